@@ -1,4 +1,4 @@
-"""Plays a scenario under one or several eras at once, has all runs verified together, and compares.
+"""Plays a scenario under one or several eras, or sets of rules, at once, and has all runs verified together.
 
 The runs overlap, because they mostly wait for sessions to end; Spark starts at the lowest priority meanwhile.
 """
@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,10 +36,21 @@ Watch = Callable[[Sequence[Run]], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True, kw_only=True)
 class EraOrder:
-    """An era to play: its name, and its rules with what was asked for on top."""
+    """An era to play.
+
+    Attributes:
+        era: its name.
+        switches: its rules, with what was asked for on top.
+        properties: of every node, on top of the scenario's.
+        label: what tells it from another order of that era in the same campaign, if there is one.
+        is_expected: whether what the scenario expects of the era holds for it.
+    """
 
     era: str
     switches: Switches
+    properties: tuple[tuple[str, str], ...] = ()
+    label: str | None = None
+    is_expected: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +58,6 @@ class Campaign:
     """What to play.
 
     Attributes:
-        properties: of every node, on top of the scenario's.
         store: where run directories go.
         seed: of all random choices of all runs.
         toxiproxy: the program; needed where processes play a scenario with network faults.
@@ -58,7 +68,6 @@ class Campaign:
 
     scenario: Scenario
     eras: tuple[EraOrder, ...]
-    properties: tuple[tuple[str, str], ...]
     store: Path
     seed: int
     toxiproxy: Path | None
@@ -69,10 +78,9 @@ class Campaign:
 
 @dataclass(frozen=True, kw_only=True)
 class EraResult:
-    """One run's result: where it is, and what was found beside what was expected."""
+    """One run's result: what was played, and what was found beside what was expected."""
 
-    era: str
-    directory: Path
+    order: RunOrder
     report: VerdictReport
 
 
@@ -116,19 +124,19 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
     Raises:
         ConfigError: the store cannot be used.
     """
-    properties = {**dict(campaign.scenario.properties), **dict(campaign.properties)}
     return tuple(
         RunOrder(
-            scenario=campaign.scenario,
+            scenario=campaign.scenario if era.is_expected else replace(campaign.scenario, expect=()),
             directory=create_run_directory(campaign.store, campaign.scenario, now=datetime.now(UTC)),
             era=era.era,
             switches=era.switches,
-            properties=tuple(properties.items()),
+            properties=tuple({**dict(campaign.scenario.properties), **dict(era.properties)}.items()),
             seed=campaign.seed,
             toxiproxy=campaign.toxiproxy,
             driver=campaign.driver,
             kafka=campaign.kafka,
             zookeeper=campaign.zookeeper if is_zookeeper_era(era.era) else None,
+            label=era.label,
         )
         for era in campaign.eras
     )
@@ -154,7 +162,7 @@ def _result(order: RunOrder, report: VerdictReport) -> EraResult:
     """Writes what became of a run into its directory."""
     final = held_against(order, report)
     write_verdict(final, order.directory, picture=failure_picture(final, order.directory))
-    return EraResult(era=order.era, directory=order.directory, report=final)
+    return EraResult(order=order, report=final)
 
 
 def held_against(order: RunOrder, report: VerdictReport) -> VerdictReport:
@@ -169,7 +177,7 @@ async def _play_all(
     runs = [Run(order, make_driver=make_driver, on_status=on_status) for order in orders]
     async with contextlib.nullcontext() if watch is None else watch(runs), asyncio.TaskGroup() as tasks:
         for order, run in zip(orders, runs, strict=True):
-            tasks.create_task(run.play(), name=order.era)
+            tasks.create_task(run.play(), name=order.name)
     return tuple(run.problem for run in runs)
 
 

@@ -46,7 +46,7 @@ def _stage(run: Run) -> ProcessStage:
 
     return ProcessStage(
         name=order.scenario.name,
-        era=order.era,
+        era=order.name,
         directory=order.directory,
         driver=order.driver,
         target=target,

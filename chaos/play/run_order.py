@@ -26,6 +26,7 @@ class RunOrder:
         driver: what plays it.
         kafka: what starts its nodes, where Apache Kafka plays a scenario.
         zookeeper: what starts the server, where processes play an era with ZooKeeper.
+        label: what tells it from another run of that era that is played beside it, if there is one.
     """
 
     scenario: Scenario
@@ -38,6 +39,12 @@ class RunOrder:
     driver: DriverName = DriverName.PROCESS
     kafka: KafkaProgram | None = None
     zookeeper: ZooKeeperProgram | None = None
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells it from the runs that are played beside it."""
+        return self.label or self.era
 
     @property
     def layout(self) -> ClusterLayout:

@@ -50,9 +50,14 @@ _LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s"
 
 @dataclass(frozen=True, kw_only=True)
 class RunStatus:
-    """Where a run is. ``step`` counts from 1; 0 is before the steps, ``steps`` + 1 after them."""
+    """Where a run is.
 
-    era: str
+    Attributes:
+        run: what tells it from the runs that are played beside it.
+        step: counts from 1; 0 is before the steps, ``steps`` + 1 after them.
+    """
+
+    run: str
     step: int
     steps: int
     text: str
@@ -270,7 +275,7 @@ class Run:
 
     def _tell(self, step: int, text: str, *, seen: str | None = None) -> None:
         self._logger.info("era=%s step=%d %s%s", self.order.era, step, text, "" if seen is None else f" -> {seen}")
-        status = RunStatus(era=self.order.era, step=step, steps=len(self.order.scenario.steps), text=text, seen=seen)
+        status = RunStatus(run=self.order.name, step=step, steps=len(self.order.scenario.steps), text=text, seen=seen)
         self._on_status(status)
 
 

@@ -9,7 +9,7 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 
 if TYPE_CHECKING:
-    from emulator.report.step_comparison import Difference
+    from emulator.report.step_comparison import Difference, StepComparison
 
 
 @click.command(short_help="Compare two runs of a scenario, step by step.")
@@ -24,22 +24,34 @@ def compare(run: Path, *, other: Path, output: Output) -> int:
 
     Exit code: 0 they agree, 1 they do not, 254 for a user error.
     """
-    from emulator.cli.tables import print_json, print_listing
+    from emulator.cli.tables import print_json
     from emulator.report.run_files import read_reported_run
     from emulator.report.step_comparison import compare_steps
 
     found = compare_steps(read_reported_run(run), read_reported_run(other))
     if output is Output.JSON:
-        print_json({**found._asdict(), "differences": [each._asdict() for each in found.differences]})
+        print_json(steps_as_json(found))
     else:
-        click.echo(found.sentence)
-        if found.differences:
-            click.echo()
-            print_listing(
-                ["AFTER STEP", "ABOUT", "WHAT", found.left, found.right],
-                [[_after(each), each.about, each.what, each.left, each.right] for each in found.differences],
-            )
+        print_steps(found)
     return ExitCode.VIOLATION if found.differences else ExitCode.VALID
+
+
+def print_steps(found: "StepComparison") -> None:
+    """Prints where two runs part, and everything that differs at steps."""
+    from emulator.cli.tables import print_listing
+
+    click.echo(found.sentence)
+    if found.differences:
+        click.echo()
+        print_listing(
+            ["AFTER STEP", "ABOUT", "WHAT", found.left, found.right],
+            [[_after(each), each.about, each.what, each.left, each.right] for each in found.differences],
+        )
+
+
+def steps_as_json(found: "StepComparison") -> dict[str, object]:
+    """Returns the same as a document."""
+    return {**found._asdict(), "differences": [each._asdict() for each in found.differences]}
 
 
 def _after(difference: "Difference") -> str:

@@ -60,6 +60,7 @@ def play_and_judge(
     is_reported: bool,
     output: Output,
     is_viewed: bool = False,
+    is_compared: bool = False,
 ) -> "tuple[EraResult, ...]":
     """Plays orders side by side, verifies them together, prints what came of them, and draws it if ``is_reported``.
 
@@ -69,6 +70,7 @@ def play_and_judge(
         is_reported: whether to write reports.
         output: the form of what is printed.
         is_viewed: whether to serve a live view meanwhile.
+        is_compared: whether there are two, and it is said where they part.
 
     Raises:
         CommandFailedError: they could not be judged.
@@ -77,11 +79,14 @@ def play_and_judge(
     from emulator.cli.progress import progress
     from emulator.cli.results import print_results
 
-    with told_if_unjudged([order.directory for order in orders]), progress(tuple(each.era for each in orders)) as shown:
+    with (
+        told_if_unjudged([order.directory for order in orders]),
+        progress(tuple(each.name for each in orders)) as shown,
+    ):
         watch = _watch(shown, is_viewed=is_viewed)
         results = play_and_verify(orders, on_status=shown.status, on_phase=shown.phase, watch=watch)
-    reports = leave_reports([result.directory for result in results]) if is_reported else (None,) * len(results)
-    print_results(scenario, results, reports, output=output)
+    reports = leave_reports([result.order.directory for result in results]) if is_reported else (None,) * len(results)
+    print_results(scenario, results, reports, is_compared=is_compared, output=output)
     return results
 
 
@@ -117,7 +122,10 @@ def play_only(
     from emulator.cli.progress import progress
     from emulator.cli.tables import print_json
 
-    with told_if_unjudged([order.directory for order in orders]), progress(tuple(each.era for each in orders)) as shown:
+    with (
+        told_if_unjudged([order.directory for order in orders]),
+        progress(tuple(each.name for each in orders)) as shown,
+    ):
         problems = play_runs(orders, on_status=shown.status, watch=_watch(shown, is_viewed=is_viewed))
     if output is Output.JSON:
         runs = [

@@ -40,7 +40,7 @@ class PlainProgress:
         """Prints a line for a finished step, and for what happens outside of steps."""
         number, text = step_of(status)
         if not number or status.seen is not None:
-            self._clock.print(" ".join(part for part in (f"{status.era}:", number, text) if part))
+            self._clock.print(" ".join(part for part in (f"{status.run}:", number, text) if part))
 
     def phase(self, text: str) -> None:
         """Prints a line."""
@@ -50,9 +50,9 @@ class PlainProgress:
 class LiveProgress:
     """A panel per run, and a clock that goes on also while nothing happens."""
 
-    def __init__(self, eras: tuple[str, ...]) -> None:
+    def __init__(self, runs: tuple[str, ...]) -> None:
         self._clock = Clock()
-        self._lines: dict[str, tuple[str, str]] = dict.fromkeys(eras, ("", "waiting"))
+        self._lines: dict[str, tuple[str, str]] = dict.fromkeys(runs, ("", "waiting"))
         self._phase = ""
         self._panels: list[RunPanel] = []
 
@@ -62,7 +62,7 @@ class LiveProgress:
 
     def status(self, status: RunStatus) -> None:
         """Changes a run's line."""
-        self._lines[status.era] = step_of(status)
+        self._lines[status.run] = step_of(status)
 
     def phase(self, text: str) -> None:
         """Changes the last line; the runs are over."""
@@ -76,11 +76,11 @@ class LiveProgress:
 
 
 @contextlib.contextmanager
-def progress(eras: tuple[str, ...]) -> Iterator[Progress]:
+def progress(runs: tuple[str, ...]) -> Iterator[Progress]:
     """Yields the kind of progress that suits stderr."""
     if not is_terminal():
         yield PlainProgress()
         return
-    shown = LiveProgress(eras)
+    shown = LiveProgress(runs)
     with refreshed(shown):
         yield shown

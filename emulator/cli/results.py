@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from emulator.cli.acks_table import acks_table
+from emulator.cli.compare import print_steps, steps_as_json
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output
 from emulator.cli.tables import print_table
@@ -18,6 +19,7 @@ from emulator.verification.verdict_forms import summary, write_verdict
 if TYPE_CHECKING:
     from chaos.campaign import EraResult
     from chaos.scenario.scenario import Scenario
+    from emulator.report.step_comparison import StepComparison
 
 
 def print_verdicts(reports: Sequence[VerdictReport], *, output: Output) -> None:
@@ -59,16 +61,30 @@ def outcome_exit_code(outcome: Expected) -> ExitCode:
 
 
 def print_results(
-    scenario: "Scenario", results: "tuple[EraResult, ...]", reports: Sequence[Path | None], *, output: Output
+    scenario: "Scenario",
+    results: "tuple[EraResult, ...]",
+    reports: Sequence[Path | None],
+    *,
+    is_compared: bool = False,
+    output: Output,
 ) -> None:
-    """Prints the results of a campaign, as text or as one JSON object; ``reports`` are where they can be looked at."""
+    """Prints the results of a campaign, as text or as one JSON object.
+
+    Args:
+        scenario: of all runs.
+        results: of the runs.
+        reports: where they can be looked at.
+        is_compared: whether there are two, and it is said where they part.
+        output: the form.
+    """
     if output is Output.JSON:
-        document = {
+        document: dict[str, object] = {
             "scenario": scenario.name,
             "runs": [
                 {
-                    "era": result.era,
-                    "directory": str(result.directory),
+                    "name": result.order.name,
+                    "era": result.order.era,
+                    "directory": str(result.order.directory),
                     "outcome": result.report.outcome.value,
                     "misses": result.report.misses,
                     "verdict": result.report,
@@ -77,27 +93,46 @@ def print_results(
                 for result, report in zip(results, reports, strict=True)
             ],
         }
+        if is_compared:
+            decisions, steps = _parting(results)
+            document["comparison"] = {"decisions": decisions, **steps_as_json(steps)}
         click.echo(msgspec.json.format(msgspec.json.encode(document)))
         return
     for result, report in zip(results, reports, strict=True):
         look = "" if report is None else f"\n  report: {report}"
-        click.echo(f"{summary(result.report)}\n  run directory: {result.directory}{look}\n")
+        click.echo(f"{summary(result.report)}\n  run directory: {result.order.directory}{look}\n")
     compared = [
-        (result.era, result.report.acks_comparison) for result in results if result.report.acks_comparison is not None
+        (result.order.name, result.report.acks_comparison)
+        for result in results
+        if result.report.acks_comparison is not None
     ]
     if compared:
         print_table(acks_table(compared))
-    width = max(len(result.era) for result in results)
+    width = max(len(result.order.name) for result in results)
     for result in results:
-        click.echo(f"{result.era:<{width}}  {_comparison(scenario, result)}")
+        click.echo(f"{result.order.name:<{width}}  {_comparison(result)}")
+    if is_compared:
+        decisions, steps = _parting(results)
+        click.echo(f"\n{decisions}")
+        print_steps(steps)
 
 
-def _comparison(scenario: "Scenario", result: "EraResult") -> str:
+def _parting(results: "Sequence[EraResult]") -> "tuple[str, StepComparison]":
+    """Returns where two runs part: the first decision that differs in a sentence, and the steps beside each other."""
+    from emulator.report.comparison import compare_decisions
+    from emulator.report.run_files import read_reported_run
+    from emulator.report.step_comparison import compare_steps
+
+    one, other = (read_reported_run(result.order.directory) for result in results)
+    return compare_decisions(one, other).sentence, compare_steps(one, other)
+
+
+def _comparison(result: "EraResult") -> str:
     report = result.report
     guarantee = "" if report.guarantee is None else f", guarantee {report.guarantee.value}"
     found = f"{report.verdict.value}{guarantee}, {report.lost_records} acks=all records lost"
-    if scenario.expectation(result.era) is None:
-        return f"{found} (nothing was expected of this era)"
+    if result.order.scenario.expectation(result.order.era) is None:
+        return f"{found} (nothing was expected of it)"
     if not report.misses:
         return f"{found}, as expected"
     return f"{found}; {'; '.join(report.misses)}"

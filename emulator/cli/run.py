@@ -1,11 +1,13 @@
 """``laststand run``: plays scenarios and verifies the runs."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from emulator.cli.against import AGAINST, CommandWithOtherRun, OtherRun, against_option, only_era, two_orders
 from emulator.cli.completion import complete_eras, complete_scenarios
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
@@ -17,13 +19,13 @@ from emulator.cli.suite_options import SuiteChoice, suite_options
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
-    from chaos.campaign import Campaign
+    from chaos.campaign import Campaign, EraOrder
     from chaos.scenario.scenario import Scenario
     from chaos.suite.selection import Selected
     from emulator.plan.drivers import DriverName
 
 
-@click.command(short_help="Play scenarios and verify the runs.")
+@click.command(cls=CommandWithOtherRun, short_help="Play scenarios and verify the runs.")
 @click.argument("names", metavar="[SCENARIO]...", nargs=-1, shell_complete=complete_scenarios)
 @click.option(
     "--era",
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     help=f"Protocol to play, repeat to compare several: {ERA_HELP}",
 )
 @set_option
+@against_option
 @click.option(
     "--driver",
     "drivers",
@@ -62,6 +65,7 @@ def run(
     names: tuple[str, ...],
     eras: tuple[str, ...],
     settings: tuple[str, ...],
+    against: OtherRun | None,
     drivers: tuple[str, ...],
     kafka_version: str | None,
     seed: int | None,
@@ -81,6 +85,10 @@ def run(
     expectations only for others. Each of several --driver is a column of its own; Apache Kafka plays the era by which
     its version is judged. chaos/README.md has more.
 
+    With --against one scenario is played under two sets of rules at once: what stands before it is one, --set and --era
+    behind it are the other, in the same era if that names none. The last lines say where the two part. What the
+    scenario expects of an era holds only for the run that changes nothing of it.
+
     Exit code: with an expectation for the era in the scenario, 0 met, 1 missed, 2 undecided; without one, 0 valid, 1
     violation, 2 unknown; that of a suite is its worst cell's. With --no-verify 0 played, 2 it did not reach its end.
     254 for a user error.
@@ -95,12 +103,18 @@ def run(
     chosen = tuple(DriverName(driver) for driver in dict.fromkeys(drivers))
     if is_viewed:
         check_view(chosen[0])
+    if against is not None and suite_choice.is_given:
+        raise UserError(f"{AGAINST} takes no option of suites")
+    if against is not None and not is_judged:
+        raise UserError(f"{AGAINST} says where two runs part, which takes verdicts: it excludes --no-verify")
     kafka = None
     if DriverName.KAFKA in chosen:
         kafka = kafka_program(kafka_version)
         is_alone = len(chosen) == 1
         era = era_on_kafka(kafka, eras, settings, is_alone=is_alone)
         eras = (era,) if is_alone else eras
+        if against is not None:
+            era_on_kafka(kafka, [era] if against.era is None else [against.era], against.settings, is_alone=is_alone)
     elif kafka_version is not None:
         raise UserError(f"--kafka {kafka_version}: only for --driver kafka")
     try:
@@ -114,6 +128,8 @@ def run(
             )
         selected = _selected(names)
         if len(selected) > 1 or len(chosen) > 1 or suite_choice.is_given:
+            if against is not None:
+                raise UserError(f"{AGAINST} compares two runs of one scenario on one driver")
             if not is_judged or is_viewed:
                 option = "--view shows" if is_viewed else "--no-verify plays"
                 raise UserError(f"{option} one scenario on one driver, and takes no option of suites")
@@ -138,6 +154,7 @@ def run(
         only.scenario,
         eras or only.eras or only.scenario.eras,
         settings,
+        against,
         driver=chosen[0],
         seed=seed,
         store=store,
@@ -150,7 +167,14 @@ def run(
     orders = run_orders(campaign)
     if not is_judged:
         return play_only(campaign.scenario, orders, is_viewed=is_viewed, output=output)
-    results = play_and_judge(campaign.scenario, orders, is_reported=is_reported, is_viewed=is_viewed, output=output)
+    results = play_and_judge(
+        campaign.scenario,
+        orders,
+        is_reported=is_reported,
+        is_viewed=is_viewed,
+        is_compared=against is not None,
+        output=output,
+    )
     return outcome_exit_code(worst(results))
 
 
@@ -166,6 +190,7 @@ def _campaign(
     scenario: "Scenario",
     eras: tuple[str, ...],
     settings: tuple[str, ...],
+    against: OtherRun | None,
     *,
     driver: "DriverName",
     seed: int | None,
@@ -173,32 +198,44 @@ def _campaign(
     is_judged: bool,
 ) -> "Campaign":
     """Finds everything that the user can fix, before anything starts."""
-    from chaos.campaign import Campaign, EraOrder
+    from chaos.campaign import Campaign
     from chaos.play.run_directory import check_store
     from chaos.play.zookeeper_server import zookeeper_for
     from chaos.suite.suite import seed_of_all, toxiproxy_for
     from emulator.cli.requirements import require_driver, require_spark
+
+    if against is None:
+        orders = _orders(tuple(dict.fromkeys(eras)), settings, driver)
+    else:
+        (one,) = _orders((only_era(eras),), settings, driver)
+        (other,) = _orders((against.era or one.era,), against.settings, driver)
+        orders = two_orders(scenario, one, other)
+    for order in orders:
+        require_driver(driver, scenario, (*scenario.properties, *order.properties), eras=(order.era,))
+    if is_judged:
+        require_spark()
+    check_store(store)
+    toxiproxy = toxiproxy_for((scenario,), driver=driver)
+    zookeeper = zookeeper_for([order.era for order in orders], driver)
+    return Campaign(
+        scenario=scenario,
+        eras=orders,
+        store=store,
+        seed=seed_of_all(seed, (scenario,)),
+        toxiproxy=toxiproxy,
+        driver=driver,
+        zookeeper=zookeeper,
+    )
+
+
+def _orders(eras: Sequence[str], settings: tuple[str, ...], driver: "DriverName") -> "tuple[EraOrder, ...]":
+    from chaos.campaign import EraOrder
     from emulator.core.eras import era_rules
     from emulator.core.switches import era_switches
     from emulator.plan.overrides import parse_overrides
 
     rules_of = era_rules if driver.has_zookeeper else era_switches
     overrides = parse_overrides(settings)
-    chosen = tuple(dict.fromkeys(eras))
-    orders = tuple(EraOrder(era=era, switches=overrides.apply(rules_of(era))) for era in chosen)
-    require_driver(driver, scenario, (*scenario.properties, *overrides.properties), eras=chosen)
-    if is_judged:
-        require_spark()
-    check_store(store)
-    toxiproxy = toxiproxy_for((scenario,), driver=driver)
-    zookeeper = zookeeper_for(chosen, driver)
-    return Campaign(
-        scenario=scenario,
-        eras=orders,
-        properties=overrides.properties,
-        store=store,
-        seed=seed_of_all(seed, (scenario,)),
-        toxiproxy=toxiproxy,
-        driver=driver,
-        zookeeper=zookeeper,
+    return tuple(
+        EraOrder(era=era, switches=overrides.apply(rules_of(era)), properties=overrides.properties) for era in eras
     )

@@ -31,9 +31,9 @@ class RunPanel:
         self._acked: deque[tuple[float, int]] = deque()
 
     def shown(self) -> Group:
-        """Returns what is shown now; nothing but the era before the run's steps and after them."""
+        """Returns what is shown now; nothing but its name before the run's steps and after them."""
         target = self._run.target
-        head = Text(self._run.order.era, style="bold")
+        head = Text(self._run.order.name, style="bold")
         if target is None:
             return Group(head)
         head.append(f"  {self._rate(target):.0f} acked/s", style="not bold")

@@ -3,6 +3,7 @@
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
+from emulator.report.beside import name_beside
 from emulator.report.lanes import why
 from emulator.report.run_files import ReportedRun
 from emulator.report.spans import changes_until
@@ -10,8 +11,6 @@ from emulator.report.words import DASH, members, seconds
 from emulator.verification.run_story import StateChange
 
 _ROWS_MAX: Final = 200
-_RULES_MAX: Final = 2
-"""Rules by which two runs of one era are told apart."""
 
 
 class ComparedRow(NamedTuple):
@@ -79,16 +78,6 @@ def compare_decisions(left: ReportedRun, right: ReportedRun) -> Comparison:
         ],
         other=right,
     )
-
-
-def name_beside(run: ReportedRun, other: ReportedRun) -> str:
-    """Returns what a run is called where another one stands beside it: its era, or what else tells them apart."""
-    era = run.verdict.era or "unnamed era"
-    if era != (other.verdict.era or "unnamed era"):
-        return era
-    rules, others = run.verdict.switches, other.verdict.switches
-    apart = [f"{rule}={rules[rule]}" for rule in sorted(rules) if rules[rule] != others.get(rule)]
-    return f"{era} ({', '.join(apart) if 0 < len(apart) <= _RULES_MAX else run.directory.name})"
 
 
 _PartitionName = tuple[str, int]

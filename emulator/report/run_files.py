@@ -1,9 +1,11 @@
 """Reads what a report is made of: ``verdict.json``, ``story.json`` and the recorded plan of a run directory."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_story import RunStory
 from emulator.verification.story_file import read_story
 from emulator.verification.verdict import VERSION, VerdictReport
@@ -21,12 +23,14 @@ class ReportedRun:
         verdict: what was found.
         story: what happened.
         plan: text of the recorded plan, else of the scenario, if there is one.
+        properties: of every node, by Kafka's names.
     """
 
     directory: Path
     verdict: VerdictReport
     story: RunStory
     plan: str | None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_reported_run(directory: Path) -> ReportedRun:
@@ -41,6 +45,7 @@ def read_reported_run(directory: Path) -> ReportedRun:
         verdict=read_form(resolved / VERDICT_FILE, VerdictReport, version=VERSION),
         story=read_story(resolved),
         plan=_plan(resolved),
+        properties=dict(open_run_directory(resolved).properties),
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from emulator.report.comparison import name_beside
+from emulator.report.beside import name_beside
 from emulator.report.run_files import ReportedRun
 from emulator.report.spans import changes_until
 from emulator.report.words import members

@@ -45,6 +45,7 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         duration_s: how long it took by the machine's clock, by ``cluster.yaml``, which a run completes at its end.
         driver: what played it, by ``cluster.yaml``.
         switches: the rules that it was to have, by ``cluster.yaml``.
+        properties: of every node, by ``cluster.yaml``.
     """
 
     path: Path
@@ -57,6 +58,7 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
     duration_s: float | None = None
     driver: str | None = None
     switches: tuple[tuple[str, str], ...] = ()
+    properties: tuple[tuple[str, str], ...] = ()
 
     @property
     def events(self) -> Path:
@@ -107,7 +109,8 @@ def open_run_directory(path: Path) -> RunDirectory:
         started=_entry(cluster, "started", str),
         duration_s=_entry(cluster, "duration_s", float),
         driver=_entry(cluster, "driver", str),
-        switches=tuple(_switches(cluster)),
+        switches=tuple(_texts(cluster, "switches", on="on", off="off")),
+        properties=tuple(_texts(cluster, "properties", on="true", off="false")),
     )
 
 
@@ -133,11 +136,11 @@ def _is_run(directory: Path) -> bool:
     )
 
 
-def _switches(cluster: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    found = cluster.get("switches")
-    for name, rule in found.items() if isinstance(found, dict) else ():
-        # YAML takes on and off that stand by themselves for truth values.
-        yield str(name), {True: "on", False: "off"}.get(rule, str(rule)) if isinstance(rule, bool) else str(rule)
+def _texts(cluster: Mapping[str, object], key: str, *, on: str, off: str) -> Iterator[tuple[str, str]]:
+    found = cluster.get(key)
+    for name, value in found.items() if isinstance(found, dict) else ():
+        # YAML takes on, off, true and false that stand by themselves for truth values.
+        yield str(name), (on if value else off) if isinstance(value, bool) else str(value)
 
 
 def _entries(path: Path) -> Mapping[str, object]:

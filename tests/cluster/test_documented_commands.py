@@ -47,7 +47,8 @@ BLOCKS: Final = {
     "tables": ("README.md", ".venv/bin/laststand sql"),
     "analysis": ("docs/analyses.md", "$ laststand analyze"),
     "query": ("docs/analyses.md", "$ laststand sql"),
-    "switch": ("README.md", ".venv/bin/laststand run kip-966"),
+    "switch": ("README.md", ".venv/bin/laststand run kip-966/last-replica-standing --set"),
+    "review": ("README.md", ".venv/bin/laststand run kip-966/last-replica-standing --driver simulator"),
     "explore": ("README.md", ".venv/bin/laststand simulate"),
     "plans": ("docs/plans.md", "laststand simulate"),
     "simulator": ("emulator/simulator/README.md", "laststand simulate"),
@@ -80,6 +81,7 @@ FILES: Final = {
 EXIT_CODES: Final = {
     "run kip-497/leader-cut-off --set maximal_isr=proposed": {1},
     "run kip-966/last-replica-standing --set unclean_detection=off": {1},
+    "run kip-966/last-replica-standing --driver simulator --against --set elr=off": {1},
     "run kip-497 --driver simulator --era kip-966 --set maximal_isr=proposed --results results.json": {1},
     "run --rerun results.json": {1},
     "fuzz --plans 2 --seed 153": {0, 2},
@@ -247,6 +249,18 @@ def test_a_scenario_from_readme_can_be_run(reader: Reader) -> None:
 @pytest.mark.parametrize("name", ["one rule", "switch"])
 def test_a_rule_that_is_switched_off_loses_records(name: str, reader: Reader) -> None:
     assert "VIOLATION" in list(reader.paste_all(block(name)).values())[-1]
+
+
+@in_one_session
+def test_two_sets_of_rules_are_compared(reader: Reader) -> None:
+    (told,) = reader.paste_all(block("review")).values()
+    assert "kip-966 (elr=on)   valid, 0 acks=all records lost, as expected" in told
+    assert "1010 acks=all records lost (nothing was expected of it)" in told
+    assert "decide alike until" in told
+    assert "Then kip-966 (elr=on) commits ISR 2, ELR 1, and kip-966 (elr=off) ISR 2." in told
+    assert "orders-0 has ELR 1 in kip-966 (elr=on), and empty in kip-966 (elr=off)." in told
+    pages = list(reader.directory.glob("store/kip-966/last-replica-standing/2*/report.html"))
+    assert ["Against kip-966 (elr=" in page.read_text() for page in pages] == [True, True]
 
 
 @in_one_session

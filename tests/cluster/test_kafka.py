@@ -95,8 +95,7 @@ def play(kafka: KafkaProgram, path: Path, store: Path, spark: SparkSession) -> t
     era = judged_as(kafka.distribution)
     campaign = Campaign(
         scenario=scenario,
-        eras=(EraOrder(era=era, switches=era_switches(era)),),
-        properties=PATIENT,
+        eras=(EraOrder(era=era, switches=era_switches(era), properties=PATIENT),),
         store=store,
         seed=966,
         toxiproxy=find_toxiproxy(),

@@ -62,7 +62,6 @@ def order(name: str, era: str, driver: DriverName, store: Path) -> RunOrder:
     campaign = Campaign(
         scenario=documented_scenarios().get(name) or load_scenario(find_scenario(name)),
         eras=(EraOrder(era=era, switches=era_rules(era)),),
-        properties=(),
         store=store,
         seed=SEED,
         toxiproxy=find_toxiproxy() if driver is DriverName.PROCESS else None,

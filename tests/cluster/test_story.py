@@ -143,8 +143,10 @@ def campaign_of(name: str, store: Path, *, eras: tuple[str, ...], settings: tupl
     overrides = parse_overrides(settings)
     return Campaign(
         scenario=load_scenario(find_scenario(name)),
-        eras=tuple(EraOrder(era=era, switches=overrides.apply(era_switches(era))) for era in eras),
-        properties=overrides.properties,
+        eras=tuple(
+            EraOrder(era=era, switches=overrides.apply(era_switches(era)), properties=overrides.properties)
+            for era in eras
+        ),
         store=store,
         seed=SEED,
         toxiproxy=find_toxiproxy(),

@@ -34,7 +34,6 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Told
     campaign = Campaign(
         scenario=load_scenario(find_scenario(STORY)),
         eras=tuple(EraOrder(era=era, switches=era_rules(era)) for era in ERAS),
-        properties=(),
         store=tmp_path_factory.mktemp("zookeeper") / "store",
         seed=497,
         toxiproxy=find_toxiproxy(),

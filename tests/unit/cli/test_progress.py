@@ -17,7 +17,7 @@ def shown(progress: LiveProgress, *, width: int) -> list[str]:
 
 def test_a_run_keeps_one_line_and_brackets_are_no_markup() -> None:
     progress = LiveProgress(("kafka-3.9", "kip-966"))
-    progress.status(RunStatus(era="kip-966", step=3, steps=14, text="{until: {isr: [1, 2]}}", seen="isr=[1, 2] elr=[]"))
+    progress.status(RunStatus(run="kip-966", step=3, steps=14, text="{until: {isr: [1, 2]}}", seen="isr=[1, 2] elr=[]"))
     progress.phase("verify")
     assert shown(progress, width=100) == [
         "kafka-3.9      waiting",

@@ -101,7 +101,7 @@ class Heard(Listener):
         self.events.append((cell.name, "began"))
 
     def status(self, cell: Cell, status: RunStatus) -> None:
-        assert status.era == cell.era
+        assert status.run == cell.era
 
     def played(self, cell: Cell) -> None:
         self.playing -= 1

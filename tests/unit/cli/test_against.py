@@ -1,0 +1,159 @@
+"""``run --against``: which words belong to which run, what is refused, and what is said of the two."""
+
+import json
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from chaos.campaign import EraOrder, EraResult
+from chaos.play.run_order import RunOrder
+from chaos.scenario.scenario import Scenario
+from chaos.scenario.scenario_file import find_scenario, load_scenario
+from emulator.cli.against import OtherRun, two_orders
+from emulator.cli.main import main
+from emulator.cli.output import Output
+from emulator.cli.results import print_results
+from emulator.cli.run import run
+from emulator.cli.user_error import UserError
+from emulator.core.switches import ERAS, with_switch
+from emulator.report.run_files import ReportedRun
+from tests.unit.report.judged_runs import kept, lost
+
+STORY = "kip-966/last-replica-standing"
+
+
+@pytest.fixture(scope="module")
+def scenario() -> Scenario:
+    return load_scenario(find_scenario(STORY))
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "other", "driver"),
+    [
+        ("s --set elr=on --against --set elr=off", ("elr=on",), OtherRun(("elr=off",), None), "process"),
+        ("--set=a=1 s --against --era kafka-3.9", ("a=1",), OtherRun((), "kafka-3.9"), "process"),
+        ("s --against --set a=1 --driver simulator --set b=2", (), OtherRun(("a=1", "b=2"), None), "simulator"),
+        ("--against --set=a=1 --era=kip-966 s", (), OtherRun(("a=1",), "kip-966"), "process"),
+        ("s --set a=1", ("a=1",), None, "process"),
+    ],
+)
+def test_what_follows_belongs_to_the_other_run(
+    words: str, settings: tuple[str, ...], other: OtherRun | None, driver: str
+) -> None:
+    found = run.make_context("run", words.split()).params
+    assert (found["names"], found["settings"], found["against"]) == (("s",), settings, other)
+    assert found["drivers"] == (driver,)
+
+
+@pytest.mark.parametrize("words", ["s --against --set", "s --against --era a --era b", "s --against --nothing"])
+def test_what_follows_must_be_complete(words: str) -> None:
+    with pytest.raises(click.UsageError):
+        run.make_context("run", words.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (f"run {STORY} --against", "--against: both runs would be of kip-966 with the same rules"),
+        (f"run {STORY} --set elr=on --against --era kip-966", "--against: both runs would be of kip-966"),
+        ("run kip-497 --against --set elr=off", "--against compares two runs of one scenario on one driver"),
+        (
+            f"run {STORY} --driver simulator --driver process --against --set elr=off",
+            "--against compares two runs of one scenario on one driver",
+        ),
+        (f"run {STORY} --repeat 2 --against --set elr=off", "--against takes no option of suites"),
+        ("run --rerun results.json --against --set elr=off", "--against takes no option of suites"),
+        (f"run {STORY} --no-verify --against --set elr=off", "it excludes --no-verify"),
+        (
+            f"run {STORY} --era kip-966 --era kafka-3.9 --against --set elr=off",
+            "the first one would be kip-966, kafka-3.9: give it one --era",
+        ),
+        (f"run {STORY} --against --set nothing=1", "nothing"),
+        (f"run {STORY} --against --era kafka-1.0", "kafka-1.0"),
+        (f"run {STORY} --against --set", "behind --against: Option '--set' requires an argument"),
+    ],
+)
+def test_a_mistake_is_a_line(
+    command: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["laststand", *command.split()])
+    assert main() == 254
+    shown = capfd.readouterr()
+    (line,) = shown.err.splitlines()
+    assert said in line
+    assert (shown.out, list(tmp_path.iterdir())) == ("", [])
+
+
+def of(era: str, *, properties: tuple[tuple[str, str], ...] = (), **rules: str) -> EraOrder:
+    switches = ERAS[era]
+    for name, rule in rules.items():
+        switches = with_switch(switches, name, rule)
+    return EraOrder(era=era, switches=switches, properties=properties)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "labels", "expected"),
+    [
+        (of("kip-966"), of("kip-966", elr="off"), ("kip-966 (elr=on)", "kip-966 (elr=off)"), (True, False)),
+        (of("kip-966"), of("kafka-3.9"), ("kip-966", "kafka-3.9"), (True, True)),
+        (
+            of("kip-966", properties=(("min.insync.replicas", "1"),)),
+            of("kip-966", properties=(("min.insync.replicas", "2"),)),
+            ("kip-966 (min.insync.replicas=1)", "kip-966 (min.insync.replicas=2)"),
+            (False, False),
+        ),
+        (
+            of("kip-966", elr="off", recovering_gate="off", unclean_detection="off"),
+            of("kip-966"),
+            ("kip-966 (elr=off, recovering_gate=off, 1 more)", "kip-966 (elr=on, recovering_gate=on, 1 more)"),
+            (False, True),
+        ),
+    ],
+)
+def test_two_runs_have_names_and_expectations_hold_where_nothing_is_changed(
+    scenario: Scenario, one: EraOrder, other: EraOrder, labels: tuple[str, str], expected: tuple[bool, bool]
+) -> None:
+    orders = two_orders(scenario, one, other)
+    assert tuple(each.label for each in orders) == labels
+    assert tuple(each.is_expected for each in orders) == expected
+
+
+def test_two_runs_of_the_same_are_none(scenario: Scenario) -> None:
+    with pytest.raises(UserError):
+        two_orders(scenario, of("kip-966"), of("kip-966", elr="on"))
+
+
+def result_of(run: ReportedRun, scenario: Scenario, era: str, label: str) -> EraResult:
+    order = RunOrder(
+        scenario=scenario,
+        directory=run.directory,
+        era=era,
+        switches=ERAS[era],
+        properties=(),
+        seed=1,
+        toxiproxy=None,
+        label=label,
+    )
+    return EraResult(order=order, report=run.verdict)
+
+
+def test_the_last_lines_say_where_two_runs_part(
+    tmp_path: Path, scenario: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = (
+        result_of(lost(tmp_path / "a" / "1"), scenario, "kafka-3.9", "one"),
+        result_of(kept(tmp_path / "b" / "1"), scenario, "kip-966", "the other"),
+    )
+    print_results(scenario, results, (None, None), is_compared=True, output=Output.TEXT)
+    text = capsys.readouterr().out
+    verdicts, _, parting = text.partition("\n\nThe two clusters decide alike until ")
+    assert [line.partition("  ")[0] for line in verdicts.splitlines()[-2:]] == ["one", "the other"]
+    assert "acks=all  lost  100 records  0 records" in parting
+    print_results(scenario, results, (None, None), is_compared=True, output=Output.JSON)
+    document = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in document["runs"]] == ["one", "the other"]
+    assert document["comparison"]["decisions"].startswith("The two clusters decide alike until ")
+    assert document["comparison"]["differences"]
