@@ -4,7 +4,7 @@ import asyncio
 
 from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
-from emulator.cluster.child import EndCause, ProcessEnd
+from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import NodeId
@@ -35,8 +35,8 @@ def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: Process
             exit_code=end.exit_code,
             metadata_offset=None,
         )
-    if end.cause is EndCause.UNSEEN:
-        return f"{end.stderr_tail[-1]}; process {name} was there"
+    if end.explanation is not None:
+        return f"process {name}: {end.explanation}"
     if end.exit_code is None:
         return f"process {name} was ended by signal {end.signal_number}, which no step sent"
     return f"process {name} ended by itself ({end.cause.value}, exit code {end.exit_code})"

@@ -44,6 +44,16 @@ def require_toxiproxy(driver: DriverName) -> Path:
     return TOXIPROXY_PROGRAM
 
 
+def require_docker_sdk() -> None:
+    """Checks that the Docker SDK can be imported.
+
+    Raises:
+        MissingToolError: it cannot.
+    """
+    if importlib.util.find_spec("docker") is None:
+        raise MissingToolError(tool="the Docker SDK", expected="it installed: pip install 'laststand[docker]'")
+
+
 def require_host(driver: DriverName) -> None:
     """Checks that a driver's nodes can run.
 
@@ -52,8 +62,25 @@ def require_host(driver: DriverName) -> None:
     """
     if driver is not DriverName.DOCKER:
         return
-    if importlib.util.find_spec("docker") is None:
-        raise MissingToolError(tool="the Docker SDK", expected="it installed: pip install 'laststand[docker]'")
+    require_docker_sdk()
     from emulator.cluster.containers.images import require_images
 
     require_images()
+
+
+def remove_leftovers(driver: DriverName, directory: Path) -> int:
+    """Removes what a harness that was killed left running of a run; returns how much it was. No process outlives it.
+
+    Args:
+        driver: of the nodes.
+        directory: of the run.
+
+    Raises:
+        MissingToolError: no engine answers.
+        EngineError: the engine refused.
+    """
+    if driver is not DriverName.DOCKER:
+        return 0
+    from emulator.cluster.containers.prune import remove_of_run
+
+    return remove_of_run(directory)

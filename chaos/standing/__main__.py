@@ -2,7 +2,8 @@
 
 ``laststand up`` starts it in a session of its own, with ``run.log`` as its output, and reads one line from the pipe
 ``READY_FD``: empty once the cluster serves, else why there is none. From then on it belongs to nobody; SIGTERM, as at a
-machine's shutdown, stops the cluster in order, and SIGKILL ends it and every process of the cluster with it.
+machine's shutdown, stops the cluster in order, and before that kills what there is of it. SIGKILL ends every process of
+the cluster, too, but no container: ``laststand down`` and ``start`` remove those.
 """
 
 import asyncio
@@ -59,19 +60,23 @@ def main() -> int:
 
 
 async def _run(order: StandingOrder, launcher: _Launcher) -> int:
-    def on_server(server: Server) -> None:
-        loop = asyncio.get_running_loop()
+    loop, starting = asyncio.get_running_loop(), asyncio.current_task()
+    assert starting is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, starting.cancel)
+
+    def on_serving(server: Server) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.ask_for_end, None)
-
-    def on_serving() -> None:
         gc.freeze()
         _log.info("the cluster serves directory=%s", order.directory)
         launcher.tell("")
 
     problem = None
     try:
-        await stand(order, on_serving=on_serving, on_server=on_server)
+        await stand(order, on_serving=on_serving)
+    except* asyncio.CancelledError:
+        problem = "it was interrupted while it came up"
     except* (EmulatorError, StepError, OSError) as errors:
         problem = "; ".join(str(error) for error in causes_of(errors))
     finally:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from chaos.play.run_directory import make_latest
+from chaos.process.hosts import remove_leftovers
 from chaos.standing.link import is_standing
 from chaos.standing.order import StandingOrder, read_order, write_order
 from chaos.standing.state import Ended, read_state
@@ -20,6 +21,8 @@ from emulator.parent_death import die_with_parent
 from emulator.storage.line_file import line_files
 
 _LOG_FILE: Final = "run.log"
+_INTERRUPTION_TIMEOUT_S: Final = 20.0
+"""For a supervisor to remove the containers that it has made so far."""
 
 
 class NotStartedError(EmulatorError):
@@ -71,14 +74,24 @@ def _launch(order: StandingOrder, command: Callable[[StandingOrder, int], list[s
         try:
             line = report.readline()
         except BaseException:  # Ctrl-C while the cluster comes up: nothing may be left of it
-            supervisor.send_signal(signal.SIGKILL)
-            supervisor.wait()
+            _interrupt(supervisor, order)
             raise
     if line == b"\n":
         return supervisor
     code = supervisor.wait()
     reason = line.decode().strip() or f"its supervisor ended with {code}"
     raise NotStartedError(f"no cluster came up: {reason}; see {order.path / _LOG_FILE}")
+
+
+def _interrupt(supervisor: subprocess.Popen[bytes], order: StandingOrder) -> None:
+    """Ends a supervisor whose cluster comes up, and with it what there is of the cluster."""
+    supervisor.send_signal(signal.SIGTERM)
+    try:
+        supervisor.wait(_INTERRUPTION_TIMEOUT_S)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):  # it hangs, or a second Ctrl-C
+        supervisor.send_signal(signal.SIGKILL)
+        supervisor.wait()
+        remove_leftovers(order.driver, order.path)
 
 
 def order_again(directory: Path, *, toxiproxy: Path | None) -> StandingOrder:

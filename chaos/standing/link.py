@@ -15,11 +15,12 @@ from chaos.standing.messages import (
     decode_answer,
     encode_line,
 )
-from chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING
+from chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING, read_order
 from chaos.standing.socket import short_path
 from chaos.standing.state import Ended, read_state
 from chaos.standing.status import StatusReport
 from emulator.core.errors import EmulatorError
+from emulator.plan.drivers import DriverName
 
 DEFAULT_STORE: Final = Path("store")
 """Where standing clusters are looked for if nothing is said."""
@@ -116,14 +117,24 @@ def not_connected(directory: Path, error: OSError) -> NoClusterError:
     again = f"start it again with: laststand start {directory}"
     if not isinstance(error, FileNotFoundError):
         reason = (
-            f"the supervisor of the cluster in {directory} is gone ({SOCKET_FILE} is a leftover), and every process of "
-            f"the cluster with it; {again}, or verify what it left with: laststand verify {directory}"
+            f"the supervisor of the cluster in {directory} is gone ({SOCKET_FILE} is a leftover), "
+            f"{_what_is_left(directory)}; {again}, or verify what it left with: laststand verify {directory}"
         )
     elif state is not None and state.ended is Ended.STOPPED:
         reason = f"the cluster in {directory} was stopped; {again}"
     else:
         reason = f"the cluster in {directory} was taken down; verify it with: laststand verify {directory}"
     return NoClusterError(reason)
+
+
+def _what_is_left(directory: Path) -> str:
+    """Returns what became of the nodes of a supervisor that was killed."""
+    order = read_order(directory)
+    if order.driver is not DriverName.DOCKER:
+        return "and every process of the cluster with it"
+    if order.project is not None:
+        return f"and its nodes run on until the compose project {order.project} is taken down"
+    return f"and its containers may run on; remove them with: laststand down {directory}"
 
 
 def _connected(directory: Path) -> socket.socket:

@@ -224,13 +224,12 @@ def _view(order: StandingOrder, cluster: StandingCluster) -> AbstractAsyncContex
     return view_of_standing(order, cluster)
 
 
-async def stand(order: StandingOrder, *, on_serving: Callable[[], None], on_server: Callable[[Server], None]) -> None:
-    """Starts a cluster, serves commands until the end is requested, and stops it.
+async def stand(order: StandingOrder, *, on_serving: Callable[[Server], None]) -> None:
+    """Starts a cluster, serves commands until the end is requested, and stops it. Cancelled while it starts, it kills.
 
     Args:
         order: what to start.
-        on_serving: called once the cluster serves.
-        on_server: given the server first, so that a signal can ask for the end.
+        on_serving: given the server once the cluster serves, so that a signal can ask for the end.
 
     Raises:
         EmulatorError: the cluster did not start.
@@ -238,11 +237,10 @@ async def stand(order: StandingOrder, *, on_serving: Callable[[], None], on_serv
     """
     cluster = StandingCluster(order) if order.zookeeper is None else StandingZooKeeperCluster(order)
     server = Server(order, cluster)
-    on_server(server)
     async with cluster:
         async with _view(order, cluster):
             await server.listen()
-            on_serving()
+            on_serving(server)
             ending = await server.asked_for_end()
         server.announce(DownPhase(text="await the clients"))
         await server.dismiss_clients()

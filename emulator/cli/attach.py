@@ -38,8 +38,10 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
     containers and volumes stay, until ``docker compose down``.
     """
     from chaos.play.run_directory import check_store, new_directory
-    from chaos.process.hosts import require_toxiproxy
+    from chaos.process.hosts import require_docker_sdk, require_toxiproxy
     from chaos.standing.order import STANDING, StandingOrder
+
+    require_docker_sdk()
     from emulator.cluster.containers.engine import connect
     from emulator.cluster.containers.project import Project
     from emulator.core.switches import DEFAULT_ERA
@@ -48,10 +50,10 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
 
     check_store(store)
     found = Project(connect(), project)
+    found.check_usable()
     variables = found.variables()
     directory = new_directory(store, STANDING, now=datetime.now(UTC))
     found.link_directories(directory)
-    found.check_untouched(directory)
     order = StandingOrder(
         directory=str(directory),
         brokers=len(found.broker_ids),

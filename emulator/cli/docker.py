@@ -20,6 +20,9 @@ def docker() -> None:
 @json_option
 def ps(output: Output) -> None:
     """List containers and networks of clusters; ABANDONED: their harness is gone."""
+    from chaos.process.hosts import require_docker_sdk
+
+    require_docker_sdk()
     from emulator.cluster.containers.prune import find_leftovers
 
     _print(find_leftovers(), output)
@@ -30,6 +33,9 @@ def ps(output: Output) -> None:
 @json_option
 def prune(output: Output, *, is_all: bool) -> None:
     """Remove containers and networks of clusters whose harness is gone, and list them. Run directories stay."""
+    from chaos.process.hosts import require_docker_sdk
+
+    require_docker_sdk()
     from emulator.cluster.containers.prune import find_leftovers, remove
 
     chosen = tuple(each for each in find_leftovers() if is_all or each.is_abandoned)

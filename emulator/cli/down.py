@@ -20,7 +20,8 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
     Clients finish, links are healed, nodes that are down or paused run again, and every partition gets a leader and a
     full ISR; a fresh consumer reads every partition; then brokers, controller and proxies stop in order.
 
-    A cluster that shall come back with its data is ended with ``laststand stop``.
+    A cluster that shall come back with its data is ended with ``laststand stop``. Where the supervisor of a cluster in
+    containers was killed, they are removed, and nothing else is done: ``laststand start`` can still go on.
 
     Exit code: 0 if all of that went well, 2 if not, so that the verdict will be unknown.
     """
@@ -28,7 +29,12 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
     from chaos.standing.messages import TakeDown
 
     directory = locate(place)
-    problem = end_cluster(directory, TakeDown(ending=Ending.AS_IS if as_is else Ending.RESTORE))
+    problem: str | None
+    removed = _remove_abandoned(directory)
+    if removed:
+        problem = f"its supervisor was killed, and {removed} containers and networks that it left were removed"
+    else:
+        problem = end_cluster(directory, TakeDown(ending=Ending.AS_IS if as_is else Ending.RESTORE))
     verify = f"laststand verify {directory}"
     if output is Output.JSON:
         print_json({"directory": str(directory), "problem": problem, "verify": verify})
@@ -37,3 +43,16 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
         click.echo(f"  run directory: {directory}")
         click.echo(f"  verify it with: {verify}")
     return ExitCode.VALID if problem is None else ExitCode.UNKNOWN
+
+
+def _remove_abandoned(directory: Path) -> int:
+    """Removes the containers of a supervisor that was killed; returns how much it was."""
+    from chaos.process.hosts import remove_leftovers
+    from chaos.standing.link import is_standing
+    from chaos.standing.order import read_order
+    from emulator.plan.drivers import DriverName
+
+    order = read_order(directory)
+    if order.driver is not DriverName.DOCKER or order.project is not None or is_standing(directory):
+        return 0
+    return remove_leftovers(order.driver, directory)

@@ -85,8 +85,8 @@ def up(
 
     A supervisor in the background owns them all. It listens in the cluster's directory, where the other commands find
     it; everything that happens is on record there as in a run. ``laststand stop`` and ``start`` pause it. End it with
-    ``laststand down``, then verify it with ``laststand verify``. If the supervisor is killed, nothing of the cluster is
-    left running.
+    ``laststand down``, then verify it with ``laststand verify``. If the supervisor is killed, processes die with it;
+    containers are removed by ``laststand down``, ``laststand start`` or ``laststand docker prune``.
     """
     from chaos.play.run_directory import LATEST, check_store, new_directory
     from chaos.play.zookeeper_server import zookeeper_for

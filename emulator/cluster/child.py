@@ -114,6 +114,7 @@ class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
         exit_code: what it returned, or ``None`` if a signal ended it.
         signal_number: the signal that ended it, or ``None`` if it exited.
         stderr_tail: its last lines, at most 40.
+        explanation: why it ended, where somebody else knows and says so; only in containers.
     """
 
     name: str
@@ -122,6 +123,7 @@ class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None
     signal_number: int | None
     stderr_tail: tuple[str, ...]
+    explanation: str | None = None
 
 
 class StartError(EmulatorError):

@@ -10,7 +10,7 @@ from typing import Final
 
 import docker
 
-from emulator.cluster.containers.labels import LOCK, NODE, RUN
+from emulator.cluster.containers.labels import LOCK, NODE
 
 ROOT: Final = Path(__file__).parents[2]
 FAST: Final = (
@@ -59,7 +59,7 @@ class Commands:
         """Names of all containers whose run is below this directory, ended ones included."""
         client = docker.from_env()
         try:
-            found = client.containers.list(all=True, filters={"label": [RUN, NODE]}, ignore_removed=True)
+            found = client.containers.list(all=True, filters={"label": [LOCK, NODE]}, ignore_removed=True)
             return [each.name or "" for each in found if Path(each.labels[LOCK]).is_relative_to(self.directory)]
         finally:
             client.close()

@@ -21,9 +21,22 @@ def images() -> None:
         connect().close()
     except MissingToolError as error:
         pytest.skip(str(error))
+    _build()
+
+
+@pytest.fixture(scope="session")
+def analysis_image(images: None) -> None:
+    """That with Spark, of this checkout; downloading Spark for it is left to whoever wants these tests."""
+    looked = subprocess.run(["docker", "image", "inspect", "laststand-analysis"], capture_output=True, check=False)
+    if looked.returncode:
+        pytest.skip("no image laststand-analysis: docker/build.sh --analysis")
+    _build("--analysis")
+
+
+def _build(*options: str) -> None:
     try:
         built = subprocess.run(
-            [ROOT / "docker/build.sh"], capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False
+            [ROOT / "docker/build.sh", *options], capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired:
         pytest.skip(f"the images were not built within {_BUILD_TIMEOUT_S} s")

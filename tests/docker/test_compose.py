@@ -1,43 +1,11 @@
 """The compose file as it is published: up to healthy, a record read back, faults, attaching, and an orderly end."""
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
-
 import pytest
 
-from tests.docker.commands import ROOT, Commands
+from tests.docker.commands import Commands
+from tests.docker.composed import PROJECT, compose, in_client, project
 
 pytestmark = pytest.mark.docker
-
-FILE: Final = ROOT / "docker/compose.yaml"
-PROJECT: Final = "laststand-test"
-_TIMEOUT_S: Final = 180
-
-
-def compose(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = ("docker", "compose", "--project-name", PROJECT, "--file", str(FILE), *arguments)
-    return subprocess.run(command, capture_output=True, text=True, input=stdin, timeout=_TIMEOUT_S, check=False)
-
-
-def in_client(*arguments: str, stdin: str = "") -> str:
-    done = compose("exec", "-T", "client", "laststand", *arguments, stdin=stdin)
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
-
-
-@contextmanager
-def project(*options: str) -> Iterator[None]:
-    if compose("version").returncode:
-        pytest.skip("no docker compose of version 2")
-    compose("--profile", "*", "down", "--volumes", "--timeout", "5")  # what a killed run of these tests left
-    try:
-        started = compose("up", "--wait", *options)
-        assert started.returncode == 0, started.stderr + compose("logs", "--tail", "20").stdout
-        yield
-    finally:
-        compose("--profile", "*", "down", "--volumes", "--timeout", "5")
 
 
 @pytest.mark.timeout(300)
@@ -74,13 +42,6 @@ def test_a_project_that_somebody_else_started_is_attached_to_broken_and_judged(c
         assert "down (kill)" in shell("status")
         shell("down")
         shell("verify", "store/standing/latest")
-
-
-@pytest.fixture
-def analysis_image(images: None) -> None:
-    looked = subprocess.run(["docker", "image", "inspect", "laststand-analysis"], capture_output=True, check=False)
-    if looked.returncode:
-        pytest.skip("no image laststand-analysis: docker/build.sh --analysis")
 
 
 @pytest.mark.timeout(300)

@@ -13,7 +13,7 @@ from docker.models.containers import Container
 
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPROXY_PORT, service_name
-from emulator.cluster.containers.container_process import ContainerProcess
+from emulator.cluster.containers.container_process import Afterwards, ContainerProcess
 from emulator.cluster.containers.engine import connect, in_thread
 from emulator.cluster.containers.labels import HarnessLock
 from emulator.cluster.containers.listening import await_listener
@@ -39,6 +39,7 @@ class AttachedHost:
     def __init__(self, project: str) -> None:
         self._name = project
         self._children: dict[str, ContainerProcess] = {}
+        self._layout: ClusterLayout
         self._project: Project
         self._lock: HarnessLock
         self._tell_end: Callable[[ProcessEnd], None]
@@ -55,6 +56,7 @@ class AttachedHost:
             ConfigError: there is no such project.
             EngineError: the engine refused.
         """
+        self._layout = layout
         self._tell_end = on_end
         try:
             self._lock = HarnessLock(layout.directory / "events")
@@ -123,7 +125,7 @@ class AttachedHost:
             ToxiproxyError: it does not answer.
         """
         container = self._project.members[PROCESS_NAME]
-        process = ContainerProcess(PROCESS_NAME, container, log_path=None, on_end=self._tell_end)
+        process = self._process(PROCESS_NAME, container, on_end=self._tell_end)
         address = f"{self._network_address(PROCESS_NAME)}:{TOXIPROXY_PORT}"
         server = Toxiproxy(server=process, address=address)
         await server.await_answer()
@@ -131,10 +133,15 @@ class AttachedHost:
         return server
 
     def _watch(self, name: str, container: Container) -> ContainerProcess:
-        process = ContainerProcess(name, container, log_path=None, on_end=self._ended)
+        process = self._process(name, container, on_end=self._ended)
         process.is_paused = container.status == "paused"
         self._children[name] = process
         return process
+
+    def _process(self, name: str, container: Container, *, on_end: Callable[[ProcessEnd], None]) -> ContainerProcess:
+        is_node = name != PROCESS_NAME
+        log_path = self._layout.node_log(NodeId(int(name))) if is_node else self._layout.directory / "toxiproxy.log"
+        return ContainerProcess(name, container, log_path=log_path, afterwards=Afterwards.KEPT, on_end=on_end)
 
     def _ended(self, end: ProcessEnd) -> None:
         self._children.pop(end.name, None)

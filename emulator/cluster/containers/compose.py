@@ -86,7 +86,8 @@ def render(*, brokers: int, racks: int, era: str) -> str:
         node_port=NODE_PORT,
         metrics_port=METRICS_PORT,
         toxiproxy_port=TOXIPROXY_PORT,
-        label=labels.NODE,
+        run_label=labels.RUN,
+        node_label=labels.NODE,
     )
     return text.rstrip() + "\n"
 

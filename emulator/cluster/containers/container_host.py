@@ -4,7 +4,9 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import docker
 from docker.models.containers import Container
@@ -12,16 +14,19 @@ from docker.models.containers import Container
 from emulator.cluster.child import MALLOC, ProcessEnd
 from emulator.cluster.containers import labels
 from emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPROXY_PORT
-from emulator.cluster.containers.container_process import ContainerProcess
-from emulator.cluster.containers.engine import connect, in_thread
+from emulator.cluster.containers.container_process import Afterwards, ContainerProcess
+from emulator.cluster.containers.engine import EngineError, connect, in_thread
 from emulator.cluster.containers.images import Images
 from emulator.cluster.containers.listening import await_listener
 from emulator.cluster.containers.mounts import give, let_through, node_user, run_mount
 from emulator.cluster.containers.network import ClusterNetwork, own_container
+from emulator.cluster.containers.prune import remove_of
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.node_host import NodeProcess
 from emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
 from emulator.core.types import NodeId
+
+ResultT = TypeVar("ResultT")
 
 
 class ContainerHost:
@@ -36,6 +41,8 @@ class ContainerHost:
     def __init__(self, images: Images) -> None:
         self._images = images
         self._children: dict[str, ContainerProcess] = {}
+        self._creations: set[asyncio.Task[object]] = set()
+        self._stack = AsyncExitStack()
         self._user = node_user()
         self._client: docker.DockerClient
         self._layout: ClusterLayout
@@ -50,43 +57,56 @@ class ContainerHost:
         return self._children
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
-        """Makes the network.
+        """Makes the network, after what a harness of this run that was killed left is removed.
 
         Raises:
             EngineError: the engine refused.
         """
         self._layout = layout
         self._tell_end = on_end
-        self._client = await asyncio.to_thread(connect)
         self._name = f"laststand-{layout.run}-{secrets.token_hex(3)}"
-        self._lock = labels.HarnessLock(layout.directory)
+        async with AsyncExitStack() as stack:
+            self._client = await asyncio.to_thread(connect)
+            stack.callback(self._client.close)
+            self._lock = labels.HarnessLock(layout.directory)
+            stack.callback(self._lock.release)
+            await self._remove()
+            stack.push_async_callback(self._remove)
+            await self._make_network()
+            let_through(layout.directory)
+            give(layout.directory / "events", self._user)
+            self._stack = stack.pop_all()
+
+    async def _make_network(self) -> None:
+        own = await in_thread("own container", lambda: own_container(self._client))
         self._labels = {
-            labels.RUN: layout.run,
+            labels.RUN: self._layout.run,
             labels.LOCK: str(self._lock.path),
             labels.PROCESS: labels.process_name(os.getpid()) or "",
+            labels.HARNESS: "" if own is None else own.id or "",
         }
-        self._mount = run_mount(layout.directory, own_container(self._client))
-        members = (PROCESS_NAME, *map(str, layout.node_ids))
-        self._network = await in_thread(
+        self._mount = run_mount(self._layout.directory, own)
+        members = (PROCESS_NAME, *map(str, self._layout.node_ids))
+        self._network = await self._create(
             "network",
             lambda: ClusterNetwork(self._client, name=self._name, labels=self._labels, members=members),
         )
-        let_through(layout.directory)
-        give(layout.directory / "events", self._user)
 
     async def close(self) -> None:
         """Removes every container and the network."""
-        for process in tuple(self._children.values()):
-            await process.kill()
-        await in_thread("removal", self._remove)
-        self._lock.release()
-        self._client.close()
+        await asyncio.gather(*map(_kill, self._children.values()))
+        await self._stack.aclose()
 
-    def _remove(self) -> None:
-        for container in self._client.containers.list(all=True, filters={"label": f"{labels.RUN}={self._layout.run}"}):
-            if container.labels.get(labels.LOCK) == str(self._lock.path):
-                container.remove(force=True)
-        self._network.remove()
+    async def _create(self, what: str, call: Callable[[], ResultT]) -> ResultT:
+        """Has the engine make something. An interruption does not stop that, so ``_remove`` waits for it."""
+        creation = asyncio.create_task(in_thread(what, call))
+        self._creations.add(creation)
+        creation.add_done_callback(self._creations.discard)
+        return await asyncio.shield(creation)
+
+    async def _remove(self) -> None:
+        await asyncio.gather(*self._creations, return_exceptions=True)
+        await in_thread("removal", lambda: remove_of(self._client, self._lock.path))
 
     def address(self, node_id: NodeId) -> str:
         """Returns a container's address on the network."""
@@ -183,11 +203,18 @@ class ContainerHost:
             container.reload()
             return container
 
-        container = await in_thread(f"container of {name}", start)
-        process = ContainerProcess(name, container, log_path=log_path, on_end=self._ended)
+        container = await self._create(f"container of {name}", start)
+        process = ContainerProcess(
+            name, container, log_path=log_path, afterwards=Afterwards.REMOVED, on_end=self._ended
+        )
         self._children[name] = process
         return process
 
     def _ended(self, end: ProcessEnd) -> None:
         del self._children[end.name]
         self._tell_end(end)
+
+
+async def _kill(process: ContainerProcess) -> None:
+    with suppress(EngineError):  # whoever is left is removed, or the engine is gone
+        await process.kill()

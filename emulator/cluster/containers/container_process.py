@@ -1,10 +1,11 @@
 """One process in a container of its own, with the interface of ``emulator.cluster.child.Child``.
 
-The engine is asked to wait for the container's end in a thread, so an end is noticed at once. A container that ends
-is removed after what it printed was added to the node's log.
+The engine is asked to wait for the container's end in a thread, so an end is noticed at once. What a container printed
+is then kept in the node's log.
 """
 
 import asyncio
+import enum
 import signal
 import threading
 from collections.abc import Callable
@@ -20,9 +21,18 @@ from emulator.cluster.child import STOP_TIMEOUT_S, EndCause, ProcessEnd
 from emulator.cluster.containers.engine import EngineError, in_thread, reason_of
 
 _TAIL_LINES: Final = 40
-_OUT_OF_MEMORY: Final = b"the kernel killed it: the container ran out of memory\n"
+_OUT_OF_MEMORY: Final = "the container ran out of memory, and the kernel killed it"
 _SIGNALLED: Final = 128
 """Exit codes above this are 128 + the signal that ended the process."""
+
+
+class Afterwards(enum.Enum):
+    """What becomes of a container that has ended."""
+
+    REMOVED = "removed"
+    """It was one incarnation of a node, whose output is added to the log."""
+    KEPT = "kept"
+    """Somebody else made it, and it is started again: it has all output of the node itself."""
 
 
 class ContainerProcess:
@@ -31,8 +41,8 @@ class ContainerProcess:
     Args:
         name: the node's id, or ``toxiproxy``.
         container: that runs.
-        log_path: file to which what it printed is added when it ends, before it is removed; ``None`` for a container
-            that somebody else made, which stays.
+        log_path: file that gets what it printed, when it ends.
+        afterwards: what becomes of the container then.
         on_end: called once, in the event loop, when it has ended.
     """
 
@@ -41,7 +51,8 @@ class ContainerProcess:
         name: str,
         container: Container,
         *,
-        log_path: Path | None,
+        log_path: Path,
+        afterwards: Afterwards,
         on_end: Callable[[ProcessEnd], None],
     ) -> None:
         self.name = name
@@ -49,6 +60,7 @@ class ContainerProcess:
         self.is_paused = False
         self.pid: int = container.attrs["State"]["Pid"]
         self._log_path = log_path
+        self._afterwards = afterwards
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[ProcessEnd] = self._loop.create_future()
@@ -144,28 +156,30 @@ class ContainerProcess:
 
     def _watch(self) -> None:
         """Runs in a thread of its own until the container has ended."""
+        code: int | None
+        lines: tuple[str, ...] = ()
+        explanation: str | None = None
         try:
-            code, lines = int(self.container.wait()["StatusCode"]), self._collect()
+            code = int(self.container.wait()["StatusCode"])
+            lines = self._collect()
+            explanation = _OUT_OF_MEMORY if self.container.attrs["State"]["OOMKilled"] else None
         except (DockerException, requests.RequestException) as error:
-            code, lines = None, (f"the Docker engine went away: {reason_of(error)}",)
+            code, explanation = None, f"the Docker engine went away: {reason_of(error)}"
         with suppress(RuntimeError):  # the event loop is closed: nobody wants to know
-            self._loop.call_soon_threadsafe(self._note_end, code, lines)
+            self._loop.call_soon_threadsafe(self._note_end, code, lines, explanation)
 
     def _collect(self) -> tuple[str, ...]:
         self.container.reload()
-        if self._log_path is None:
-            printed = self.container.logs(tail=_TAIL_LINES)
-        else:
-            printed = self.container.logs()
-            if self.container.attrs["State"]["OOMKilled"]:
-                printed += _OUT_OF_MEMORY
-            with self._log_path.open("ab") as log:
-                log.write(printed)
+        printed = self.container.logs()
+        mode = "ab" if self._afterwards is Afterwards.REMOVED else "wb"
+        with suppress(OSError), self._log_path.open(mode) as log:  # the end is told even where the disk is full
+            log.write(printed)
+        if self._afterwards is Afterwards.REMOVED:
             with suppress(DockerException):
                 self.container.remove(force=True)
         return tuple(printed.decode(errors="replace").splitlines()[-_TAIL_LINES:])
 
-    def _note_end(self, code: int | None, lines: tuple[str, ...]) -> None:
+    def _note_end(self, code: int | None, lines: tuple[str, ...], explanation: str | None) -> None:
         number = code - _SIGNALLED if code in (_SIGNALLED + signal.SIGKILL, _SIGNALLED + signal.SIGTERM) else None
         end = ProcessEnd(
             name=self.name,
@@ -174,6 +188,7 @@ class ContainerProcess:
             exit_code=None if number is not None else code,
             signal_number=number,
             stderr_tail=lines,
+            explanation=explanation,
         )
         self._ended.set_result(end)
         self._on_end(end)

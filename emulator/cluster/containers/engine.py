@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Callable
 from typing import Final, TypeVar
+from urllib.parse import urlsplit
 
 import docker
 import requests
@@ -22,6 +23,7 @@ _CONNECTIONS_MAX: Final = 64
 """Of one client: each container that runs has one that waits for its end."""
 
 _NOBODY: Final = "nothing listens at its socket; start it, for example with: systemctl start docker"
+_DIAL_TIMEOUT_S: Final = 5.0
 
 ResultT = TypeVar("ResultT")
 
@@ -49,16 +51,18 @@ def connect() -> docker.DockerClient:
     try:
         _dial(os.environ.get("DOCKER_HOST") or _DEFAULT_HOST)
         return docker.from_env(timeout=_CALL_TIMEOUT_S, max_pool_size=_CONNECTIONS_MAX)
-    except (OSError, DockerException) as error:  # those of requests are OSErrors
+    except (OSError, ValueError, DockerException) as error:  # those of requests are OSErrors
         raise MissingToolError(tool="a Docker engine", expected=f"one that answers ({reason_of(error)})") from None
 
 
 def _dial(host: str) -> None:
-    """Connects to the engine's socket and hangs up: the SDK leaves its own socket open where nothing listens."""
-    scheme, _, path = host.partition("://")
-    if scheme == "unix":
+    """Connects to the engine's socket and hangs up: where nothing listens, the SDK leaves its own open."""
+    found = urlsplit(host)
+    if found.scheme == "unix":
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.connect(path)
+            connection.connect(found.path)
+    elif found.scheme in ("tcp", "http", "https") and found.hostname is not None and found.port is not None:
+        socket.create_connection((found.hostname, found.port), timeout=_DIAL_TIMEOUT_S).close()
 
 
 def require_image(client: docker.DockerClient, name: str, *, made_by: str) -> None:

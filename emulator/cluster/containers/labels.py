@@ -20,6 +20,9 @@ LOCK: Final = "org.laststand.lock"
 PROCESS: Final = "org.laststand.process"
 """The harness's process: its namespace, its id there and when it was started (``process_name``)."""
 
+HARNESS: Final = "org.laststand.harness"
+"""Id of the container in which the harness runs, if it runs in one."""
+
 NODE: Final = "org.laststand.node"
 """A node's id, or ``toxiproxy``."""
 

@@ -43,9 +43,9 @@ class ClusterNetwork:
         (pool,) = self.network.attrs["IPAM"]["Config"]
         first = ipaddress.ip_network(pool["Subnet"]).network_address + _FIRST_HOST
         self.addresses: Mapping[str, str] = {member: str(first + index) for index, member in enumerate(members)}
-        self._own = own_container(client)
-        if self._own is not None:
-            self.network.connect(self._own)
+        own = own_container(client)
+        if own is not None:
+            self.network.connect(own)
 
     def endpoint(self, member: str) -> dict[str, EndpointConfig]:
         """Returns the configuration with which a container of that member is made."""
@@ -68,12 +68,6 @@ class ClusterNetwork:
     def _is_connected(self, container: Container) -> bool:
         container.reload()
         return self.name in container.attrs["NetworkSettings"]["Networks"]
-
-    def remove(self) -> None:
-        """Removes the network, from which all containers of the cluster are gone."""
-        if self._own is not None:
-            self.network.disconnect(self._own, force=True)
-        self.network.remove()
 
 
 def own_container(client: docker.DockerClient) -> Container | None:

@@ -16,6 +16,7 @@ from emulator.node.environment import PREFIX
 from emulator.plan.nodes import CONTROLLER
 
 _PROJECT: Final = "com.docker.compose.project"
+_EVENTS: Final = Path("events")
 
 
 class Project:
@@ -87,28 +88,21 @@ class Project:
         pairs = (entry.partition("=")[::2] for entry in entries)
         return {name.removeprefix(PREFIX): value for name, value in pairs if name.startswith(PREFIX)}
 
-    def link_directories(self, directory: Path) -> None:
-        """Makes ``events`` and ``nodes/<id>`` of a run directory lead to the volumes.
+    def check_usable(self) -> None:
+        """Checks that this process can use the volumes, and that no harness was attached to them before.
 
         Raises:
-            ConfigError: this process cannot read a volume.
+            ConfigError: it cannot, or one was.
         """
-        run = self.variables()["DIRECTORY"]
-        for member, container in self.members.items():
-            if not member.isdigit():
-                continue
-            for mount in container.attrs["Mounts"]:
-                place = Path(mount["Destination"])
-                if place.is_relative_to(run):
-                    self._link(directory / place.relative_to(run), mount)
-
-    def check_untouched(self, directory: Path) -> None:
-        """Checks that no harness was attached before, since its clients' histories are somewhere else.
-
-        Raises:
-            ConfigError: one was.
-        """
-        if any((directory / "events").glob("harness-*")):
+        for mount in self._mounts().values():
+            if not os.access(self._local_path(mount), os.R_OK | os.W_OK | os.X_OK):
+                raise ConfigError(
+                    key="--compose-project",
+                    value=self.name,
+                    expected=f"volumes that this user can read and write, and {mount['Name']} is none; attach as root, "
+                    "or inside the project: docker compose exec client laststand status",
+                )
+        if any(self._local_path(self._mounts()[_EVENTS]).glob("harness-*")):
             raise ConfigError(
                 key="--compose-project",
                 value=self.name,
@@ -116,21 +110,24 @@ class Project:
                 "with: docker compose up --wait --scale client=0",
             )
 
-    def _link(self, link: Path, mount: dict[str, str]) -> None:
-        if link.is_symlink():
-            return
-        source = self._local_path(mount)
-        if not os.access(source, os.R_OK | os.W_OK | os.X_OK):
-            raise ConfigError(
-                key="--compose-project",
-                value=self.name,
-                expected=f"volumes that this user can read and write, and {mount['Name']} is none; attach as root, "
-                "or inside the project: docker compose exec client laststand status",
-            )
-        if link.is_dir():
-            link.rmdir()  # the empty one of a new run directory
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(source, target_is_directory=True)
+    def link_directories(self, directory: Path) -> None:
+        """Makes ``events`` and ``nodes/<id>`` of a run directory lead to the volumes."""
+        for place, mount in self._mounts().items():
+            link = directory / place
+            if link.is_dir():
+                link.rmdir()  # the empty one of a new run directory
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(self._local_path(mount), target_is_directory=True)
+
+    def _mounts(self) -> dict[Path, dict[str, str]]:
+        """Returns the nodes' mounts in the run directory, by their places relative to it."""
+        run = self.variables()["DIRECTORY"]
+        mounts = [mount for name, each in self.members.items() if name.isdigit() for mount in each.attrs["Mounts"]]
+        return {
+            Path(mount["Destination"]).relative_to(run): mount
+            for mount in mounts
+            if Path(mount["Destination"]).is_relative_to(run)
+        }
 
     def _local_path(self, mount: dict[str, str]) -> Path:
         """Returns where a volume is for this process: in its own container's file system, or in the engine's."""

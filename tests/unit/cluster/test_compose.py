@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from emulator.cluster.containers.compose import render
+from emulator.cluster.containers.labels import RUN
 from emulator.cluster.containers.monitoring import PANELS, dashboard
 
 _PUBLISHED = Path(__file__).parents[3] / "docker/compose.yaml"
@@ -52,3 +53,16 @@ def test_spark_reads_every_volume_and_writes_none() -> None:
     of_harness = services["chaos"]["volumes"][1:]  # the first is the engine's socket
     assert services["spark-worker"]["volumes"] == [f"{each}:ro" for each in of_harness]
     assert all(services[name]["profiles"] == ["spark"] for name in ("spark-master", "spark-worker"))
+
+
+def test_everything_carries_the_label_of_the_project() -> None:
+    document = yaml.safe_load(render(brokers=2, racks=0, era="kip-966"))
+    for kind in ("services", "networks", "volumes"):
+        for name, each in document[kind].items():
+            assert RUN in each["labels"], name
+
+
+def test_a_harness_in_the_project_starts_nodes_of_the_images_that_were_chosen() -> None:
+    services = yaml.safe_load(render(brokers=1, racks=0, era="kip-966"))["services"]
+    assert services["chaos"]["environment"]["LASTSTAND_IMAGE"] == services["broker-0"]["image"]
+    assert services["chaos"]["environment"]["TOXIPROXY_IMAGE"] == services["toxiproxy"]["image"]

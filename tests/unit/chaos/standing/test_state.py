@@ -17,6 +17,7 @@ from emulator.core.errors import ConfigError
 from emulator.core.events import ClientStarted, IncarnationEnd
 from emulator.core.switches import Switches
 from emulator.core.types import CauseId, NodeId, Offset, TopicPartition
+from emulator.plan.drivers import DriverName
 
 
 def state(*, boot: str | None = None, step: str | None = None, ended: Ended | None = None) -> StandingState:
@@ -132,9 +133,21 @@ def test_clusters_are_listed_with_what_they_are_doing(
     assert advice in str(not_connected(directory, FileNotFoundError()))
 
 
-def test_a_supervisor_that_is_gone_is_told_from_one_that_ended(tmp_path: Path) -> None:
-    text = str(not_connected(tmp_path, ConnectionRefusedError()))
+@pytest.mark.parametrize(
+    ("driver", "project", "left"),
+    [
+        (DriverName.PROCESS, None, "and every process of the cluster with it"),
+        (DriverName.DOCKER, None, "remove them with: laststand down"),
+        (DriverName.DOCKER, "blue", "until the compose project blue is taken down"),
+    ],
+)
+def test_a_supervisor_that_is_gone_is_told_from_one_that_ended(
+    tmp_path: Path, driver: DriverName, project: str | None, left: str
+) -> None:
+    write_order(msgspec.structs.replace(order(tmp_path / "run"), driver=driver, project=project))
+    text = str(not_connected(tmp_path / "run", ConnectionRefusedError()))
     assert "is gone" in text
+    assert left in text
     assert "laststand start" in text
 
 

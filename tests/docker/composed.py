@@ -1,0 +1,43 @@
+"""The published compose file as a project of the tests, and commands inside it."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pytest
+
+from tests.docker.commands import ROOT
+
+FILE: Final = ROOT / "docker/compose.yaml"
+PROJECT: Final = "laststand-test"
+_TIMEOUT_S: Final = 180
+
+
+def command_line(*arguments: str) -> tuple[str, ...]:
+    return "docker", "compose", "--project-name", PROJECT, "--file", str(FILE), *arguments
+
+
+def compose(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command_line(*arguments), capture_output=True, text=True, input=stdin, timeout=_TIMEOUT_S, check=False
+    )
+
+
+def in_client(*arguments: str, stdin: str = "") -> str:
+    done = compose("exec", "-T", "client", "laststand", *arguments, stdin=stdin)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+@contextmanager
+def project(*options: str) -> Iterator[None]:
+    if compose("version").returncode:
+        pytest.skip("no docker compose of version 2")
+    compose("--profile", "*", "down", "--volumes", "--timeout", "5")  # what a killed run of these tests left
+    try:
+        started = compose("up", "--wait", *options)
+        assert started.returncode == 0, started.stderr + compose("logs", "--tail", "20").stdout
+        yield
+    finally:
+        compose("--profile", "*", "down", "--volumes", "--timeout", "5")

@@ -1,0 +1,56 @@
+"""A harness in a container of the compose project: it plays and judges, and what it leaves when killed is found."""
+
+import json
+import subprocess
+import time
+
+import docker
+import pytest
+
+from emulator.cluster.containers.labels import HARNESS, RUN
+from tests.docker.commands import Commands
+from tests.docker.composed import PROJECT, command_line, compose, project
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(300)]
+
+DEADLINE_S = 60.0
+NAME = f"{PROJECT}-harness"
+DEMO = "laststand run kip-966/last-replica-standing --driver docker --era kip-966"
+
+
+def test_a_scenario_is_played_and_judged(analysis_image: None) -> None:
+    with project("controller"):
+        played = compose("run", "--rm", "chaos", *DEMO.split())
+        assert played.returncode == 0, played.stdout + played.stderr
+        assert played.stdout.splitlines()[-1] == "kip-966  valid, 0 acks=all records lost, as expected"
+
+
+def test_what_a_killed_harness_leaves_is_found_from_outside(commands: Commands, analysis_image: None) -> None:
+    arguments = command_line("run", "--rm", "--name", NAME, "chaos", *DEMO.split(), "--no-verify")
+    with (
+        project("controller"),
+        subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as playing,
+    ):
+        deadline = time.monotonic() + DEADLINE_S
+        while len(left := leftovers(commands)) < 3:
+            assert playing.poll() is None
+            assert time.monotonic() < deadline
+        assert not any(each["is_abandoned"] for each in left), "its harness lives, in another container"
+        subprocess.run(["docker", "kill", NAME], check=True, capture_output=True)
+        playing.communicate(timeout=DEADLINE_S)
+        left = leftovers(commands)
+        assert len(left) >= 3
+        assert all(each["is_abandoned"] for each in left)
+        commands.type("docker", "prune")
+        assert leftovers(commands) == []
+
+
+def leftovers(commands: Commands) -> list[dict[str, object]]:
+    """What is listed of runs whose harness has a container of its own."""
+    client = docker.from_env()
+    try:
+        networks = client.networks.list(filters={"label": HARNESS})
+    finally:
+        client.close()
+    runs = {each.attrs["Labels"][RUN] for each in networks if each.attrs["Labels"][HARNESS]}
+    return [each for each in json.loads(commands.type("docker", "ps", "--json")) if each["run"] in runs]
