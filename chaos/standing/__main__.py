@@ -84,7 +84,8 @@ async def _run(order: StandingOrder, launcher: _Launcher) -> int:
     if problem is None:
         return 0
     _log.error("%s", problem)
-    launcher.tell(problem)
+    first, *more = problem.splitlines()
+    launcher.tell(": ".join([first, *(line.strip() for line in more[-1:])]))
     return _EXIT_NOT_STARTED
 
 

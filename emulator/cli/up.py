@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from emulator.cli.completion import complete_clusters
+from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output, json_option
 from emulator.cli.settings import era_option, set_option
@@ -182,7 +183,7 @@ def launch_and_tell(order: "StandingOrder", *, output: Output) -> None:
     try:
         launch(order)
     except NotStartedError as error:
-        raise CommandFailedError(str(error)) from None
+        raise CommandFailedError(str(error), exit_code=ExitCode.UNKNOWN) from None
     directory = order.path
     report = status_of(directory)
     if output is Output.JSON:
