@@ -46,7 +46,13 @@ class ProcessDriver:
         self._changes = ChangeSignal()
         self._client = ClientLink(on_counts=self._changes.change)
         self._session_timeout_ms = node_properties(dict(order.properties)).broker_session_timeout_ms
-        self._log = HarnessLog(order.directory / "events", run=order.directory.name, wall_time_ns=time.time_ns())
+        self._log = HarnessLog(
+            order.directory / "events",
+            run=order.directory.name,
+            wall_time_ns=time.time_ns(),
+            driver=order.driver,
+            ending=order.scenario.end,
+        )
         self._cluster = self._make_cluster()
         self._target: ProcessTarget
 

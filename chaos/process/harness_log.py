@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from chaos.scenario.scenario import Ending
 from emulator.cluster.layout import event_file_name
 from emulator.core.events import (
     BitFlipped,
@@ -27,6 +28,7 @@ from emulator.core.types import (
     TopicPartition,
 )
 from emulator.node.event_writer import EventWriter
+from emulator.plan.drivers import DriverName
 from emulator.storage.bit_flip import FlippedBit
 from emulator.storage.file_digest import content_of
 from emulator.storage.line_file import line_files
@@ -42,13 +44,24 @@ class HarnessLog:
         events: folder of the run's event files.
         run: the run's id.
         wall_time_ns: now, by the calendar.
+        driver: what plays the run.
+        ending: what becomes of the cluster at the end of its scenario; ``None`` where it has none.
         incarnation: which of the run's harnesses this is, from 0; only a standing cluster has several.
 
     Attributes:
         cause_id: of new events: the step that is being played.
     """
 
-    def __init__(self, events: Path, *, run: str, wall_time_ns: int, incarnation: int = 0) -> None:
+    def __init__(
+        self,
+        events: Path,
+        *,
+        run: str,
+        wall_time_ns: int,
+        driver: DriverName,
+        ending: Ending | None,
+        incarnation: int = 0,
+    ) -> None:
         self.cause_id = CauseId("harness")
         self._run_directory = events.parent
         self._path = path = events / f"harness-{incarnation}.jsonl"
@@ -61,6 +74,8 @@ class HarnessLog:
                 switches={},
                 properties={},
                 wall_time_ns=wall_time_ns,
+                driver=driver.value,
+                ending=None if ending is None else ending.value,
             )
         )
 

@@ -93,6 +93,8 @@ class StandingCluster:
             order.path / "events",
             run=self._layout.run,
             wall_time_ns=time.time_ns(),
+            driver=order.driver,
+            ending=None,
             incarnation=self._leftovers.harnesses,
         )
         self._cluster = self._make_cluster()

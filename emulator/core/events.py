@@ -94,7 +94,12 @@ class PartitionEvent(Event, frozen=True, kw_only=True):
 
 
 class NodeStarted(Event, frozen=True, kw_only=True):
-    """First line of every file. ``wall_time_ns`` anchors the monotonic clock to the calendar."""
+    """First line of every file. ``wall_time_ns`` anchors the monotonic clock to the calendar.
+
+    Attributes:
+        driver: of a harness: what plays the run, as in ``cluster.yaml``; else ``None``.
+        ending: of the harness of a scenario: ``restore`` if it mends everything at the end, ``as_is`` if not.
+    """
 
     role: NodeRole
     incarnation_id: IncarnationId
@@ -102,6 +107,8 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     properties: dict[str, str]
     wall_time_ns: int
     witness: Witness = Witness.PROCESS
+    driver: str | None = None
+    ending: str | None = None
 
 
 class NodeStopped(Event, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ from emulator.core.types import (
     Way,
 )
 from emulator.plan.channels import Channel
+from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
 from emulator.simulator.broker_effects import BrokerEffects, with_batches
@@ -200,6 +201,7 @@ class SimulatedCluster:
                 switches={},
                 properties={},
                 wall_time_ns=0,
+                driver=DriverName.SIMULATOR.value,
             )
         )
 

@@ -7,6 +7,7 @@ shows in what the nodes say of themselves. Each sentence here is about two of th
 from collections.abc import Hashable, Iterator
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from emulator.core.events import (
@@ -31,6 +32,7 @@ from emulator.core.events import (
     NodeStarted,
     PartitionChanged,
     ProducerIdsAllocated,
+    RunEnded,
     TopicCreated,
     TopicDeleted,
 )
@@ -64,16 +66,28 @@ _ALONE: Final[tuple[type[Event], ...]] = (
 _SEEN: Final[tuple[type[Event], ...]] = (IncarnationEnded, FaultInjected, FaultHealed, ClusterSettled)
 """Events of the harness with the metadata that was committed by then."""
 
+_RESTORE: Final = "restore"
+"""How a harness calls it that it mends everything at the end."""
+_ISOLATION: Final = "isolate"
+_OF_PROCESSES: Final = ("pause", "disconnect")
+_LASTING_ON_NODES: Final = (_ISOLATION, *_OF_PROCESSES)
+"""Faults of nodes that last until they are mended."""
+
 
 def contradictions_of_cluster(cluster: ClusterFacts, timeline: Timeline) -> Iterator[str]:
     """Yields a sentence for each pair of accounts of a cluster that contradict each other."""
     yield from _of_processes(timeline)
-    yield from _of_links(cluster)
+    yield from _of_faults(cluster)
     yield from _of_records(cluster)
 
 
 def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[str]:
-    """Yields a sentence for each rule that ``cluster.yaml`` says otherwise than a process does."""
+    """Yields a sentence for each thing that ``cluster.yaml`` says otherwise than harness or nodes do."""
+    for driver in drivers_of(timeline):
+        if run.driver is None:
+            yield f"cluster.yaml is missing or does not say what played the run: by the harness driver={driver}"
+        elif run.driver != driver:
+            yield f"cluster.yaml has driver={run.driver}, and the harness driver={driver}"
     planned = dict(run.switches)
     for told, started in _started_nodes(timeline):
         for name in sorted(planned.keys() & started.switches.keys()):
@@ -82,6 +96,11 @@ def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[st
                     f"cluster.yaml has {name}={planned[name]}, "
                     f"and incarnation {told.incarnation} of node {told.node} {name}={started.switches[name]}"
                 )
+
+
+def drivers_of(timeline: Timeline) -> list[str]:
+    """Returns what played a run, by its harness; nothing if that does not say."""
+    return sorted({started.driver for started in timeline.of(NodeStarted) if started.driver is not None})
 
 
 def contradictions_of_partition(facts: PartitionFacts) -> Iterator[str]:
@@ -112,24 +131,64 @@ def _started_nodes(timeline: Timeline) -> Iterator[tuple[CollectedEvent[Event], 
             yield told, started
 
 
-def _of_links(cluster: ClusterFacts) -> Iterator[str]:
-    """A cluster settles once everything was mended."""
-    told: list[CollectedEvent[FaultInjected | FaultHealed | ClusterSettled]] = [
+class _Broken(msgspec.Struct, kw_only=True):
+    """A fault that was not mended so far.
+
+    Attributes:
+        rejoined: of an isolated node, those with which a link was mended since.
+    """
+
+    fault: FaultInjected
+    rejoined: set[int] = msgspec.field(default_factory=set)
+
+    def note(self, healed: FaultHealed) -> None:
+        """Notes with whom the node has a link again."""
+        ends = ({link.source, link.target} for link in healed.links)
+        self.rejoined.update(*(pair for pair in ends if pair & set(self.fault.nodes)))
+
+    def is_mended_by(self, healed: FaultHealed, brokers: set[int]) -> bool:
+        """Whether it is over; an isolation also is once all links of its node were mended, one after another."""
+        if self.fault.fault == _ISOLATION and self.rejoined and brokers <= self.rejoined:
+            return True
+        return is_mended_by(healed, fault=self.fault.fault, target=self.fault.target)
+
+    def is_over_by(self, end: IncarnationEnded) -> bool:
+        """Whether it went with its process; links stay as they are."""
+        return self.fault.fault in _OF_PROCESSES and end.ended_node in self.fault.nodes
+
+
+def _of_faults(cluster: ClusterFacts) -> Iterator[str]:
+    """A cluster settles once everything was mended, and whoever restores one at the end sees it settle."""
+    told: list[CollectedEvent[NodeStarted | FaultInjected | FaultHealed | IncarnationEnded | ClusterSettled]] = [
+        *(start for start in cluster.started.values() if start.event.role is NodeRole.HARNESS),
         *cluster.events.of(FaultInjected),
         *cluster.events.of(FaultHealed),
+        *cluster.events.of(IncarnationEnded),
         *cluster.events.of(ClusterSettled),
     ]
-    broken: list[FaultInjected] = []
+    brokers = {start.node for start in cluster.started.values() if start.event.role is NodeRole.BROKER}
+    broken: list[_Broken] = []
     for each in sorted(told, key=place_of):
         match each.event:
+            case NodeStarted():
+                broken = []  # processes and proxies end with their harness
             case FaultInjected() as fault:
-                if fault.bit is not None and fault.links:
-                    broken.append(fault)
+                if fault.bit is not None and (fault.links or fault.fault in _LASTING_ON_NODES):
+                    broken.append(_Broken(fault=fault))
             case FaultHealed() as healed:
-                broken = [fault for fault in broken if not is_mended_by(healed, fault=fault.fault, target=fault.target)]
+                for one in broken:
+                    one.note(healed)
+                broken = [one for one in broken if not one.is_mended_by(healed, brokers)]
+            case IncarnationEnded() as end:
+                broken = [one for one in broken if not one.is_over_by(end)]
             case ClusterSettled():
-                for fault in broken:
+                for one in broken:
+                    fault = one.fault
                     yield f"the cluster settled, and fault {fault.fault} on {fault.target} was not mended"
+    is_whole = any(end.event.problem is None for end in cluster.events.of(RunEnded))
+    is_restored = any(start.event.ending == _RESTORE for start in cluster.started.values())
+    if is_whole and is_restored and not any(cluster.events.of(ClusterSettled)):
+        yield "the harness restored the cluster at the end, and did not see it settle"
 
 
 def _of_records(cluster: ClusterFacts) -> Iterator[str]:

@@ -33,6 +33,7 @@ from emulator.verification.accounts import (
     contradictions_of_cluster,
     contradictions_of_partition,
     contradictions_of_plan,
+    drivers_of,
 )
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.check import Evidence
@@ -203,10 +204,6 @@ def _is_of_harness(event: Event) -> bool:
     return isinstance(event, NodeStarted) and event.role is NodeRole.HARNESS
 
 
-def _is_of_controller(event: Event) -> bool:
-    return isinstance(event, NodeStarted) and event.role is NodeRole.CONTROLLER
-
-
 def _file_problems(census: FileCensus, end: IncarnationEnd | None) -> Iterator[str]:
     corrupt, samples = census.corrupt, list(census.samples)
     if census.torn is not None and end not in _KILLED:
@@ -282,17 +279,8 @@ def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]
 def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iterator[Doubt]:
     for sentence in contradictions_of_plan(evidence.run, evidence.timeline):
         yield Doubt(about=None, sentence=sentence)
-    for node in sorted({told.node for told in evidence.timeline.events if _is_of_controller(told.event)}):
-        log = evidence.metadata_logs.get(node)
-        if evidence.facts.cluster.is_seen_from_outside:
-            continue  # the events were made of that very log
-        if log is not None:
-            for sentence in contradictions_of_log(node, log, evidence.facts.cluster):
-                yield Doubt(about=Evidence.EVENTS, sentence=sentence, node=node)
-        elif evidence.run.driver in _LEAVES_METADATA_LOGS:
-            yield Doubt(
-                about=Evidence.FINAL_LOGS, sentence=f"the log of controller {node} on disk is missing", node=node
-            )
+    if not evidence.facts.cluster.is_seen_from_outside:  # else the events were made of that very log
+        yield from _about_metadata_logs(evidence)
     for node, log_of_server in evidence.zookeeper_logs.items():
         written = (each.event for each in evidence.facts.cluster.events.of(ZnodeWritten))
         changes = evidence.timeline.of(PartitionChanged)
@@ -303,6 +291,30 @@ def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iter
     for each in readings:
         for sentence in each.contradictions:
             yield Doubt(about=Evidence.EVENTS, sentence=sentence, topic=each.topic, partition=each.partition)
+
+
+def _about_metadata_logs(evidence: RunEvidence) -> Iterator[Doubt]:
+    drivers = (evidence.run.driver, *drivers_of(evidence.timeline))
+    is_on_disk = any(driver in _LEAVES_METADATA_LOGS for driver in drivers)
+    for node in _nodes_of(NodeRole.CONTROLLER, evidence.timeline):
+        log = evidence.metadata_logs.get(node)
+        if log is not None:
+            for sentence in contradictions_of_log(node, log, evidence.facts.cluster):
+                yield Doubt(about=Evidence.EVENTS, sentence=sentence, node=node)
+        elif is_on_disk:
+            yield Doubt(
+                about=Evidence.FINAL_LOGS, sentence=f"the log of controller {node} on disk is missing", node=node
+            )
+    for node in _nodes_of(NodeRole.ZOOKEEPER, evidence.timeline):
+        if is_on_disk and node not in evidence.zookeeper_logs:
+            yield Doubt(
+                about=Evidence.FINAL_LOGS, sentence=f"the log of ZooKeeper server {node} on disk is missing", node=node
+            )
+
+
+def _nodes_of(role: NodeRole, timeline: Timeline) -> list[int]:
+    started = (told for told in timeline.events if isinstance(told.event, NodeStarted) and told.event.role is role)
+    return sorted({told.node for told in started})
 
 
 def _about_reads(readings: Sequence[Readings]) -> Iterator[Doubt]:

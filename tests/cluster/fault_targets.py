@@ -18,6 +18,7 @@ from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
+from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
 from emulator.rpc.channel import keepalive_for
 
@@ -42,7 +43,9 @@ async def fault_target(
         ),
         toxiproxy=toxiproxy or find_toxiproxy(),
     )
-    log = HarnessLog(directory / "events", run="test", wall_time_ns=time.time_ns())
+    log = HarnessLog(
+        directory / "events", run="test", wall_time_ns=time.time_ns(), driver=DriverName.PROCESS, ending=None
+    )
     changes = ChangeSignal()
     unexpected: list[str] = []
     async with (

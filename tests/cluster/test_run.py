@@ -1,7 +1,9 @@
 """Short runs from start to end on real processes: what they leave, and how they fail."""
 
 import asyncio
-from collections.abc import Callable
+import json
+import shutil
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,6 +31,11 @@ from emulator.core.events import (
 from emulator.core.history import FinalReadOperation, HistoryLine, OperationType, SendOperation
 from emulator.core.switches import Switches
 from emulator.storage.line_file import read_lines
+from emulator.verification.judge import judge
+from emulator.verification.run_directory import open_run_directory
+from emulator.verification.run_plan import plan_run
+from emulator.verification.verdict import CheckStatus
+from tests.verification.resealing import reseal
 
 pytestmark = pytest.mark.cluster
 
@@ -104,6 +111,43 @@ async def test_what_somebody_does_to_a_run_while_it_waits_is_in_its_plan(tmp_pat
         await run.play_beside(kill)
 
 
+def without_lines(name: str, kind: str) -> Callable[[Path], None]:
+    """Events of a kind are gone, and all seals are renewed."""
+
+    def alter(directory: Path) -> None:
+        path = directory / "events" / name
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if json.loads(line)["type"] != kind))
+        reseal(directory)
+
+    return alter
+
+
+def end_of_the_killed(directory: Path) -> None:
+    path = directory / "events/1-0.packed"
+    path.write_bytes(path.read_bytes()[:-5_000])
+
+
+def metadata_log_and_plan(directory: Path) -> None:
+    next(directory.glob("nodes/100/data/__cluster_metadata-0/*.log")).unlink()
+    (directory / "cluster.yaml").unlink()
+
+
+ALTERED: Mapping[str, Callable[[Path], None]] = {
+    "a fencing": without_lines("100-0.jsonl", "BrokerFenced"),
+    "the settling": without_lines("harness-0.jsonl", "ClusterSettled"),
+    "the end of a killed process": end_of_the_killed,
+    "the metadata log and the plan": metadata_log_and_plan,
+}
+"""What somebody took out of a run's evidence."""
+
+
+def doubts_about(directory: Path) -> list[str]:
+    report = judge(plan_run(0, open_run_directory(directory))).report
+    assert [check.check_id for check in report.checks if check.status is CheckStatus.VIOLATED] == []
+    return list(report.unknown_reasons)
+
+
 async def test_a_run_leaves_its_whole_directory(tmp_path: Path) -> None:
     played = await play(
         tmp_path,
@@ -133,6 +177,11 @@ async def test_a_run_leaves_its_whole_directory(tmp_path: Path) -> None:
     plan = load_scenario(played.directory / "plan.yaml")
     assert [step.text.split(":")[0].strip("{") for step in plan.steps] == ["until", "kill", "until", "start", "until"]
     assert [step.text for step in plan.steps[1::2]] == ["{kill: {node: 1}}", "{start: {node: 1}}"]
+    assert doubts_about(played.directory) == []
+    for name, tamper in ALTERED.items():
+        copy = Path(shutil.copytree(played.directory, tmp_path / name / "1"))
+        tamper(copy)
+        assert doubts_about(copy) != [], name
 
 
 async def test_the_history_is_whole_and_says_what_became_of_every_record(tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
-"""Copies of run directories whose brokers and clients packed their lines, as real processes do."""
+"""Copies of run directories whose brokers and clients packed their lines, as real processes do.
 
+A file with a line that no writer would pack stays as it is.
+"""
+
+import contextlib
 import json
 import shutil
 from functools import partial
@@ -26,13 +30,14 @@ _CONTROLLER: Final = 100
 def pack_run(source: Path, target: Path) -> Path:
     """Copies a run of JSON lines; returns where it is then."""
     shutil.copytree(source, target)
-    packed = {
-        f"events/{path.name}": _pack(path, name="sequence")
-        for path in sorted(target.glob("events/*.jsonl"))
-        if path.name.partition("-")[0].isdigit() and int(path.name.partition("-")[0]) < _CONTROLLER
-    }
+    packed: dict[str, Path] = {}
+    for path in sorted(target.glob("events/*.jsonl")):
+        if path.name.partition("-")[0].isdigit() and int(path.name.partition("-")[0]) < _CONTROLLER:
+            with contextlib.suppress(msgspec.ValidationError):
+                packed[f"events/{path.name}"] = _pack(path, name="sequence")
     for path in (*target.glob("history.jsonl"), *target.glob("history/*.jsonl")):
-        packed[str(path.relative_to(target))] = _pack(path, name="index")
+        with contextlib.suppress(msgspec.ValidationError):
+            packed[str(path.relative_to(target))] = _pack(path, name="index")
     for path in target.glob("events/*.jsonl"):
         _tell_of(packed, path)
     return target

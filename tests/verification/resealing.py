@@ -5,6 +5,7 @@ from pathlib import Path
 
 from emulator.core import events as e
 from emulator.storage.file_digest import content_of
+from emulator.storage.line_file import line_files
 from emulator.verification.vocabulary import tag
 
 Line = dict[str, object]
@@ -31,7 +32,7 @@ def reseal(directory: Path) -> None:
             kept = [line for line in found if line["type"] != tag(e.FileSealed)]
             vouchers = [
                 _voucher(kept[0], each, directory)
-                for each in sorted((*directory.glob("events/*.jsonl"), *histories))
+                for each in sorted({*line_files(directory / "events"), *line_files(directory, "history"), *histories})
                 if each != path
             ]
             end = next(index for index, line in enumerate(kept) if line["type"] == tag(e.RunEnded))

@@ -118,9 +118,13 @@ class RunBuilder:
         begin_s: float | None = None,
         tick_s: float = 0.0,
         metadata_in: NodeRole = NodeRole.CONTROLLER,
+        driver: str | None = None,
+        ending: str | None = None,
     ) -> None:
         self.path = path
         self.era = era
+        self.driver = driver
+        self.ending = ending
         self.report: str | None = None
         self.may_miss_steps = False
         self.switches = ON | (switches or {})
@@ -177,10 +181,10 @@ class RunBuilder:
                 switches=self.switches,
                 properties={} if role == "harness" else {"min.insync.replicas": "2"},
                 wall_time_ns=0,
+                driver=self.driver if role == "harness" else None,
+                ending=self.ending if role == "harness" else None,
             ),
         )
-        if role == "harness":
-            return
 
     def end(self, node: int, how: e.IncarnationEnd, *, by_signal: bool = False) -> None:
         """Ends a process; by a signal, where a step sent one or ``by_signal`` says so."""
@@ -871,7 +875,8 @@ class RunBuilder:
         missed = "missed_step: end\n" if self.may_miss_steps else ""
         (self.path / "scenario.yaml").write_text(f"name: {self.path.parent.name}\n{report}{missed}")
         for (node, incarnation), lines in self.files.items():
-            name = "harness.jsonl" if node == HARNESS else f"{node}-{incarnation}.jsonl"
+            is_harness = node == HARNESS and not incarnation
+            name = "harness.jsonl" if is_harness else f"{node}-{incarnation}.jsonl"
             (events / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
         (self.path / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self.history))
         for node in {owner for owner, _, _ in self.logs}:

@@ -294,7 +294,19 @@ def zookeeper_server_ended_by_itself(path: Path) -> Path:
     return run.finish()
 
 
+def zookeeper_servers_log_gone(path: Path) -> Path:
+    """A server on a disk leaves one."""
+    run = zookeeper_run(path)
+    run.create_topic()
+    run.poll([run.send()])
+    directory = run.finish()
+    with (directory / "cluster.yaml").open("a") as file:
+        file.write("driver: process\n")
+    return directory
+
+
 UNKNOWN: Mapping[str, Build] = {
+    "the log of the ZooKeeper server is gone": zookeeper_servers_log_gone,
     "the ZooKeeper server ended by itself": zookeeper_server_ended_by_itself,
     "a topic is created again without an id": topic_is_created_again_without_an_id,
     **{f"without {name}": without_event_file(name) for name in EVENT_FILES},

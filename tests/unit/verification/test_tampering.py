@@ -19,12 +19,16 @@ from emulator.storage.memory_filesystem import MemoryFileSystem
 from emulator.verification.judge import judge
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_plan import plan_run
+from emulator.verification.run_slices import UnfitError
 from emulator.verification.verdict import Verdict, VerdictReport
+from tests.verification.packing import pack_run
 from tests.verification.resealing import Line, reseal
 from tests.verification.run_builder import CONTROLLER, ON, RunBuilder
+from tests.verification.test_slices import sliced
 
 Tamper = Callable[[Path], None]
 LOG = f"data/orders-0/{0:020}.log"
+HARNESS_FILE = "events/harness.jsonl"
 METADATA = f"nodes/{CONTROLLER}/data/__cluster_metadata-0/{0:020}.log"
 
 
@@ -54,8 +58,8 @@ def keep_metadata_log(run: Path) -> None:
 
 
 def honest(path: Path) -> Path:
-    """Broker 2 is killed, fenced and comes back; a link is cut and mended; the cluster settles."""
-    run = RunBuilder(path)
+    """Broker 2 is killed, fenced and comes back; what is cut, paused and isolated is mended; the cluster settles."""
+    run = RunBuilder(path, driver="process", ending="restore")
     run.start_brokers(0, 1, 2)
     run.create_topic()
     for _ in range(3):
@@ -68,6 +72,10 @@ def honest(path: Path) -> Path:
     run.unfence(2)
     run.append(2, run.logs[0, "orders", 0][-1])
     run.expand((0, 1, 2))
+    run.fault("isolate", "1")
+    run.heal("all", "all")
+    run.fault("pause", "0")
+    run.heal("pause", "0")
     run.fault("cut", "0->1")
     run.heal("cut", "0->1")
     run.settle()
@@ -213,9 +221,35 @@ def rules_of_all_but_the_plan(run: Path) -> None:
         with_fields(f"events/{name}.jsonl", kind="NodeStarted", switches=ON | {"session_check": "unfenced"})(run)
 
 
+def without_heal(fault: str) -> Tamper:
+    return altered(HARNESS_FILE, lambda lines: [line for line in lines if not is_heal(line, fault)])
+
+
+def is_heal(line: Line, fault: str) -> bool:
+    return line["type"] == "FaultHealed" and line["fault"] == fault
+
+
+def nothing_mended(run: Path) -> None:
+    """Neither did the cluster settle, so that nobody says that all was mended."""
+    told = ("FaultHealed", "ClusterSettled")
+    altered(HARNESS_FILE, lambda lines: [line for line in lines if line["type"] not in told])(run)
+
+
+def without_log_and_plan(run: Path) -> None:
+    (run / METADATA).unlink()
+    (run / "cluster.yaml").unlink()
+
+
+def of_the_simulator(run: Path) -> None:
+    """The simulator's controller has no log on disk."""
+    (run / METADATA).unlink()
+    path = run / "cluster.yaml"
+    path.write_text(path.read_text().replace("driver: process", "driver: simulator"))
+
+
 TOLD_BY_SEALS: Mapping[str, Tamper] = {
     "the tail of a killed process cut off": cut_tail,
-    "the end of a fencing's explanation": without("events/harness.jsonl", "FaultInjected"),
+    "the end of a fencing's explanation": without(HARNESS_FILE, "FaultInjected"),
     "a high watermark removed": without("events/0-0.jsonl", "HighWatermarkAdvanced"),
 }
 """Who renews the seals as well is not found out, and need not be: nothing that decides is altered."""
@@ -226,15 +260,19 @@ TOLD_BY_ACCOUNTS: Mapping[str, Tamper] = {
     "a fencing removed": without(CONTROLLERS, "BrokerFenced"),
     "a change removed": without(CONTROLLERS, "PartitionChanged"),
     "an answer removed": without("events/0-0.jsonl", "ProduceAnswered"),
-    "events of another run": with_fields("events/1-0.jsonl", kind="BatchAppended", run="another"),
+    "events of another run": altered("events/1-0.jsonl", lambda lines: [line | {"run": "another"} for line in lines]),
     "a renamed event file": rename,
     "a topic deleted at a record's offset": with_event(CONTROLLERS, **DELETED, metadata_offset=8),
     "a topic deleted at the end": with_event(CONTROLLERS, **DELETED, metadata_offset=12),
     "a log start raised": with_event("events/0-0.jsonl", **STARTED, old=0, new=20),
     "a log start raised out of bounds": with_event("events/0-0.jsonl", **STARTED, old=0, new=BEYOND),
     "a log start raised on disk": raise_log_start,
-    "an exit code that is not zero": with_fields("events/harness.jsonl", kind="IncarnationEnded", exit_code=3),
-    "links not mended at the end": without("events/harness.jsonl", "FaultHealed"),
+    "an exit code that is not zero": with_fields(HARNESS_FILE, kind="IncarnationEnded", exit_code=3),
+    "links not mended at the end": without(HARNESS_FILE, "FaultHealed"),
+    "an isolation not mended": without_heal("all"),
+    "a pause not mended": without_heal("pause"),
+    "nothing mended, and nothing settled": nothing_mended,
+    "nothing settled": without(HARNESS_FILE, "ClusterSettled"),
     "switches emptied in every node": empty_switches,
     "switches changed in every node": other_switches,
     "records reordered in every replica": reorder_records,
@@ -249,6 +287,10 @@ TOLD_BY_ACCOUNTS: Mapping[str, Tamper] = {
     "another min ISR of a change": with_fields(CONTROLLERS, kind="PartitionChanged", effective_min_isr=1),
     "a fencing gone and all offsets after it moved": numbered_anew,
     "the controller's log removed": lambda run: (run / METADATA).unlink(),
+    "the controller's log and the plan removed": without_log_and_plan,
+    "the controller's log removed, and the driver altered": of_the_simulator,
+    "the driver altered": with_fields(HARNESS_FILE, kind="NodeStarted", driver="simulator"),
+    "the plan removed": lambda run: (run / "cluster.yaml").unlink(),
     "the controller's log torn": end_of_the_log,
     "the controller's log without its last records": records_of_the_log,
     "a rule of the plan": rule_of_the_plan,
@@ -261,6 +303,28 @@ def verdict_on(run: Path) -> VerdictReport:
     return judge(plan_run(0, open_run_directory(run))).report
 
 
+def verdict_in_slices(run: Path) -> VerdictReport:
+    """One process says what is wrong with what is unfit for slices."""
+    try:
+        return sliced(plan_run(0, open_run_directory(run)), SLICE_BYTES).report
+    except UnfitError:
+        return verdict_on(run)
+
+
+def packed(run: Path) -> Path:
+    return pack_run(run, run.parent / "packed")
+
+
+SLICE_BYTES = 700
+FORMS: Mapping[str, Callable[[Path], VerdictReport]] = {
+    "JSON": verdict_on,
+    "JSON in slices": verdict_in_slices,
+    "packed": lambda run: verdict_on(packed(run)),
+    "packed in slices": lambda run: verdict_in_slices(packed(run)),
+}
+"""How evidence is written and read. Packing renews the digests of seals."""
+
+
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return honest(tmp_path_factory.mktemp("tampering") / "honest" / "1")
@@ -271,24 +335,41 @@ def run(original: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(original, tmp_path / "altered" / "1"))
 
 
-def test_what_nobody_altered_is_valid(run: Path) -> None:
-    report = verdict_on(run)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_nobody_altered_is_valid(form: str, run: Path) -> None:
+    report = FORMS[form](run)
     assert (report.unknown_reasons, report.verdict) == ((), Verdict.VALID)
 
 
-def test_renewed_seals_alone_alter_nothing(run: Path) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_renewed_seals_alone_alter_nothing(form: str, run: Path) -> None:
     reseal(run)
-    assert verdict_on(run).verdict is Verdict.VALID
+    assert FORMS[form](run).verdict is Verdict.VALID
 
 
+@pytest.mark.parametrize("form", ["JSON", "JSON in slices"])
 @pytest.mark.parametrize("name", [*TOLD_BY_SEALS, *TOLD_BY_ACCOUNTS])
-def test_what_was_altered_is_not_valid(name: str, run: Path) -> None:
+def test_what_was_altered_is_not_valid(name: str, form: str, run: Path) -> None:
     {**TOLD_BY_SEALS, **TOLD_BY_ACCOUNTS}[name](run)
-    assert verdict_on(run).verdict is not Verdict.VALID
+    assert FORMS[form](run).verdict is not Verdict.VALID
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", TOLD_BY_ACCOUNTS)
-def test_what_was_altered_and_sealed_again_is_not_valid(name: str, run: Path) -> None:
+def test_what_was_altered_and_sealed_again_is_not_valid(name: str, form: str, run: Path) -> None:
     TOLD_BY_ACCOUNTS[name](run)
     reseal(run)
-    assert verdict_on(run).verdict is not Verdict.VALID
+    assert FORMS[form](run).verdict is not Verdict.VALID
+
+
+@pytest.mark.parametrize("victim", ["events/1-0", "history"])
+def test_a_packed_file_that_was_exchanged_is_not_valid(victim: str, original: Path, run: Path) -> None:
+    """It is whole and has a seal of its own, and is not what the harness found at the end."""
+    altered_run = Path(shutil.copytree(original, run.parent / "other"))
+    with_fields(f"{victim}.jsonl", kind="send" if victim == "history" else "BatchAppended", time_ns=7)(altered_run)
+    reseal(altered_run)
+    honest_run, other = packed(run), pack_run(altered_run, run.parent / "other-packed")
+    shutil.copyfile(other / f"{victim}.packed", honest_run / f"{victim}.packed")
+    doubts = [doubt.sentence for doubt in verdict_on(honest_run).doubts]
+    assert doubts
+    assert all("is not what the harness found at the end" in doubt for doubt in doubts)

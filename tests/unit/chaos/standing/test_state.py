@@ -84,13 +84,13 @@ def test_processes_whose_end_nobody_noted_are_found(tmp_path: Path) -> None:
     events = tmp_path / "events"
     events.mkdir()
     assert find_leftovers(tmp_path).harnesses == 0
-    first = HarnessLog(events, run="r", wall_time_ns=1)
+    first = HarnessLog(events, run="r", wall_time_ns=1, driver=DriverName.PROCESS, ending=None)
     first.started(NodeId(0), 0)
     first.started(NodeId(1), 0)
     first.ended(NodeId(0), 0, IncarnationEnd.STOPPED, exit_code=0, metadata_offset=None)
     first.note(ClientStarted(cause_id=CauseId("x"), process="client-0", history_file="history/client-0.jsonl"))
     first.suspend()
-    second = HarnessLog(events, run="r", wall_time_ns=2, incarnation=1)
+    second = HarnessLog(events, run="r", wall_time_ns=2, driver=DriverName.PROCESS, ending=None, incarnation=1)
     second.started(NodeId(0), 1)
     with (events / "harness-1.jsonl").open("ab") as file:
         file.write(b'{"torn')
