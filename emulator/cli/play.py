@@ -145,6 +145,9 @@ def play_only(
 def told_if_unjudged(runs: Sequence[Path | str]) -> Iterator[None]:
     """Says which runs were not judged, where that is interrupted or fails for a reason outside of this program.
 
+    Args:
+        runs: those that are not judged; whoever judges one may take it out.
+
     Raises:
         CommandFailedError: it failed, and nobody knows the verdict.
     """

@@ -26,11 +26,12 @@ class RunPlace:
     """A run as the user named it.
 
     Attributes:
+        name: what the user called it.
         path: its directory, or that of its copy.
     """
 
     def __init__(self, name: str, copy: HadoopRun | None) -> None:
-        self._name = name
+        self.name = name
         self._copy = copy
         self.path = Path(name).resolve() if copy is None else copy.path
 
@@ -38,13 +39,13 @@ class RunPlace:
         """Writes the verdict beside the run; returns it under the run's own name, and whether it was written."""
         if self._copy is None:
             return report, keep_verdict(report, self.path)
-        report = msgspec.structs.replace(report, run=self._name)
+        report = msgspec.structs.replace(report, run=self.name)
         if not keep_verdict(report, self.path):
             return report, False
         try:
             self._copy.store_results()
         except OSError as error:
-            click.echo(f"not written: the verdict on {self._name}: {error.strerror}", err=True)
+            click.echo(f"not written: the verdict on {self.name}: {error.strerror}", err=True)
             return report, False
         return report, True
 

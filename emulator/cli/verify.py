@@ -1,9 +1,9 @@
 """``laststand verify``: verifies run directories."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,6 +11,9 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
+
+if TYPE_CHECKING:
+    from emulator.verification.verdict import VerdictReport
 
 _PROGRESS_S: Final = 5.0
 
@@ -62,25 +65,31 @@ def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoic
         if watched is not None:
             with told_if_unjudged([]), starter.at_work() as spark:
                 return verdicts_exit_code(watch(spark, watched, output=output))
-        with told_if_unjudged(found):
+        kept: dict[int, tuple[VerdictReport, bool]] = {}
+        left = list(found)
+        with told_if_unjudged(left):
             with (
                 starter.at_work() as spark,
-                told_progress(spark, _progress()),
                 placed_runs(found, work_directory=work_directory, spark=spark) as places,
+                told_progress(spark, _progress(kept, len(places))),
             ):
-                judged = verify_runs([place.path for place in places], spark=spark)
-                kept = [place.kept(report) for place, report in zip(places, judged, strict=True)]
-            reports = [report for report, _ in kept]
+
+                def keep(number: int, report: VerdictReport) -> None:
+                    kept[number] = places[number].kept(report)
+                    left.remove(places[number].name)
+
+                verify_runs([place.path for place in places], spark=spark, on_report=keep)
+            reports = [report for _, (report, _) in sorted(kept.items())]
             print_verdicts(reports, output=output)
     finally:
         starter.stop()
     exit_code = verdicts_exit_code(reports)
-    written = sum(is_written for _, is_written in kept)
+    written = sum(is_written for _, is_written in kept.values())
     return ExitCode.UNKNOWN if exit_code is ExitCode.VALID and written < len(named) else exit_code
 
 
-def _progress() -> Callable[[int, int], None]:
-    """Returns a callback that prints how far a verification has come, every few seconds."""
+def _progress(judged: Sized, runs: int) -> Callable[[int, int], None]:
+    """Returns a callback that prints how far a verification of several runs has come, every few seconds."""
     started = printed = time.monotonic()
 
     def show(done: int, tasks: int) -> None:
@@ -88,6 +97,7 @@ def _progress() -> Callable[[int, int], None]:
         now = time.monotonic()
         if now - printed >= _PROGRESS_S:
             printed = now
-            click.echo(f"[{now - started:6.1f} s] verify: {done} of {tasks} tasks done", err=True)
+            of_runs = f"{len(judged)} of {runs} runs judged, " if runs > 1 else ""
+            click.echo(f"[{now - started:6.1f} s] verify: {of_runs}{done} of {tasks} tasks done", err=True)
 
     return show

@@ -2,6 +2,8 @@
 
 import os
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,16 +31,19 @@ def watch(spark: "SparkSession", directory: Path, *, output: Output) -> list[Ver
     owner = os.getppid()
     ended = EndedRuns(directory)
     reports: list[VerdictReport] = []
+
+    def take(runs: Sequence[Path], number: int, report: VerdictReport) -> None:
+        keep_verdict(report, runs[number])
+        _print(report, output)
+        reports.append(report)
+
     click.echo(f"watching {directory}", err=True)
     while os.getppid() == owner:
         runs = ended.look()
         if not runs:
             time.sleep(_LOOK_INTERVAL_S)
             continue
-        for run, report in zip(runs, verify_runs(runs, spark=spark), strict=True):
-            keep_verdict(report, run)
-            _print(report, output)
-            reports.append(report)
+        verify_runs(runs, spark=spark, on_report=partial(take, runs))
     return reports
 
 

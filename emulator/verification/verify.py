@@ -2,11 +2,12 @@
 
 The driver lists files and reads no evidence. A task reads one run and judges it in plain Python (``judge``), in a
 process that is forked from one that has imported the checks (``worker_daemon``). A large run is judged by many tasks
-(``sliced``).
+(``sliced``). Small ones share a job, some hundreds at a time, so that the driver never holds more than these, and what
+was judged is kept whatever becomes of the rest.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,11 +21,23 @@ from emulator.verification.verdict import VerdictReport
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+RUNS_PER_JOB: Final = 500
+"""Their judgements take 50 MB where each has a hundred kilobytes."""
+
 _SLICES_PER_CORE: Final = 4
 """Enough for the cores to end at about the same time."""
 
+OnReport = Callable[[int, VerdictReport], None]
+"""Told the number of a run among those that are verified, and its report."""
 
-def verify_runs(paths: Sequence[Path], *, spark: "SparkSession") -> tuple[VerdictReport, ...]:
+
+def _nobody(_: int, __: VerdictReport) -> None:
+    """For callers that wait for all reports."""
+
+
+def verify_runs(
+    paths: Sequence[Path], *, spark: "SparkSession", on_report: OnReport = _nobody, runs_per_job: int = RUNS_PER_JOB
+) -> tuple[VerdictReport, ...]:
     """Judges any number of runs in one go, and leaves the story of each in its directory (``story.json``).
 
     A directory that cannot be written is left without; whoever writes the verdict there will notice.
@@ -32,36 +45,45 @@ def verify_runs(paths: Sequence[Path], *, spark: "SparkSession") -> tuple[Verdic
     Args:
         paths: run directories, visible to Spark's workers; the reports come in the same order.
         spark: the session.
+        on_report: called with each report when it is there, in no certain order.
+        runs_per_job: how many small runs share a Spark job.
 
     Raises:
         ConfigError: one of ``paths`` is no run directory.
     """
+    reports: dict[int, VerdictReport] = {}
+
+    def take(number: int, report: VerdictReport) -> None:
+        reports[number] = report
+        on_report(number, report)
+
     plans: list[RunPlan] = []
-    unplanned: dict[int, VerdictReport] = {}
-    for number, path in enumerate(paths):
-        run = open_run_directory(path)
+    for number, run in enumerate([open_run_directory(path) for path in paths]):
         try:
             plans.append(plan_run(number, run))
         except OSError as error:
-            unplanned[number] = report_unjudged(run, (f"verification failed: {type(error).__name__}: {error}",))
-    judgements = judge_runs(plans, spark=spark)
-    for plan, judgement in zip(plans, judgements, strict=True):
+            take(number, report_unjudged(run, (f"verification failed: {type(error).__name__}: {error}",)))
+    directories = {plan.number: plan.run.path for plan in plans}
+    for judgement in judge_runs(plans, spark=spark, runs_per_job=runs_per_job):
         with contextlib.suppress(OSError):
-            write_story(judgement.story, plan.run.path)
-    reports = {judgement.number: judgement.report for judgement in judgements}
-    return tuple((reports | unplanned)[number] for number in range(len(paths)))
+            write_story(judgement.story, directories[judgement.number])
+        take(judgement.number, judgement.report)
+    return tuple(reports[number] for number in range(len(paths)))
 
 
-def judge_runs(plans: Sequence[RunPlan], *, spark: "SparkSession") -> tuple[Judgement, ...]:
-    """Has planned runs judged; one that no task can judge is ``unknown``, and the others are judged all the same."""
-    sliced = {plan.number: found for plan in plans if is_large(plan) and (found := _sliced(plan, spark)) is not None}
-    whole = [plan for plan in plans if plan.number not in sliced]
-    judged = {**sliced, **(_judged_whole(whole, spark) if whole else {})}
-    return tuple(
-        judged.get(plan.number)
-        or Judgement(number=plan.number, report=report_unjudged(plan.run, ("no task reported on this run",)))
-        for plan in plans
-    )
+def judge_runs(
+    plans: Sequence[RunPlan], *, spark: "SparkSession", runs_per_job: int = RUNS_PER_JOB
+) -> Iterator[Judgement]:
+    """Yields what is found of each planned run; of one that no task can judge, that it is ``unknown``."""
+    small: list[RunPlan] = []
+    for plan in plans:
+        found = _sliced(plan, spark) if is_large(plan) else None
+        if found is None:
+            small.append(plan)
+        else:
+            yield found
+    for begin in range(0, len(small), runs_per_job):
+        yield from _judged_whole(small[begin : begin + runs_per_job], spark)
 
 
 def _sliced(plan: RunPlan, spark: "SparkSession") -> Judgement | None:
@@ -74,16 +96,25 @@ def _sliced(plan: RunPlan, spark: "SparkSession") -> Judgement | None:
         return _failed(plan)
 
 
-def _judged_whole(plans: Sequence[RunPlan], spark: "SparkSession") -> dict[int, Judgement]:
+def _judged_whole(plans: Sequence[RunPlan], spark: "SparkSession") -> Iterator[Judgement]:
+    """Has one job judge runs; where it fails, one for each half, until those are alone that make it fail."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
-        return _judge_on(spark, plans)
+        judged = _judge_on(spark, plans)
     except (Py4JJavaError, PySparkException):
-        if len(plans) > 1:
-            return {number: found for plan in plans for number, found in _judged_whole((plan,), spark).items()}
-        return {plans[0].number: _failed(plans[0])}
+        if len(plans) == 1:
+            yield _failed(plans[0])
+        else:
+            middle = len(plans) // 2
+            yield from _judged_whole(plans[:middle], spark)
+            yield from _judged_whole(plans[middle:], spark)
+        return
+    for plan in plans:
+        yield judged.get(plan.number) or Judgement(
+            number=plan.number, report=report_unjudged(plan.run, ("no task reported on this run",))
+        )
 
 
 def _failed(plan: RunPlan) -> Judgement:

@@ -3,17 +3,18 @@
 import os
 import signal
 import sys
-from collections.abc import KeysView
+from collections.abc import Callable, KeysView
 from pathlib import Path
 
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
+from emulator.verification.judge import Judgement
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_plan import plan_run
-from emulator.verification.story_file import read_story
-from emulator.verification.verdict import Verdict
+from emulator.verification.story_file import STORY_FILE, read_story
+from emulator.verification.verdict import Verdict, VerdictReport
 from emulator.verification.verify import judge_runs, verify_runs
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import healthy, last_replica_standing
@@ -61,9 +62,44 @@ def test_a_run_that_ends_its_worker_leaves_the_others_alone(
         plan_run(number, open_run_directory(healthy(tmp_path / str(number) / "1").finish())) for number in range(3)
     ]
     plans[1] = msgspec.structs.replace(plans[1], sizes=deadly(plans[1].sizes))
-    reports = [judgement.report for judgement in judge_runs(plans, spark=spark)]
+    judgements = sorted(judge_runs(plans, spark=spark), key=lambda each: each.number)
+    reports = [judgement.report for judgement in judgements]
     assert [report.verdict for report in reports] == [Verdict.VALID, Verdict.UNKNOWN, Verdict.VALID]
     assert reports[1].unknown_reasons == ("the task that judged the run failed; spark.log says why",)
+
+
+def jobs_of(spark: SparkSession, group: str, judge_all: Callable[[], object]) -> int:
+    """Returns how many jobs it takes."""
+    context = spark.sparkContext
+    context.setJobGroup(group, group)
+    judge_all()
+    return len(context.statusTracker().getJobIdsForGroup(group))
+
+
+def test_many_runs_are_judged_by_jobs_of_some(spark: SparkSession, tmp_path: Path) -> None:
+    """What was judged is told before the next job begins."""
+    runs = [healthy(tmp_path / str(number) / "1").finish() for number in range(7)]
+    told: list[tuple[int, int]] = []
+
+    def tell(number: int, report: VerdictReport) -> None:
+        assert report.run == str(runs[number])
+        assert read_story(runs[number]).problem is None
+        told.append((number, sum((run / STORY_FILE).exists() for run in runs)))
+
+    jobs = jobs_of(spark, "some", lambda: verify_runs(runs, spark=spark, on_report=tell, runs_per_job=3))
+    assert jobs == 3
+    assert sorted(number for number, _ in told) == list(range(7))
+    assert [stories for _, stories in told] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_of_many_runs_those_that_fail_are_found_by_halves(spark: SparkSession, tmp_path: Path) -> None:
+    run = open_run_directory(healthy(tmp_path / "1").finish())
+    plans = [plan_run(number, run) for number in range(64)]
+    plans[21] = msgspec.structs.replace(plans[21], sizes=EndsItsTask(plans[21].sizes))
+    found: list[Judgement] = []
+    jobs = jobs_of(spark, "halves", lambda: found.extend(judge_runs(plans, spark=spark)))
+    assert jobs == 1 + 2 * 6  # each of the six halvings has one half that fails
+    assert [each.number for each in found if each.report.verdict is not Verdict.VALID] == [21]
 
 
 def test_reports_come_in_the_order_of_the_runs(spark: SparkSession, tmp_path: Path) -> None:
