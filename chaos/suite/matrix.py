@@ -1,6 +1,6 @@
 """A suite's results as a matrix, a row per scenario and a column per era and driver, as text cells and as Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -20,6 +20,9 @@ _WORST_FIRST = (
     CellStatus.PASSED,
     CellStatus.SKIPPED,
 )
+_SHOWN_S = 0.05
+"""Seconds without a leader, or below min ISR, that are worth a mention."""
+
 _PICTURES_MAX = 40
 """Cells that did not pass of which a summary shows pictures."""
 
@@ -62,11 +65,23 @@ def _place(cells: Sequence[CellResult]) -> str:
         parts.append(f"{worst.lost} lost")
     if times := [cell.duration_s for cell in cells if cell.duration_s is not None]:
         parts.append(f"{median(times):.1f} s")
-    if waits := [cell.unavailable_s for cell in cells if cell.unavailable_s is not None]:
-        parts.append(f"no ack for {max(waits):.1f} s")
+    parts += _availability(cells)
     passed = sum(cell.status is CellStatus.PASSED for cell in cells)
     repeated = f" {passed}/{len(cells)}" if len(cells) > 1 else ""
     return f"{_MARKS[worst.status]}{repeated} {', '.join(parts)}"
+
+
+def _availability(cells: Sequence[CellResult]) -> Iterator[str]:
+    """Yields the longest times of all repetitions: for how long nothing was acknowledged, and, if that was, why."""
+    for form, times, shortest_s in (
+        ("no ack for {:.1f} s", [cell.unavailable_s for cell in cells], 0.0),
+        ("no leader for {:.1f} s", [cell.leaderless_s for cell in cells], _SHOWN_S),
+        ("below min ISR for {:.1f} s", [cell.below_min_isr_s for cell in cells], _SHOWN_S),
+        ("ack {:.1f} s after a fault", [cell.fault_to_ack_s for cell in cells], 0.0),
+    ):
+        longest = max((each for each in times if each is not None), default=None)
+        if longest is not None and longest >= shortest_s:
+            yield form.format(longest)
 
 
 def totals(report: SuiteReport) -> str:
@@ -82,6 +97,14 @@ def totals(report: SuiteReport) -> str:
             parts.append(f"{count} {words}")
     number = len(report.cells)
     return f"{number} {'cell' if number == 1 else 'cells'}: {', '.join(parts)}, in {report.duration_s:.1f} s"
+
+
+def seeds(report: SuiteReport) -> str | None:
+    """Returns the seeds of a suite that plays its cells several times, in one line; ``None`` for any other."""
+    used = {cell.repetition: cell.seed for cell in report.cells}
+    if len(used) < 2:
+        return None
+    return f"seeds: {', '.join(f'{seed} (#{repetition})' for repetition, seed in sorted(used.items()))}"
 
 
 def details(report: SuiteReport) -> list[str]:
@@ -118,6 +141,8 @@ def markdown(report: SuiteReport) -> str:
         "",
         totals(report),
     ]
+    if used := seeds(report):
+        lines += ["", used]
     if found := _pictured(report):
         lines += ["", "```", *found, "```"]
     return "\n".join(lines) + "\n"

@@ -57,6 +57,10 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
         lost: records acknowledged with acks=all that are lost.
         duration_s: how long it was played.
         unavailable_s: the longest time that a producer waited for an acknowledgement; ``None`` if none did.
+        leaderless_s: for how long the worst partition had no leader.
+        below_min_isr_s: for how long the worst partition had a leader, and an ISR that acks=all does not accept.
+        fault_to_ack_s: the longest time from a fault to the first acknowledgement of what was sent after it; ``None``
+            where there was no fault, or no such acknowledgement.
         left_out: from which step on steps were left out, and why; ``None`` if all were played.
         driver: what played it, where the suite had several; ``None`` for the suite's only one.
     """
@@ -77,6 +81,9 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     lost: int | None = None
     duration_s: float | None = None
     unavailable_s: float | None = None
+    leaderless_s: float | None = None
+    below_min_isr_s: float | None = None
+    fault_to_ack_s: float | None = None
     left_out: str | None = None
     driver: str | None = None
 
@@ -166,6 +173,9 @@ def judged_result(
         lost=report.lost_records,
         duration_s=report.duration_s,
         unavailable_s=report.unavailable_s,
+        leaderless_s=report.leaderless_s,
+        below_min_isr_s=report.below_min_isr_s,
+        fault_to_ack_s=report.fault_to_ack_s,
         left_out=left_out,
     )
 

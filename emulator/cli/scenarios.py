@@ -108,7 +108,7 @@ def summary_of(text: str) -> str:
         if not line.startswith("#"):
             break
         comment.append(line.lstrip("# "))
-    return re.split(r"(?<=[.:])\s", " ".join(comment), maxsplit=1)[0]
+    return re.split(r"(?<=\.)\s", " ".join(comment), maxsplit=1)[0]
 
 
 @scenarios.command(short_help="Read scenarios without playing them.")

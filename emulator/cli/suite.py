@@ -169,16 +169,17 @@ def write_forms(report: "SuiteReport", verdicts: "Mapping[str, VerdictReport]", 
     """
     from chaos.suite.annotations import annotations
     from chaos.suite.matrix import markdown
-    from chaos.suite.results import write_report
+    from chaos.suite.results import CellStatus, write_report
     from emulator.verification.junit import Case, junit
 
     if forms.junit is not None:
         cases = [
             Case(
                 suite=cell.scenario,
-                name=f"{cell.era} #{cell.repetition}",
+                name=f"{cell.column} #{cell.repetition}",
                 report=verdicts.get(cell.name),
                 skipped="; ".join(cell.reasons),
+                missing="; ".join(cell.reasons) if cell.status is CellStatus.NOT_PLAYED else None,
                 picture=cell.picture,
             )
             for cell in report.cells
@@ -197,7 +198,7 @@ def write_forms(report: "SuiteReport", verdicts: "Mapping[str, VerdictReport]", 
 
 
 def _print(report: "SuiteReport", *, output: Output) -> None:
-    from chaos.suite.matrix import details, matrix, totals
+    from chaos.suite.matrix import details, matrix, seeds, totals
     from emulator.cli.tables import print_json, print_listing
 
     if output is Output.JSON:
@@ -209,3 +210,5 @@ def _print(report: "SuiteReport", *, output: Output) -> None:
     if table.rows:
         print_listing(("SCENARIO", *table.columns), [(name, *texts) for name, texts in table.rows])
     click.echo(totals(report))
+    if used := seeds(report):
+        click.echo(used)

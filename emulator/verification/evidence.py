@@ -21,7 +21,6 @@ from emulator.core.events import (
     IncarnationEnd,
     IncarnationEnded,
     IncarnationStarted,
-    MessageIntercepted,
     NodeStarted,
     NodeStopped,
     PartitionChanged,
@@ -39,6 +38,7 @@ from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.check import Evidence
 from emulator.verification.doubt import Doubt
 from emulator.verification.fencings import unexplained_fencings
+from emulator.verification.message_faults import HOLD, faults_without_message
 from emulator.verification.metadata_log import contradictions_of_log
 from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 from emulator.verification.run_reader import RunEvidence
@@ -50,9 +50,6 @@ from emulator.verification.zookeeper_log import contradictions_of_zookeeper
 _SHOWN_CHARACTERS: Final = 80
 _LEAVES_METADATA_LOGS: Final = ("process", "docker")
 """Drivers whose controllers write a log to disk."""
-_HOLD: Final = "hold"
-_OF_MESSAGES: Final = frozenset({_HOLD, "lose_messages", "duplicate_messages", "delay_messages"})
-"""Faults that bite when a message comes by, of which its node then tells. A drawn plan may hold what never comes."""
 _KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
 
 
@@ -124,10 +121,10 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
     for end in finish:
         if end.problem is not None:
             yield Doubt(about=None, sentence=f"the plan did not reach its end: {end.problem}")
-    touched = {message.channel for message in timeline.of(MessageIntercepted)}
-    needed = _OF_MESSAGES - {_HOLD} if may_miss_steps else _OF_MESSAGES
+    idle = list(faults_without_message(timeline))
     for fault in timeline.of(FaultInjected):
-        if fault.bit is None or (fault.fault in needed and fault.target not in touched):
+        may_be_idle = may_miss_steps and fault.fault == HOLD  # a drawn plan may hold what never comes
+        if fault.bit is None or (fault in idle and not may_be_idle):
             yield Doubt(
                 about=None,
                 sentence=f"fault {fault.fault} on {fault.target} did not bite",

@@ -80,7 +80,11 @@ def test_a_failover_is_told_from_the_first_send_that_had_to_wait(reports: dict[s
     assert found.longest_without_ack_s == pytest.approx(7.2)
     assert found.slowest_after_fault == FaultToAck(fault="isolate", target="1", seconds=9.7)
     assert workload(reports["failover"], acks=1).longest_without_ack_s == pytest.approx(0.1)
-    assert reports["failover"].unavailable_s == pytest.approx(7.2)
+    report = reports["failover"]
+    assert report.unavailable_s == pytest.approx(7.2)
+    assert (report.leaderless_s, report.below_min_isr_s) == pytest.approx((3.0, 4.0))
+    assert report.fault_to_ack_s == pytest.approx(9.7)
+    assert reports["fails"].fault_to_ack_s is None
 
 
 def test_the_summary_tells_the_worst(reports: dict[str, VerdictReport]) -> None:

@@ -58,8 +58,16 @@ LOST_ANSWER = ("lose_messages", "0->100 AlterPartition response")
 HELD_ANSWER = ("hold", "0->100 AlterPartition response")
 
 
-def answer_touched(run: RunBuilder, fault: tuple[str, str], *, api: str = "AlterPartition", broker: int = 0) -> None:
-    run.fault(*fault)
+def answer_touched(
+    run: RunBuilder,
+    fault: tuple[str, str],
+    *,
+    api: str = "AlterPartition",
+    broker: int = 0,
+    fate: MessageFate | None = None,
+    begun_s: float | None = None,
+) -> None:
+    run.fault(*fault, begun_s=begun_s)
     run.note(
         CONTROLLER,
         e.MessageIntercepted(
@@ -68,9 +76,31 @@ def answer_touched(run: RunBuilder, fault: tuple[str, str], *, api: str = "Alter
             target=NodeId(CONTROLLER),
             api=api,
             way=Way.RESPONSE,
-            fate=MessageFate.HELD if fault[0] == "hold" else MessageFate.LOST,
+            fate=fate or (MessageFate.HELD if fault[0] == "hold" else MessageFate.LOST),
         ),
     )
+
+
+def nothing_lost_any_more(run: RunBuilder) -> None:
+    """Of two faults of the same messages, only the first has a message."""
+    run.at(100)
+    answer_touched(run, LOST_ANSWER, begun_s=100)
+    run.at(200)
+    run.fault(*LOST_ANSWER, begun_s=200)
+
+
+def nothing_lost_at_first(run: RunBuilder) -> None:
+    """Of two faults of the same messages, only the second has a message."""
+    run.at(100)
+    run.fault(*LOST_ANSWER, begun_s=100)
+    run.at(201)
+    answer_touched(run, LOST_ANSWER, begun_s=200)
+
+
+def lost_twice(run: RunBuilder) -> None:
+    for begun_s in (100, 200):
+        run.at(begun_s)
+        answer_touched(run, LOST_ANSWER, begun_s=begun_s)
 
 
 def nothing_held_by_a_drawn_plan(run: RunBuilder) -> None:
@@ -339,6 +369,9 @@ UNKNOWN: Mapping[str, Build] = {
     "nothing was held": built(lambda run: run.fault(*HELD_ANSWER)),
     "a message of another kind was touched": built(lambda run: answer_touched(run, LOST_ANSWER, api="BrokerHeartbeat")),
     "a message of another kind was held": built(lambda run: answer_touched(run, HELD_ANSWER, api="BrokerHeartbeat")),
+    "a message met another fate": built(lambda run: answer_touched(run, LOST_ANSWER, fate=MessageFate.DELAYED)),
+    "only an earlier fault met a message": built(nothing_lost_any_more),
+    "only a later fault met a message": built(nothing_lost_at_first),
     "unexplained fencing": built(lambda run: run.fence(1)),
     "fencing of another broker's fault": fault_then_fencing("isolate", "0", broker=1),
     "fencing by a cut between brokers": fault_then_fencing("cut", "0->1", broker=1),
@@ -365,6 +398,7 @@ EXPLAINED: Mapping[str, Build] = {
     },
     "fencing by holding answers of the controller": built(fenced_while_answers_are_held),
     "the answer that a fault was to lose was lost": built(lambda run: answer_touched(run, LOST_ANSWER)),
+    "both answers that faults were to lose were lost": built(lost_twice),
     "nothing was held, and the plan was drawn": built(nothing_held_by_a_drawn_plan),
     "the answer that a fault was to hold was held": built(lambda run: answer_touched(run, HELD_ANSWER)),
     "fencing by a paused controller": fault_then_fencing("pause", str(CONTROLLER), broker=1),

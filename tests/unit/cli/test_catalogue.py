@@ -91,5 +91,13 @@ def test_every_file_that_is_not_in_order_is_told(tmp_path: Path) -> None:
     assert "nothing" in third
 
 
+def test_a_summary_is_a_whole_sentence() -> None:
+    assert summary_of("# Two brokers: one dies,\n# the other is paused. More\n# is not told.\n") == (
+        "Two brokers: one dies, the other is paused."
+    )
+    summaries = [summary_of(find_scenario(name).read_text()) for name in scenario_names()]
+    assert [summary for summary in summaries if len(summary) < 30] == []
+
+
 def test_a_file_without_comment_has_no_summary() -> None:
     assert summary_of("name: x\n# not at the top.\n") == ""

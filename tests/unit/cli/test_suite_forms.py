@@ -3,6 +3,7 @@
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from chaos.suite.results import CellStatus, SuiteReport, judged_result, unplayed_result
@@ -39,6 +40,24 @@ def test_junit_has_a_case_per_cell(tmp_path: Path) -> None:
     summary = (tmp_path / "s.md").read_text()
     assert "| a | ✗ violation" in summary
     assert "".join(f"  {line}\n" for line in PICTURE) in summary.partition("```")[2]
+
+
+def test_junit_tells_columns_apart_and_what_was_not_played_from_what_is_skipped(tmp_path: Path) -> None:
+    passed = unplayed_result(cell("a"), status=CellStatus.SKIPPED, reason="no such fault")
+    cut_short = unplayed_result(cell("a"), status=CellStatus.NOT_PLAYED, reason="the suite ended before")
+    cells = (
+        msgspec.structs.replace(passed, driver="process"),
+        msgspec.structs.replace(cut_short, driver="simulator"),
+    )
+    forms = Forms(junit=tmp_path / "j.xml", summary=None, results=None)
+    write_forms(msgspec.structs.replace(SUITE, cells=cells), {}, forms=forms)
+    root = ElementTree.parse(tmp_path / "j.xml").getroot()
+    assert [(case.get("name"), [kind.tag for kind in case]) for case in root.iter("testcase")] == [
+        ("kip-966 on process #1", ["skipped"]),
+        ("kip-966 on simulator #1", ["error"]),
+    ]
+    assert (root.get("skipped"), root.get("errors")) == ("1", "1")
+    assert next(root.iter("error")).get("message") == "the suite ended before"
 
 
 def test_github_gets_the_matrix_and_an_annotation(

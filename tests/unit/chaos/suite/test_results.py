@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from chaos.suite.annotations import annotations
-from chaos.suite.matrix import details, markdown, matrix, totals
+from chaos.suite.matrix import details, markdown, matrix, seeds, totals
 from chaos.suite.results import (
     CellResult,
     CellStatus,
@@ -120,6 +120,24 @@ def test_repetitions_share_a_place_with_the_worst_of_them() -> None:
     waits = [msgspec.structs.replace(each, unavailable_s=each.duration_s) for each in again]
     assert matrix(suite(BASE, *waits)).rows == (("a", ("✓ 3/3 valid, 2.0 s, no ack for 3.0 s",)),)
     assert matrix(suite(BASE, *again, bad)).rows == (("a", ("✗ 3/4 violation, broken, 12 lost, 2.5 s",)),)
+
+
+def test_a_place_tells_for_how_long_a_partition_was_not_available() -> None:
+    waits = msgspec.structs.replace(
+        BASE, unavailable_s=4.2, leaderless_s=0.04, below_min_isr_s=2.25, fault_to_ack_s=4.18
+    )
+    again = msgspec.structs.replace(waits, repetition=2, leaderless_s=0.3, fault_to_ack_s=None)
+    told = "valid, 2.0 s, no ack for 4.2 s, below min ISR for 2.2 s, ack 4.2 s after a fault"
+    assert matrix(suite(waits)).rows == (("a", (f"✓ {told}",)),)
+    told = "valid, 2.0 s, no ack for 4.2 s, no leader for 0.3 s, below min ISR for 2.2 s, ack 4.2 s after a fault"
+    assert matrix(suite(waits, again)).rows == (("a", (f"✓ 2/2 {told}",)),)
+
+
+def test_the_seeds_of_repetitions_are_told_though_they_pass() -> None:
+    assert seeds(suite(BASE)) is None
+    again = msgspec.structs.replace(BASE, repetition=2, seed=8)
+    assert seeds(suite(BASE, again)) == "seeds: 7 (#1), 8 (#2)"
+    assert "\nseeds: 7 (#1), 8 (#2)\n" in markdown(suite(BASE, again))
 
 
 def test_totals_count_what_there_is() -> None:
