@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chaos.scenario.scenario_file import scenario_names
+from chaos.scenario.scenario_file import find_scenario, scenario_names
 from emulator.cli.catalogue import ERA_SUMMARIES
 from emulator.cli.main import cli
 from emulator.cli.scenarios import summary_of

@@ -8,7 +8,13 @@ from chaos.play.expressible import not_expressible
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from emulator.plan.drivers import DriverName
 
-ABOUT_BYTES_OR_DISKS = ("faults/bytes", "faults/disks", "faults/flipped-bit", "kip-966/hole-between-segments")
+ABOUT_BYTES_OR_DISKS = (
+    "faults/bytes",
+    "faults/disks",
+    "faults/flipped-bit",
+    "faults/flipped-bit-of-the-leader",
+    "kip-966/hole-between-segments",
+)
 
 TEXT = """\
 name: test/flush
