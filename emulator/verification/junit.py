@@ -16,7 +16,8 @@ class Case:
         suite: its scenario.
         name: what tells it from the scenario's other runs, such as its era.
         report: the verdict; ``None`` for a run that there was not.
-        skipped: why there was none.
+        skipped: why there was none, where there was to be none.
+        missing: why there is none, where there was to be one; it is an error.
         picture: of the run as lines, for one that was not as expected.
     """
 
@@ -24,6 +25,7 @@ class Case:
     name: str
     report: VerdictReport | None
     skipped: str = ""
+    missing: str | None = None
     picture: Sequence[str] = ()
 
     @staticmethod
@@ -66,6 +68,9 @@ def _suite(root: ElementTree.Element, name: str, cases: Sequence[Case]) -> None:
 def _case(suite: ElementTree.Element, case: Case) -> ElementTree.Element:
     element = ElementTree.SubElement(suite, "testcase", classname=_xml(case.suite), name=_xml(case.name))
     report = case.report
+    if case.missing is not None:
+        _add(element, "error", case.missing, (case.missing,))
+        return element
     if report is None:
         ElementTree.SubElement(element, "skipped", message=_xml(case.skipped))
         return element

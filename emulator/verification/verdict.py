@@ -217,6 +217,22 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         """The slowest workload's ``p99_ack_s``; ``None`` if nothing was acknowledged."""
         return max((each.p99_ack_s for each in self._workloads() if each.p99_ack_s is not None), default=None)
 
+    @property
+    def leaderless_s(self) -> float | None:
+        """The longest time in seconds that a partition had no leader; ``None`` if there is no partition."""
+        return max((each.leaderless_s for each in self.availability), default=None)
+
+    @property
+    def below_min_isr_s(self) -> float | None:
+        """The longest time in seconds that a partition was below min ISR; ``None`` if there is no partition."""
+        return max((each.below_min_isr_s for each in self.availability), default=None)
+
+    @property
+    def fault_to_ack_s(self) -> float | None:
+        """The longest time in seconds from a fault to an ack; ``None`` if there was no fault, or no ack after one."""
+        found = [each.slowest_after_fault for each in self._workloads()]
+        return max((each.seconds for each in found if each is not None and each.seconds is not None), default=None)
+
     def _workloads(self) -> Iterator[WorkloadAvailability]:
         return (workload for partition in self.availability for workload in partition.workloads)
 
