@@ -45,7 +45,6 @@ from emulator.core.zookeeper_controller.exchange import (
     RegistrationRefused,
     SendControlRequest,
     TimeCame,
-    UncleanElectionEnabled,
 )
 from emulator.core.zookeeper_rules import ZooKeeperRules
 
@@ -84,13 +83,7 @@ class ZooKeeperProcess:
     def step(self, incoming: ProcessInput, *, now_ms: int) -> list[ProcessEffect]:
         """Reacts to an input; returns what is to be done, in order."""
         match incoming:
-            case (
-                ControllerAsked()
-                | ControlAnswered()
-                | ControlFailed()
-                | UncleanElectionEnabled()
-                | SessionEstablished()
-            ):
+            case ControllerAsked() | ControlAnswered() | ControlFailed() | SessionEstablished():
                 return self._step_controller(incoming, now_ms=now_ms)
             case ZooKeeperAnswered(correlation_id=correlation_id):
                 if correlation_id % 2:
@@ -110,9 +103,10 @@ class ZooKeeperProcess:
     def _watch_fired(self, fired: WatchFired, *, now_ms: int) -> list[ProcessEffect]:
         event = fired.event
         topic = paths.topic_of_config_node(event.path) if isinstance(event, NodeChanged) else None
-        if topic is None:
-            return self._step_controller(fired, now_ms=now_ms)
-        return self._step_broker(TopicConfigChanged(cause_id=fired.cause_id, topic=topic), now_ms=now_ms)
+        effects: list[ProcessEffect] = []
+        if topic is not None:
+            effects += self._step_broker(TopicConfigChanged(cause_id=fired.cause_id, topic=topic), now_ms=now_ms)
+        return effects + self._step_controller(fired, now_ms=now_ms)
 
     def _step_broker(self, incoming: ZooKeeperBrokerInput, *, now_ms: int) -> list[ProcessEffect]:
         done: list[ProcessEffect] = []

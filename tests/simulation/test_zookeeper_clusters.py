@@ -3,6 +3,7 @@
 import pytest
 
 from emulator.core.events import ProduceAnswered
+from emulator.core.types import TopicPartition
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 from emulator.plan.actions import DeposeController
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
@@ -45,6 +46,23 @@ start 2
 wait 800
 """
 
+_UNCLEAN_LATER = """
+cluster brokers=4 era={era} leader.imbalance.check.interval.seconds=3600
+topic orders replicas=(1,2) min.insync.replicas=1
+produce orders-0 acks=all records=1
+wait 200
+stop 2
+wait 1000
+produce orders-0 acks=all records=1
+wait 200
+kill 1
+wait 1000
+start 2
+wait 1000
+alter_config: {{topic: orders, set: {{unclean.leader.election.enable: "true"}}}}
+wait 200
+"""
+
 
 def played(text: str, era: str) -> Simulation:
     return play_and_stop(parse_plan(text.format(era=era)))
@@ -63,6 +81,18 @@ def test_the_last_replica_standing_leads_with_whatever_it_holds(era: str) -> Non
     """KIP-966, Motivation: the guarantee holds, as one replica lost power; each of these eras loses (S13, Z17)."""
     judgement = played(_LAST_REPLICA, era).judgement()
     assert str(judgement) == "violation, guarantee broken, 5 acks=all records lost"
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_topic_that_comes_to_allow_unclean_elections_is_led_at_once(era: str) -> None:
+    """Whichever process is the controller, and although it hosts no replica of the topic."""
+    simulation = Simulation(plan := parse_plan(_UNCLEAN_LATER.format(era=era)))
+    simulation.begin()
+    for action in plan.actions:
+        simulation.play(action)
+    state = simulation.cluster.state(TopicPartition("orders", 0))
+    assert state is not None
+    assert state.leader == 2
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -74,8 +74,8 @@ from emulator.core.zookeeper_controller.events import (
     RolesAnswered,
     StopAnswered,
     TopicChanged,
+    TopicConfigured,
     TopicsChanged,
-    UncleanEnabled,
 )
 from emulator.core.zookeeper_controller.exchange import (
     AnswerController,
@@ -90,7 +90,6 @@ from emulator.core.zookeeper_controller.exchange import (
     RegistrationRefused,
     SendControlRequest,
     TimeCame,
-    UncleanElectionEnabled,
 )
 from emulator.core.zookeeper_controller.term import Term
 
@@ -172,8 +171,6 @@ class ZooKeeperController:
                 self._control_answered(incoming)
             case ControlFailed(correlation_id=correlation_id):
                 self._channels.failed(correlation_id, now_ms=now_ms)
-            case UncleanElectionEnabled(topic=topic):
-                self._queue.append(UncleanEnabled(topic))
             case TimeCame():
                 self._time_came()
             case _:
@@ -252,8 +249,8 @@ class ZooKeeperController:
                 return term.handle_roles_answer(broker_id, response)
             case StopAnswered(broker_id=broker_id, request=stop_request, response=stop_response):
                 return term.deletion.handle_answer(broker_id, stop_request, stop_response)
-            case UncleanEnabled(topic=unclean_topic):
-                return term.leaders.enable_unclean(unclean_topic)
+            case TopicConfigured(topic=configured):
+                return term.look_at_config(configured)
             case BalanceDue():
                 return term.leaders.balance()
             case RegisterAndElect() | ControllerGone() | ControllerChanged() | Asked():
@@ -339,11 +336,17 @@ class ZooKeeperController:
             is_gone = kind is ZooKeeperEventKind.DELETED
             self._queue.append(ControllerGone() if is_gone else ControllerChanged())
             return
-        name, topic = paths.partition_of_state_node(path), paths.topic_of_node(path)
+        name, topic, configured = (
+            paths.partition_of_state_node(path),
+            paths.topic_of_node(path),
+            paths.topic_of_config_node(path),
+        )
         if name is not None:
             self._queue.append(ReassignedIsrChanged(name))
         elif topic is not None and kind is not ZooKeeperEventKind.DELETED:
             self._queue.append(TopicChanged(topic))
+        elif configured is not None and kind is not ZooKeeperEventKind.DELETED:
+            self._queue.append(TopicConfigured(configured))
 
     def _control_answered(self, answered: ControlAnswered) -> None:
         found = self._channels.answered(answered.correlation_id)

@@ -82,10 +82,10 @@ class StopAnswered(msgspec.Struct, frozen=True, kw_only=True):
     response: StopReplicaResponse
 
 
-class UncleanEnabled(msgspec.Struct, frozen=True):
-    """Unclean elections were allowed for a topic, or (``None``) for all."""
+class TopicConfigured(msgspec.Struct, frozen=True):
+    """A topic's configuration changed."""
 
-    topic: str | None
+    topic: str
 
 
 class BalanceDue(msgspec.Struct, frozen=True):
@@ -106,6 +106,6 @@ Event: TypeAlias = (
     | Asked
     | RolesAnswered
     | StopAnswered
-    | UncleanEnabled
+    | TopicConfigured
     | BalanceDue
 )

@@ -51,22 +51,13 @@ class ControlFailed(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: CorrelationId
 
 
-class UncleanElectionEnabled(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic's configuration, or with ``None`` everybody's, has come to allow unclean elections."""
-
-    cause_id: CauseId
-    topic: str | None
-
-
 class TimeCame(msgspec.Struct, frozen=True):
     """The time that ``next_deadline_ms`` named is there."""
 
     cause_id: CauseId
 
 
-ControllerInput: TypeAlias = (
-    ZooKeeperInput | ControllerAsked | ControlAnswered | ControlFailed | UncleanElectionEnabled | TimeCame
-)
+ControllerInput: TypeAlias = ZooKeeperInput | ControllerAsked | ControlAnswered | ControlFailed | TimeCame
 
 
 class SendControlRequest(msgspec.Struct, frozen=True, kw_only=True):

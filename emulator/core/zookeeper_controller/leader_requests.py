@@ -79,8 +79,8 @@ class LeaderRequests:
         is_member = head in self._context.leadership[name].leader_and_isr.isr
         return is_member and self._context.is_online(head, name) and name not in self._context.reassigning
 
-    def enable_unclean(self, topic: str | None) -> Program[None]:
-        """Looks for leaders once more where unclean elections were just allowed: of a topic, or (``None``) of all.
+    def enable_unclean(self, topic: str) -> Program[None]:
+        """Looks for leaders once more in a topic that allows unclean elections now.
 
         Raises:
             ControllerMovedError: the term is over.
@@ -89,7 +89,7 @@ class LeaderRequests:
             name
             for name, phase in sorted(self._context.partition_phases.items())
             if phase in (PartitionPhase.NEW, PartitionPhase.OFFLINE)
-            and topic in (None, name.topic)
+            and topic == name.topic
             and not self._context.is_being_deleted(name.topic)
         )
         yield from self._partitions.bring_online(waiting, ElectionStrategy.OFFLINE)

@@ -185,7 +185,8 @@ class ControllerStore:
         asked = tuple(dict.fromkeys(topics))
         if not asked:
             return frozenset()
-        answers = yield tuple(GetData(path=paths.topic_config_node(topic)) for topic in asked)
+        # Watched, as an offline partition is elected anew once its topic comes to allow it.
+        answers = yield tuple(GetData(path=paths.topic_config_node(topic), is_watched=True) for topic in asked)
         return frozenset(
             topic for topic, answer in zip(asked, answers, strict=True) if self._is_unclean_allowed(answer)
         )

@@ -94,6 +94,11 @@ class Term:
         if new:
             yield from self.deletion.queue(new)
 
+    def look_at_config(self, topic: str) -> Program[None]:
+        """Looks for leaders in a topic whose configuration allows unclean elections, whether it did before or not."""
+        if topic in self.context.topic_ids and (yield from self.store.read_unclean_topics([topic])):
+            yield from self.leaders.enable_unclean(topic)
+
     def _topics_to_delete(self) -> Program[tuple[str, ...]]:
         path = paths.DELETE_TOPICS
         return children_of((yield (GetChildren(path=path, is_watched=True),)), path)

@@ -17,8 +17,8 @@ from emulator.core.errors import ErrorCode
 from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from emulator.core.types import BrokerEpoch, LeaderRecoveryState
 from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import encode_isr_notification
-from emulator.core.zookeeper.operations import Create, NodeKind
+from emulator.core.zookeeper.nodes.small_nodes import encode_config, encode_isr_notification
+from emulator.core.zookeeper.operations import Create, NodeKind, SetData
 from emulator.core.zookeeper_controller.controller import FIRST_BALANCE_MS
 from tests.unit.core.zookeeper_controller.controllers import (
     ORDERS,
@@ -352,6 +352,35 @@ def test_an_unclean_election_is_remembered_and_told() -> None:
     assert decided.leader_recovery_state is LeaderRecoveryState.RECOVERING
     (request,) = [request for request in cluster[3].told if isinstance(request, LeaderAndIsrRequest)][-1:]
     assert request.partitions[0].leader_recovery_state is LeaderRecoveryState.RECOVERING
+
+
+def configure(cluster: Cluster, **config: str) -> None:
+    """Sets a topic's configuration; dots are underscores."""
+    named = {name.replace("_", "."): value for name, value in config.items()}
+    cluster.write(SetData(path=paths.topic_config_node(ORDERS.topic), data=encode_config(named), version=None))
+
+
+def test_an_offline_partition_is_led_once_its_topic_allows_unclean_elections() -> None:
+    """``KafkaController.processTopicUncleanLeaderElectionEnable``: nobody has to ask, and no broker has to change."""
+    cluster = Cluster(1, 2, 3)
+    cluster.create_topic(2, 3)
+    alter(cluster, isr_change(cluster, 2, sender=2))
+    cluster.kill(2)
+    cluster.expire(2)
+    cluster.settle()
+    configure(cluster, min_insync_replicas="1")
+    assert cluster.state().leader_and_isr.leader is None
+    configure(cluster, unclean_leader_election_enable="true")
+    assert cluster.state().leader_and_isr.leader == broker(3)
+
+
+def test_a_partition_that_is_led_does_not_care_whether_unclean_elections_are_allowed() -> None:
+    cluster = Cluster(1, 2, 3)
+    cluster.create_topic(2, 3)
+    alter(cluster, isr_change(cluster, 2, sender=2))
+    before = cluster.shown()
+    configure(cluster, unclean_leader_election_enable="true")
+    assert cluster.shown() == before
 
 
 def test_the_mark_of_an_unclean_election_is_lost_with_a_controller_of_an_old_release() -> None:
