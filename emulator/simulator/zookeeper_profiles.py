@@ -1,7 +1,7 @@
 """Profiles for ZooKeeper clusters: what may go wrong with sessions, control requests and controllers.
 
-No profile but ``zk-power-losses`` takes what was not synced: in every one of these eras the last replica standing leads
-with whatever it holds, so that a loss of power loses records within the guarantee (KIP-966, Motivation).
+No profile but ``zk-power-losses`` takes what was not synced, or a disk: in every one of these eras the last replica
+standing leads with whatever it holds, so that both lose records within the guarantee (KIP-966, Motivation).
 """
 
 from typing import Final
@@ -44,6 +44,7 @@ ZOOKEEPER: Final = (
             "elect_preferred": 4,
         },
         brokers=(3, 4),
+        partitions=2,
     ),
     Profile(
         name="zk-isr",
@@ -63,6 +64,7 @@ ZOOKEEPER: Final = (
         },
         min_isr=(1, 2),
         brokers=(3, 4),
+        partitions=2,
         moves=36,
     ),
     Profile(
@@ -85,11 +87,21 @@ ZOOKEEPER: Final = (
             "lag": 2,
         },
         brokers=(4,),
+        partitions=2,
     ),
     Profile(
         name="zk-power-losses",
         spreads=("times",),
-        weights={**COMMON, "power_loss": 5, "kill": 2, "bounce": 3, "expire_session": 3, "cut_off": 3, "lag": 3},
+        weights={
+            **COMMON,
+            "power_loss": 5,
+            "replace_disk": 2,
+            "kill": 2,
+            "bounce": 3,
+            "expire_session": 3,
+            "cut_off": 3,
+            "lag": 3,
+        },
     ),
     Profile(
         name="zk-races",

@@ -201,6 +201,47 @@ def test_a_leader_does_without_a_removed_replica_before_the_isr_does(era: str) -
     assert "D3" not in {alarm.check_id for alarm in simulation.findings()}
 
 
+_REPLACED_DISK = """
+cluster brokers=4 era={era}
+topic orders replicas=(2,3,1) min.insync.replicas=2
+kill 3
+wait 1000
+produce orders-0 acks=all records=1
+hold 2->0 AlterPartition request
+start 3
+wait 300
+replace-disk 3
+cut 3->2
+wait 1000
+start 3
+wait 200
+release 2->0 AlterPartition request
+wait 50
+kill 2
+wait 1000
+"""
+
+
+@pytest.mark.parametrize("era", [era for era in ERAS if era not in ("kafka-2.5-zk", "kafka-2.6-zk")])
+def test_a_replica_with_an_empty_disk_becomes_a_member_for_what_its_former_disk_held(era: str) -> None:
+    """Z18: no ZooKeeper cluster knows which process of a broker caught up (KIP-903)."""
+    simulation = play_and_stop(parse_plan(_REPLACED_DISK.format(era=era)))
+    assert str(simulation.judgement()) == "violation, guarantee broken, 1 acks=all records lost"
+
+
+_ZOMBIE = """
+cluster brokers=4 era={era} controller_epoch_fence=off
+topic orders replicas=(1,2,3) min.insync.replicas=2
+hold 0->100 Execute request
+reassign orders-0 replicas=1,2
+wait 5
+depose-controller
+wait 50
+release 0->100 Execute request
+wait 800
+"""
+
+
 _LATE_STOP = """
 cluster brokers=3 era={era}
 topic orders replicas=(0,1,2) min.insync.replicas=1
@@ -223,9 +264,10 @@ wait 20
         (_LATE_STOP, "kafka-2.5-zk", ("Z11",)),
         (_LAST_REPLICA, "kafka-3.9-zk", ("Z17",)),
         (_CANCELLED, "kafka-2.6-zk", ("Z27",)),
-        (_REMOVED.replace("{wait}", "220"), "kafka-3.9-zk", ()),
+        (_REPLACED_DISK, "kafka-3.9-zk", ("Z18",)),
+        (_REMOVED.replace("{wait}", "220"), "kafka-3.9-zk", ("Z28",)),
     ],
-    ids=("Z05", "Z11", "Z17", "Z27", "not explained"),
+    ids=("Z05", "Z11", "Z17", "Z27", "Z18", "Z28"),
 )
 def test_a_finding_is_explained_by_the_failure_without_which_it_is_not_found(
     text: str, era: str, failures: tuple[str, ...]
@@ -233,6 +275,13 @@ def test_a_finding_is_explained_by_the_failure_without_which_it_is_not_found(
     plan = parse_plan(text.format(era=era))
     assert play_and_stop(plan).findings()
     assert explained(plan) == failures
+
+
+def test_a_rule_that_is_broken_is_explained_by_no_failure_that_loses_records() -> None:
+    """A controller that was replaced and is not fenced (Z08) decides a reassignment, without which there is no Z28."""
+    plan = parse_plan(_ZOMBIE.format(era="kafka-3.9-zk"))
+    assert {finding.check_id for finding in play_and_stop(plan).findings()} == {"M14"}
+    assert explained(plan) == ()
 
 
 _STOPPED = """

@@ -1,7 +1,8 @@
 """Many schedules of each ZooKeeper era, and why each finding is what the era's release does: ``make zookeeper-soak``.
 
-A finding is explained by a known failure if the same plan finds nothing once that failure is prevented: by the rules of
-a later release, or by a kill in place of a loss of power. Prints a line per era, and one per finding that no known
+A finding is explained by a known failure if it is a loss, as all of these failures are, and the same plan finds nothing
+once that failure is prevented: by the rules of a later release, by a kill in place of a loss of power or of a disk, or
+without what an administrator asks for. Prints a line per era, and one per finding that no known
 failure explains, nor two of them together; such a finding makes the exit code 1.
 """
 
@@ -18,8 +19,9 @@ from typing import Final
 import msgspec
 
 from emulator.core.inter_broker_protocol import PROPERTY
+from emulator.core.promises import PROMISES, PromiseKind
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from emulator.plan.actions import Action, CrashWithin, Kill, PowerLoss
+from emulator.plan.actions import Action, CancelReassignment, CrashWithin, Kill, PowerLoss, Reassign, ReplaceDisk
 from emulator.plan.plan import Plan
 from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.profiles import profiles_of
@@ -27,6 +29,13 @@ from emulator.simulator.simulation import Simulation
 
 Prevention = Callable[[Plan], Plan]
 """Returns the plan as it is where one failure cannot happen."""
+
+_OF_A_LOSS: Final = frozenset(
+    check_id
+    for check_id, promise in PROMISES.items()
+    if promise.kind in (PromiseKind.OUTCOME, PromiseKind.CANDIDATE) and not check_id.startswith("M")
+)
+"""Checks of what users see and of what a candidate holds; those of metadata are of a rule."""
 
 _CHUNK: Final = 10
 """Seeds that a process takes at a time."""
@@ -66,43 +75,65 @@ def _with_page_cache(action: Action) -> Action:
             return action
 
 
+def _with_old_disks(plan: Plan) -> Plan:
+    return plan.with_actions(
+        tuple(Kill(nodes=action.nodes) if isinstance(action, ReplaceDisk) else action for action in plan.actions)
+    )
+
+
+def _without_reassignments(plan: Plan) -> Plan:
+    return plan.with_actions(
+        tuple(action for action in plan.actions if not isinstance(action, Reassign | CancelReassignment))
+    )
+
+
 PREVENTIONS: Final[Mapping[str, Prevention]] = MappingProxyType(
     {
         "Z05": _with_switches(("maximal_isr", "on"), ("isr_write_unknown", "pending")),
         "Z11": _with_switches(("stop_replica_epoch", "not_lower"), (PROPERTY, "2.6")),
         "Z17": _without_power_losses,
+        "Z18": _with_old_disks,
         "Z27": _with_switches(("alter_isr_checks", "2.7"), ("maximal_isr", "on"), (PROPERTY, "3.1")),
+        "Z28": _without_reassignments,
     }
 )
-"""What prevents each failure that an era may have; that of Z27 prevents Z05, too, and comes after it."""
+"""What prevents each failure that an era may have. That of Z18 prevents S10, too. That of Z27 prevents Z05, and that of
+Z28 prevents Z27, so that they come after it."""
 
 POSSIBLE: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "Z05": frozenset({"kafka-2.5-zk", "kafka-2.6-zk"}),
         "Z11": frozenset({"kafka-2.5-zk"}),
         "Z17": frozenset(ZOOKEEPER_ERAS),
+        "Z18": frozenset(ZOOKEEPER_ERAS),
         "Z27": frozenset({"kafka-2.5-zk", "kafka-2.6-zk"}),
+        "Z28": frozenset(ZOOKEEPER_ERAS),
     }
 )
 """The eras in which a failure is possible."""
 
 
 def explained(plan: Plan) -> tuple[str, ...]:
-    """Returns the failures that explain a plan's findings: one, or two that happen in one schedule, or none."""
+    """Returns the failures that explain a plan's findings: one, or two that happen in one schedule, or none.
+
+    A rule that was broken, or a cluster that does not come to rest, is explained by none.
+    """
+    if not _found(plan) <= _OF_A_LOSS:
+        return ()
     possible = [failure for failure in PREVENTIONS if plan.era in POSSIBLE[failure]]
     for failures in (*combinations(possible, 1), *combinations(possible, 2)):
         prevented = plan
         for failure in failures:
             prevented = PREVENTIONS[failure](prevented)
-        if not _finds(prevented):
+        if not _found(prevented):
             return failures
     return ()
 
 
-def _finds(plan: Plan) -> bool:
+def _found(plan: Plan) -> frozenset[str]:
     simulation = Simulation(plan)
     simulation.play_plan()
-    return bool(simulation.findings())
+    return frozenset(finding.check_id for finding in simulation.findings())
 
 
 def explored(seed: int, era: str) -> Explained | None:
