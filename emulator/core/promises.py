@@ -298,6 +298,9 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "A state node's leader is in its ISR and changes only with the leader epoch, which never goes back, and "
             "whoever leads in an epoch is the leader that the node had with it."
         ),
+        "Z7": _zookeeper(
+            "Each write of a state node raises its version by one and the leader epoch by one or not at all."
+        ),
         "L1": _liveness("Every broker has applied all metadata.", judged_by=JudgedBy.BOTH, clusters=Clusters.KRAFT),
         "L2": _liveness("Every broker runs and is unfenced.", judged_by=JudgedBy.BOTH),
         "L3": _liveness("Every partition has a leader, unless no replica may lead it.", judged_by=JudgedBy.BOTH),

@@ -1486,6 +1486,13 @@ def zookeeper_leader_is_no_member(path: Path) -> Path:
     return run.finish()
 
 
+def zookeeper_leader_epoch_is_passed_over(path: Path) -> Path:
+    run = beside_zookeeper(path)
+    run.partitions["orders", 0].leader_epoch += 1
+    run.alter(reason="broker_fenced", broker=0, leader=1)
+    return run.finish()
+
+
 def nothing_happens(path: Path) -> Path:
     """A controller starts; a producer never hears of what it sent."""
     run = RunBuilder(path)
@@ -1678,6 +1685,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "ZooKeeper, member removes its log": (zookeeper_member_removes_its_log, frozenset({"Z4"})),
     "ZooKeeper, notification left": (zookeeper_notification_is_left, frozenset({"Z5"})),
     "ZooKeeper, leader is no member": (zookeeper_leader_is_no_member, frozenset({"Z6"})),
+    "ZooKeeper, leader epoch passed over": (zookeeper_leader_epoch_is_passed_over, frozenset({"Z7"})),
 }
 """Runs with exactly these checks violated."""
 

@@ -202,7 +202,7 @@ class ZooKeeperLogs(LogChecks):
 
 
 class ZooKeeperWrites(ControllerRules):
-    """M6, M14 and Z6 on the writes of state nodes, whoever made them."""
+    """M6, M14, Z6 and Z7 on the writes of state nodes, whoever made them."""
 
     def __init__(self, alarm_log: AlarmLog, metadata: ZooKeeperMetadata) -> None:
         super().__init__(alarm_log)
@@ -226,7 +226,18 @@ class ZooKeeperWrites(ControllerRules):
         if event.leader != before.leader and event.leader_epoch == before.leader_epoch:
             sentence = f"{name} changed its leader within epoch {event.leader_epoch}"
             self._alarm_log.report("Z6", name, f"{sentence}: {before.leader}, then {event.leader}")
+        self._check_versions(name, before, event)
         self._check_election(name, before, event)
+
+    def _check_versions(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
+        """Z7; a write of the topic's node leaves the state as it is."""
+        if _state(event) == _state(before):
+            return
+        rise = (event.partition_epoch - before.partition_epoch, event.leader_epoch - before.leader_epoch)
+        if rise not in ((1, 0), (1, 1)):
+            sentence = f"a write took {name} from version {before.partition_epoch} to {event.partition_epoch}, and from"
+            epochs = f"leader epoch {before.leader_epoch} to {event.leader_epoch}"
+            self._alarm_log.report("Z7", name, f"{sentence} {epochs}")
 
     def _check_controller_epoch(self, name: TopicPartition, *, is_decision: bool) -> None:
         """M14: decisions of a replaced controller do not follow those of its successor, nor the successor's election.
@@ -264,6 +275,10 @@ class ZooKeeperWrites(ControllerRules):
     def registered(self, event: BrokerRegistered) -> None:
         """A broker has a node: it may lead."""
         self._active.add(event.broker_id)
+
+
+def _state(event: PartitionChanged) -> tuple[object, ...]:
+    return event.leader, event.leader_epoch, event.isr, event.partition_epoch
 
 
 class NoPromptness(Promptness):

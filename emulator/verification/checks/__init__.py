@@ -60,6 +60,7 @@ from emulator.verification.checks import (
     z4_member_keeps_log,
     z5_notifications_deleted,
     z6_state_nodes,
+    z7_state_versions,
 )
 
 CHECKS: Final[tuple[PartitionCheck | ClusterCheck, ...]] = (
@@ -112,6 +113,7 @@ CHECKS: Final[tuple[PartitionCheck | ClusterCheck, ...]] = (
     z4_member_keeps_log.CHECK,
     z5_notifications_deleted.CHECK,
     z6_state_nodes.CHECK,
+    z7_state_versions.CHECK,
     l1_converge.CHECK,
     l2_unfence.CHECK,
     l3_leader.CHECK,

@@ -144,6 +144,13 @@ def _controller_before(world: World) -> None:
     world.decide(msgspec.structs.replace(found, leader_and_isr=raised))
 
 
+def _two_epochs_at_once(world: World) -> None:
+    found = world.decided()
+    decided = found.leader_and_isr
+    raised = msgspec.structs.replace(decided, leader_epoch=LeaderEpoch(decided.leader_epoch + 2))
+    world.decide(msgspec.structs.replace(found, leader_and_isr=raised))
+
+
 CASES: Final[tuple[tuple[str, Callable[[World], None]], ...]] = (
     ("Z1", _stale_cache),
     ("Z2", _forgotten_epoch),
@@ -151,6 +158,7 @@ CASES: Final[tuple[tuple[str, Callable[[World], None]], ...]] = (
     ("Z4", _deleted_log),
     ("Z5", _left_notification),
     ("Z6", _other_leader_in_an_epoch),
+    ("Z7", _two_epochs_at_once),
     ("M14", _late_controller),
     ("M14", _controller_before),
 )
