@@ -22,6 +22,7 @@ from emulator.core.admin_messages import (
     RequestedElection,
 )
 from emulator.core.batch import BatchDescriptor
+from emulator.core.eras import era_rules, is_rule, with_rule
 from emulator.core.image import PartitionState
 from emulator.core.messages import (
     FetchPartition,
@@ -38,7 +39,7 @@ from emulator.core.messages import (
     Response,
 )
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
-from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
+from emulator.core.switches import DEFAULT_ERA, Switches
 from emulator.core.types import (
     BrokerId,
     FeatureUpgradeType,
@@ -53,13 +54,17 @@ from emulator.core.types import (
     TopicPartition,
 )
 from emulator.plan.lines import parse_action
+from emulator.plan.names import Names
 from emulator.plan.nodes import CONTROLLER, HARNESS
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk import StoredLog
 from emulator.simulator.journal import Journal
+from emulator.simulator.kinds import make_cluster
 from emulator.simulator.performer import perform
+from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 from tests.interaction import administration
 from tests.interaction.probing import error_of, probes
+from tests.interaction.znodes import show_controller, show_node
 
 SEPARATOR: Final = "----"
 _ACKS: Final = {"all": -1, "0": 0, "1": 1}
@@ -177,8 +182,9 @@ class Session:
         return self._perform(command.text) if handler is None else handler(self, command)
 
     def _perform(self, line: str) -> list[str]:
-        """A line of a plan, such as ``cut 0->1``, ``wait 1000`` or ``kill 100``."""
-        outcome = perform(self.cluster, parse_action(line))
+        """A line of a plan, such as ``cut 0->1``, ``wait 1000`` or ``kill 100``, or a step of a scenario."""
+        names = Names(brokers=len(self.cluster.nodes), partitions=self.cluster.image.partitions)
+        outcome = perform(self.cluster, parse_action(line, names))
         assert outcome.took_effect, outcome.seen
         return []
 
@@ -186,11 +192,11 @@ class Session:
         """``cluster brokers=3 [era=...] [switch=...] [property=...]``: starts everything, waits until all serve."""
         pairs = command.pairs
         count = int(pairs.pop("brokers"))
-        switches = era_switches(pairs.pop("era", DEFAULT_ERA))
+        switches = era_rules(pairs.pop("era", DEFAULT_ERA))
         given: dict[str, str] = {}
         for name, value in pairs.items():
-            if is_switch(name):
-                switches = with_switch(switches, name, value)
+            if is_rule(name):
+                switches = with_rule(switches, name, value)
             else:
                 assert is_node_property(name), name
                 given[name] = value
@@ -407,11 +413,13 @@ class Session:
     def wait_for_serving(self, command: Command) -> list[str]:
         """``until-unfenced 2 [within=ms]``: waits until the controller has unfenced a broker."""
         broker_id = _broker(command.words[0])
-        brokers = self.cluster.controller.image.brokers
+        brokers = self.cluster.image.brokers
 
         def is_unfenced() -> bool:
             node = self.cluster.nodes[broker_id]
-            registration = brokers[broker_id]
+            registration = brokers.get(broker_id)
+            if registration is None:
+                return False
             is_current = registration.incarnation_id == f"incarnation-{broker_id}-{node.incarnation}"
             return is_current and not registration.fenced
 
@@ -437,6 +445,18 @@ class Session:
     def describe(self, command: Command) -> list[str]:
         """``describe orders-0``: the committed state."""
         return [self._state(_partition(command.words[0]))]
+
+    def node(self, command: Command) -> list[str]:
+        """``node /controller_epoch``: what is in ZooKeeper."""
+        return show_node(self._with_zookeeper(), command.words[0])
+
+    def show_controller(self, command: Command) -> list[str]:
+        """``controller``: who is elected, in which epoch, and who takes itself for the controller."""
+        return show_controller(self._with_zookeeper())
+
+    def _with_zookeeper(self) -> ZooKeeperCluster:
+        assert isinstance(self.cluster, ZooKeeperCluster), "this era has no ZooKeeper"
+        return self.cluster
 
     def logs(self, command: Command) -> list[str]:
         """``logs orders-0``: every replica's log."""
@@ -478,11 +498,10 @@ def _batch(batch: BatchDescriptor) -> str:
 
 
 def _started(count: int, switches: Switches, properties: NodeProperties, journal: Journal) -> SimulatedCluster:
-    cluster = SimulatedCluster(brokers=count, switches=switches, properties=properties, observer=journal)
+    cluster = make_cluster(brokers=count, switches=switches, properties=properties, observer=journal)
     for broker_id in cluster.nodes:
         cluster.processes.start(broker_id)
-    brokers = cluster.controller.image.brokers
-    served = cluster.run_until(lambda: len(brokers) == count and not any(broker.fenced for broker in brokers.values()))
+    served = cluster.run_until(lambda: cluster.is_up)
     assert served, "the cluster did not come up"
     return cluster
 
@@ -513,6 +532,8 @@ HANDLERS: Final[dict[str, Handler]] = {
     "power-loss": Session.end,
     "stop": Session.stop,
     "describe": Session.describe,
+    "node": Session.node,
+    "controller": Session.show_controller,
     "logs": Session.logs,
     "events": Session.events,
 }
