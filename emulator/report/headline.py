@@ -11,7 +11,7 @@ from emulator.report.strays import strays
 from emulator.report.unread import leader_without
 from emulator.report.words import ACKS_ALL, brokers, capitalized, number, plural, seconds
 from emulator.report.worst_moment import fewest_copies
-from emulator.verification.loss_report import CopyFate, Loss
+from emulator.verification.loss_report import CopyFate, FirstLacking, Loss
 from emulator.verification.losses import LossClass
 from emulator.verification.run_story import Cut, PartitionStory, RunStory
 from emulator.verification.verdict import Verdict, VerdictReport
@@ -85,7 +85,8 @@ def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory, story: Run
     fates: dict[CopyFate, set[int]] = {}
     for copy in (copy for loss in losses for copy in loss.copies):
         fates.setdefault(copy.became, set()).add(copy.node)
-    first = next((loss.first_lacking for loss in losses if loss.first_lacking is not None), None)
+    elected = next((loss.first_lacking for loss in losses if loss.first_lacking is not None), None)
+    first = elected
     powerless = fates.get(CopyFate.POWER_LOST, set())
     if powerless:
         cuts = [cut for cut in partition.cuts if cut.became is CopyFate.POWER_LOST and cut.node in powerless]
@@ -102,14 +103,35 @@ def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory, story: Run
     ):
         if fates.get(fate):
             parts.append(f"{brokers(fates[fate])} {words}")
+    cut_before, cut_after = _truncated(partition, losses, elected)
+    parts += cut_before
     if first is not None:
         log = "an empty log" if first.log_end_offset == 0 else f"a log that ended at {number(first.log_end_offset)}"
         parts.append(f"broker {first.node} was elected leader with {log}")
-    if fates.get(CopyFate.TRUNCATED):
-        cut = fates[CopyFate.TRUNCATED]
-        parts.append(f"{brokers(cut)} cut {'their logs' if len(cut) > 1 else 'its log'} to follow it")
-    cause = "; ".join(parts) or _cause_of_unread(losses, partition, story)
+    cause = "; ".join([*parts, *cut_after]) or _cause_of_unread(losses, partition, story)
     return f"{capitalized(cause)}." if cause else losses[0].story[0].text
+
+
+def _truncated(
+    partition: PartitionStory, losses: list[Loss], elected: FirstLacking | None
+) -> tuple[list[str], list[str]]:
+    """Tells who cut lost records from its log to follow whom, before that leader was elected, and from then on."""
+    events = {copy.event for loss in losses for copy in loss.copies if copy.became is CopyFate.TRUNCATED}
+    before: dict[int | None, set[int]] = {}
+    after: dict[int | None, set[int]] = {}
+    for cut in partition.cuts:
+        if cut.event in events:
+            is_before = elected is not None and (cut.leader_epoch or 0) < elected.leader_epoch
+            (before if is_before else after).setdefault(cut.leader, set()).add(cut.node)
+
+    def words(cut: dict[int | None, set[int]], it: int | None) -> list[str]:
+        return [
+            f"{brokers(nodes)} cut {'their logs' if len(nodes) > 1 else 'its log'}"
+            + ("" if leader is None else " to follow it" if leader == it else f" to follow broker {leader}")
+            for leader, nodes in cut.items()
+        ]
+
+    return words(before, None), words(after, None if elected is None else elected.node)
 
 
 def _cause_of_unread(losses: list[Loss], partition: PartitionStory, story: RunStory) -> str:

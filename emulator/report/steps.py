@@ -67,11 +67,38 @@ def story_steps(
     """
     teller = _StepTeller(partition, story, axis)
     if verdict is None:
-        so_far = sorted(teller.of_survival(), key=lambda step: step.time_us)[-STEPS_MAX:]
-        return [replace(step, tone=Tone.TOLD) for step in so_far]
+        so_far = sorted(teller.of_survival(), key=lambda step: step.time_us)
+        told = [replace(step, tone=Tone.TOLD) for step in so_far]
+        return _without_gaps(told, list(range(len(told)))[-STEPS_MAX:])
     losses = losses_of(verdict, partition)
     found = teller.of_loss(losses) if losses else [*teller.of_survival(), *teller.of_strays()]
-    return sorted(found, key=lambda step: step.time_us)[:STEPS_MAX]
+    return thinned(sorted(found, key=lambda step: step.time_us))
+
+
+def thinned(steps: list[StoryStep]) -> list[StoryStep]:
+    """Returns as many steps as a story has: the first, then what decided, and of either those nearest to the ends."""
+
+    def rank(place: int) -> tuple[bool, int]:
+        is_minor = place > 0 and steps[place].tone is Tone.TOLD
+        return is_minor, min(place, len(steps) - 1 - place)
+
+    return _without_gaps(steps, sorted(sorted(range(len(steps)), key=rank)[:STEPS_MAX]))
+
+
+def _without_gaps(steps: list[StoryStep], kept: list[int]) -> list[StoryStep]:
+    """Returns some of the steps; where others are left out, the step before says so, or the first of all."""
+    told = [steps[place] for place in kept]
+    if kept and kept[0] > 0:
+        told[0] = replace(told[0], text=f"{told[0].text} {_left_out(kept[0], 'before')}")
+    for number_before, (before, after) in enumerate(pairwise(kept)):
+        if after - before > 1:
+            step = told[number_before]
+            told[number_before] = replace(step, text=f"{step.text} {_left_out(after - before - 1, 'after')}")
+    return told
+
+
+def _left_out(count: int, where: str) -> str:
+    return f"{plural(count, 'step')} {where} this one {'is' if count == 1 else 'are'} left out."
 
 
 class _StepTeller:
@@ -133,7 +160,7 @@ class _StepTeller:
     def of_survival(self) -> list[StoryStep]:
         cuts = [cut for cut in cuts_of(self._partition, self._story) if cut.became is not CopyFate.TRUNCATED]
         steps = list(self._shrinking(until_us=cuts[0].time_us if cuts else self._story.end_us))
-        steps.extend(self._cut(cut, is_last=False, tone=Tone.TOLD) for cut in cuts[:3])
+        steps.extend(self._cut(cut, is_last=False, tone=Tone.TOLD) for cut in cuts)
         for registered in self._story.registrations:
             if not registered.is_first and not registered.is_clean and registered.time_us <= self._story.end_us:
                 left = self._left_elr(registered.broker)
