@@ -74,7 +74,7 @@ def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoic
                 told_progress(spark, _progress(kept, len(places))),
             ):
 
-                def keep(number: int, report: VerdictReport) -> None:
+                def keep(number: int, report: "VerdictReport") -> None:
                     kept[number] = places[number].kept(report)
                     left.remove(places[number].name)
 
