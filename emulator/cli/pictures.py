@@ -1,6 +1,6 @@
 """``report.html`` beside a verdict. One that fails changes neither verdict nor exit code: it is a line on stderr."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,20 +35,26 @@ def leave_reports(directories: Sequence[Path]) -> tuple[Path | None, ...]:
 
 
 def leave_suite_reports(
-    directories: Sequence[Path], overview: Path, *, unplayed: "Sequence[UnplayedCell]" = ()
+    columns: Mapping[Path, str], overview: Path, *, unplayed: "Sequence[UnplayedCell]" = ()
 ) -> Path | None:
     """Writes the report of each judged run of a suite, and an overview of them and of what was not played.
+
+    Args:
+        columns: of the overview, by run directory.
+        overview: the file.
+        unplayed: cells without a run.
 
     Returns:
         Where the overview is; ``None`` where there is none, which was said unless nothing was judged.
     """
-    reports = [(each, page) for each in directories if (page := _leave_report(each, None)) is not None]
+    reports = {each: page for each in columns if (page := _leave_report(each, None)) is not None}
     if not reports:
         return None
     try:
-        from emulator.report.overview import write_overview
+        from emulator.report.overview import PlayedCell, write_overview
 
-        write_overview(reports, overview, unplayed=unplayed)
+        cells = [PlayedCell(each, page, columns[each]) for each, page in reports.items()]
+        write_overview(cells, overview, unplayed=unplayed)
     except Exception as error:
         click.echo(f"not written: the overview {overview}: {type(error).__name__}: {error}", err=True)
         return None

@@ -30,7 +30,7 @@ def report(runs: tuple[Path, ...], *, target: Path | None, is_opened: bool, outp
     With -o the page of the first goes to FILE; of more than two RUNs, FILE is an overview, scenarios by eras, with
     links to their pages.
     """
-    from emulator.report.overview import write_overview
+    from emulator.report.overview import PlayedCell, write_overview
     from emulator.report.page import REPORT_FILE, write_report
     from emulator.verification.run_directory import find_runs
 
@@ -44,7 +44,7 @@ def report(runs: tuple[Path, ...], *, target: Path | None, is_opened: bool, outp
         write_report(run, page, against=_other(run, runs))
         pages.append(page)
     if target is not None and is_overview:
-        write_overview(list(zip(runs, pages, strict=True)), target)
+        write_overview([PlayedCell(*each) for each in zip(runs, pages, strict=True)], target)
         pages.insert(0, target)
     if is_opened:
         webbrowser.open(pages[0].resolve().as_uri())

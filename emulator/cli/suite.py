@@ -72,10 +72,14 @@ def _leave_pages(report: "SuiteReport", store: Path) -> None:
     from chaos.suite.results import CellStatus
     from emulator.report.overview import UnplayedCell
 
-    judged = [Path(cell.directory) for cell in report.cells if cell.directory is not None and cell.verdict is not None]
+    judged = {
+        Path(cell.directory): cell.column
+        for cell in report.cells
+        if cell.directory is not None and cell.verdict is not None
+    }
     unplayed = [
         UnplayedCell(
-            cell.scenario, cell.era, "; ".join(cell.reasons), is_playable=cell.status is not CellStatus.SKIPPED
+            cell.scenario, cell.column, "; ".join(cell.reasons), is_playable=cell.status is not CellStatus.SKIPPED
         )
         for cell in report.cells
         if cell.verdict is None

@@ -14,20 +14,36 @@ from emulator.report.assets import asset, digest, template
 from emulator.report.page import tone_of
 from emulator.report.run_files import ReportedRun, read_reported_run
 from emulator.report.thumbnail import thumbnail
-from emulator.report.words import ACKS_ALL, number, plural, seconds
+from emulator.report.words import number, plural
 from emulator.report.worst_first import worst_first
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import Verdict, VerdictReport, headline
 from emulator.verification.verdict_forms import write_whole
 
 _UNNAMED: Final = "unnamed era"
+_PAUSE_S: Final = 0.5
+"""As long as a pause that the picture of a run marks."""
+
+
+class PlayedCell(NamedTuple):
+    """A judged run.
+
+    Attributes:
+        directory: of the run.
+        page: where the report on it is.
+        column: in which it stands; its era, and its driver where the runs have several, if that is not given.
+    """
+
+    directory: Path
+    page: Path
+    column: str | None = None
 
 
 class UnplayedCell(NamedTuple):
-    """A scenario and an era of which there is no run, why, and whether there could have been one."""
+    """A scenario and a column of which there is no run, why, and whether there could have been one."""
 
     scenario: str
-    era: str
+    column: str
     reason: str
     is_playable: bool = True
 
@@ -42,8 +58,8 @@ class _Cell(NamedTuple):
 
 
 class _Column(NamedTuple):
-    era: str
-    broken: int
+    name: str
+    sum: str
 
 
 class _Row(NamedTuple):
@@ -56,11 +72,11 @@ class _Group(NamedTuple):
     rows: list[_Row]
 
 
-def write_overview(pages: Sequence[tuple[Path, Path]], target: Path, *, unplayed: Sequence[UnplayedCell] = ()) -> None:
-    """Writes a page with a cell for each run; of several of one scenario and era, the one that lost most.
+def write_overview(played: Sequence[PlayedCell], target: Path, *, unplayed: Sequence[UnplayedCell] = ()) -> None:
+    """Writes a page with a cell for each run; of several of one scenario and column, the one that lost most.
 
     Args:
-        pages: run directories, and where the report on each is.
+        played: the runs.
         target: the file, which links to these reports.
         unplayed: cells without a run.
 
@@ -69,26 +85,27 @@ def write_overview(pages: Sequence[tuple[Path, Path]], target: Path, *, unplayed
         OSError: the file cannot be written.
     """
     found: dict[tuple[str, str], tuple[ReportedRun, Path]] = {}
-    for directory, page in pages:
-        run = read_reported_run(directory)
-        place = run.verdict.scenario, run.verdict.era or _UNNAMED
+    runs = [read_reported_run(cell.directory) for cell in played]
+    has_drivers = len({run.driver for run in runs}) > 1
+    for cell, run in zip(played, runs, strict=True):
+        place = run.verdict.scenario, cell.column or _column(run, has_driver=has_drivers)
         if place not in found or _badness(run.verdict) > _badness(found[place][0].verdict):
-            found[place] = run, page
-    cells = {(each.scenario, each.era): _blank(each) for each in unplayed}
+            found[place] = run, cell.page
+    cells = {(each.scenario, each.column): _blank(each) for each in unplayed}
     cells |= {place: _cell(run, _relative(page, target)) for place, (run, page) in found.items()}
-    eras = sorted({era for _, era in cells}, key=lambda era: ([*ALL_ERAS, era].index(era), era))
+    columns = sorted({column for _, column in cells}, key=_order)
     scenarios = sorted({scenario for scenario, _ in cells})
     style = asset("report.css")
     content = template("overview.html.j2").render(
-        runs=plural(len(pages), "run"),
+        runs=plural(len(played), "run"),
         scenarios=plural(len(scenarios), "scenario"),
         columns=[
-            _Column(era, sum(_is_broken(run) for (_, own), (run, _) in found.items() if own == era)) for era in eras
+            _Column(column, _sum([run for (_, own), (run, _) in found.items() if own == column])) for column in columns
         ],
         groups=[
             _Group(
                 name,
-                [_Row(each.rpartition("/")[2], [cells.get((each, era)) for era in eras]) for each in members],
+                [_Row(each.rpartition("/")[2], [cells.get((each, column)) for column in columns]) for each in members],
             )
             for name, members in groupby(
                 scenarios, key=lambda scenario: scenario.rpartition("/")[0].upper() or "Others"
@@ -99,6 +116,21 @@ def write_overview(pages: Sequence[tuple[Path, Path]], target: Path, *, unplayed
         style_digest=digest(style),
     )
     write_whole(target, content.encode())
+
+
+def _column(run: ReportedRun, *, has_driver: bool) -> str:
+    era = run.verdict.era or _UNNAMED
+    return f"{era} on {run.driver or 'an unknown driver'}" if has_driver else era
+
+
+def _order(column: str) -> tuple[int, str]:
+    """Orders columns by era, the oldest first."""
+    era = column.partition(" on ")[0]
+    return [*ALL_ERAS, era].index(era), column
+
+
+def _sum(runs: Sequence[ReportedRun]) -> str:
+    return f"{sum(_is_broken(run) for run in runs)} broken" if runs else "not played"
 
 
 def _relative(page: Path, target: Path) -> str:
@@ -137,11 +169,6 @@ def _blank(cell: UnplayedCell) -> _Cell:
 
 
 def _pause(run: ReportedRun) -> str:
-    """How long nothing was acknowledged with acks=all, of the partition that waited longest."""
-    waits = [
-        sum(pause.value for pause in acked.pauses)
-        for partition in run.story.partitions
-        for acked in partition.acknowledged
-        if acked.acks == ACKS_ALL
-    ]
-    return f"none acked for {seconds(max(waits))}" if any(waits) else ""
+    """The longest time that a workload waited for an acknowledgement, where that is worth a word."""
+    waited_s = run.verdict.unavailable_s or 0.0
+    return f"none acked for {waited_s:.3f} s" if waited_s > _PAUSE_S else ""

@@ -24,6 +24,7 @@ class ReportedRun:
         story: what happened.
         plan: text of the recorded plan, else of the scenario, if there is one.
         properties: of every node, by Kafka's names.
+        driver: what played it, where that is known.
     """
 
     directory: Path
@@ -31,6 +32,7 @@ class ReportedRun:
     story: RunStory
     plan: str | None
     properties: Mapping[str, str] = field(default_factory=dict)
+    driver: str | None = None
 
 
 def read_reported_run(directory: Path) -> ReportedRun:
@@ -40,12 +42,15 @@ def read_reported_run(directory: Path) -> ReportedRun:
         ConfigError: it was not judged, or by a program whose files are of another version.
     """
     resolved = directory.resolve()
+    verdict, story = read_form(resolved / VERDICT_FILE, VerdictReport, version=VERSION), read_story(resolved)
+    run = open_run_directory(resolved)
     return ReportedRun(
         directory=resolved,
-        verdict=read_form(resolved / VERDICT_FILE, VerdictReport, version=VERSION),
-        story=read_story(resolved),
+        verdict=verdict,
+        story=story,
         plan=_plan(resolved),
-        properties=dict(open_run_directory(resolved).properties),
+        properties=dict(run.properties),
+        driver=run.driver,
     )
 
 

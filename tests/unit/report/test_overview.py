@@ -4,9 +4,13 @@ import os
 from pathlib import Path
 from urllib.parse import unquote
 
+import msgspec
+
 from emulator.cli.pictures import leave_suite_reports
-from emulator.report.overview import UnplayedCell, write_overview
+from emulator.report.overview import PlayedCell, UnplayedCell, write_overview
 from emulator.report.page import REPORT_FILE
+from emulator.verification.availability import WorkloadAvailability
+from emulator.verification.verdict_forms import write_verdict
 from tests.unit.report.judged_runs import kept, left_by, lost
 from tests.unit.report.test_page import EVIL, Page
 from tests.verification.run_builder import healthy
@@ -24,7 +28,7 @@ def test_each_scenario_and_era_has_a_cell_that_leads_to_the_worst_run(tmp_path: 
         kept(tmp_path / "demo/3").directory,
     ]
     calm = left_by(healthy(tmp_path / "calm" / "1"))
-    pages = [(run, run / REPORT_FILE) for run in (*runs, calm)]
+    pages = [PlayedCell(run, run / REPORT_FILE) for run in (*runs, calm)]
     target = tmp_path / "all" / "overview.html"
     target.parent.mkdir()
     unplayed = UnplayedCell("demo", "kafka-0.10", "<no ELR to wait for>", is_playable=False)
@@ -33,21 +37,54 @@ def test_each_scenario_and_era_has_a_cell_that_leads_to_the_worst_run(tmp_path: 
     text = Page(target.read_text()).text
     assert "4 runs of 2 scenarios" in text
     assert "not playable <no ELR to wait for>" in text
-    assert text.index("kafka-0.10 0 broken") < text.index("kafka-3.9 1 broken")
+    assert text.index("kafka-0.10 not played") < text.index("kafka-3.9 1 broken")
     assert text.index("kafka-3.9 1 broken") < text.index("kip-966 0 broken")
     assert "\N{MULTIPLICATION X} 100" in text
 
 
 def test_names_of_scenarios_are_text(tmp_path: Path) -> None:
     run = left_by(healthy(tmp_path / EVIL.replace("/", "") / "1"))
-    write_overview([(run, run / REPORT_FILE)], tmp_path / "overview.html")
+    write_overview([PlayedCell(run, run / REPORT_FILE)], tmp_path / "overview.html")
     page = Page((tmp_path / "overview.html").read_text())
     assert "script" not in [tag for tag, _ in page.elements]
     assert links(tmp_path / "overview.html") == [run / REPORT_FILE]
 
 
 def test_a_suite_without_a_judged_run_has_no_overview(tmp_path: Path) -> None:
-    assert leave_suite_reports([], tmp_path / "overview.html") is None
-    assert leave_suite_reports([tmp_path], tmp_path / "overview.html") is None
+    assert leave_suite_reports({}, tmp_path / "overview.html") is None
+    assert leave_suite_reports({tmp_path: "kip-966"}, tmp_path / "overview.html") is None
     run = left_by(healthy(tmp_path / "calm" / "1"))
-    assert leave_suite_reports([tmp_path, run], tmp_path / "overview.html") == tmp_path / "overview.html"
+    columns = {tmp_path: "kip-966", run: "kip-966"}
+    assert leave_suite_reports(columns, tmp_path / "overview.html") == tmp_path / "overview.html"
+
+
+def test_each_driver_has_a_column(tmp_path: Path) -> None:
+    runs = {}
+    for driver in ("process", "simulator"):
+        runs[driver] = left_by(healthy(tmp_path / "calm" / driver))
+        with (runs[driver] / "cluster.yaml").open("a") as file:
+            file.write(f"driver: {driver}\n")
+    target = tmp_path / "overview.html"
+    write_overview([PlayedCell(run, run / REPORT_FILE) for run in runs.values()], target)
+    text = Page(target.read_text()).text
+    assert "kip-966 on process 0 broken kip-966 on simulator 0 broken" in text
+    assert len(links(target)) == 2
+    columns = {run: f"kip-966 on {driver}" for driver, run in runs.items()}
+    reason = "--driver kafka cannot play " + "what it cannot play, " * 9
+    leave_suite_reports(columns, target, unplayed=[UnplayedCell("calm", "kip-966 on kafka", reason)])
+    text = Page(target.read_text()).text
+    assert "kip-966 on kafka not played kip-966 on process 0 broken" in text
+    assert reason.strip() in text
+
+
+def test_the_time_without_an_acknowledgement_is_the_verdicts(tmp_path: Path) -> None:
+    run = lost(tmp_path / "demo" / "1")
+    waits = (
+        WorkloadAvailability(acks=acks, longest_without_ack_s=waited_s, p99_ack_s=None, slowest_after_fault=None)
+        for acks, waited_s in ((-1, 4.478), (1, 0.3))
+    )
+    [partition] = run.verdict.availability
+    slow = msgspec.structs.replace(partition, workloads=tuple(waits))
+    write_verdict(msgspec.structs.replace(run.verdict, availability=(slow,)), run.directory)
+    write_overview([PlayedCell(run.directory, run.directory / REPORT_FILE)], tmp_path / "overview.html")
+    assert "none acked for 4.478 s" in Page((tmp_path / "overview.html").read_text()).text
