@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from chaos.drivers import make_driver
+from chaos.kafka.program import judged_by
 from chaos.play.expectation import compare
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
@@ -129,7 +130,7 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
             scenario=campaign.scenario if era.is_expected else replace(campaign.scenario, expect=()),
             directory=create_run_directory(campaign.store, campaign.scenario, now=datetime.now(UTC)),
             era=era.era,
-            switches=era.switches,
+            switches=era.switches if campaign.kafka is None else judged_by(campaign.kafka.distribution, era.switches),
             properties=tuple({**dict(campaign.scenario.properties), **dict(era.properties)}.items()),
             seed=campaign.seed,
             toxiproxy=campaign.toxiproxy,

@@ -165,11 +165,13 @@ def _election(before: PartitionState, record: PartitionChangeRecord) -> Election
         return Election.NONE
     if record.leader is None:
         return Election.NO_CANDIDATE
+    # The ISR that a leader proposes can complete a reassignment: it then lacks those that leave, who may have led.
+    completes = record.replicas is not UNSET
     if record.leader in before.isr:
         return Election.ISR
     if record.leader in before.elr:
         return Election.ELR
-    if record.isr is not UNSET and record.leader in record.isr and len(record.isr) > 1:
+    if record.isr is not UNSET and record.leader in record.isr and (len(record.isr) > 1 or completes):
         return Election.ISR
     is_last_known = not before.isr and not before.elr and record.leader == before.last_known_leader
     return Election.LAST_KNOWN_LEADER if is_last_known else Election.UNCLEAN

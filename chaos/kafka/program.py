@@ -2,9 +2,13 @@
 
 from typing import Final
 
+import msgspec
+
 from emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram, find_kafka
+from emulator.core.switches import Switches
 from emulator.verification.java import find_java
 
+_FIRST_WITH_KAFKA_19975: Final = (4, 3)
 _ERA_WITH_ELR: Final = "kafka-4.2"
 _ERA_BEFORE: Final = "kafka-3.9"
 
@@ -21,3 +25,9 @@ def kafka_program(version: str | None) -> KafkaProgram:
 def judged_as(distribution: KafkaDistribution) -> str:
     """Returns the era by whose promises a version is judged."""
     return _ERA_WITH_ELR if distribution.has_elr else _ERA_BEFORE
+
+
+def judged_by(distribution: KafkaDistribution, switches: Switches) -> Switches:
+    """Returns the rules of an era with those that are others in a version."""
+    needs_all = switches.reassignment_needs_all and distribution.numbers < _FIRST_WITH_KAFKA_19975
+    return msgspec.structs.replace(switches, reassignment_needs_all=needs_all)

@@ -263,6 +263,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "M16": _rule(
             "A reassignment completes with every target replica in the ISR, and a replica that leaves ends the leader "
             "epoch.",
+            reassignment_needs_all="on",
             clusters=Clusters.KRAFT,
         ),
         "M17": _rule("An ELR contains replicas only.", elr_within_replicas="on"),

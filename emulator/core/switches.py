@@ -134,6 +134,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     cancel_requires_min_isr: bool = True
     """A reassignment is cancelled only if enough of the replicas that remain are in sync (KIP-966)."""
 
+    reassignment_needs_all: bool = True
+    """A reassignment completes with every target in the ISR, not with those alone that it adds (KAFKA-15665)."""
+
     downgrade_ignores_elr: bool = True
     """Without the feature an ELR that is left over is no candidate list (KIP-966)."""
 

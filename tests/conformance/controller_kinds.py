@@ -118,6 +118,7 @@ def _rules(vector: Vector) -> PartitionRules:
         elr_enabled=vector.config.get("elr_enabled", vector.switches.elr),
         last_known=switches_of(vector).last_known,
         elr_within_replicas=vector.switches.elr_within_replicas,
+        reassignment_needs_all=vector.switches.reassignment_needs_all,
         clear_elr=vector.switches.clear_elr_on_min_isr_change,
         downgrade_ignores_elr=vector.switches.downgrade_ignores_elr,
     )
@@ -467,6 +468,7 @@ def run_complete_reassignment(vector: Vector) -> list[str]:
         adding=ids(event.get("adding", [])),
         removing=ids(event.get("removing", [])),
         isr=ids(event["target_isr"]),
+        needs_all=vector.switches.reassignment_needs_all,
     )
     actual: dict[str, object] = {"completed": completed is not None}
     if completed is not None:

@@ -99,6 +99,11 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ),
         ("min_isr_per_partition", "off"): Lethal(scenario="S42", profiles=("reassignment",)),
         ("cancel_requires_min_isr", "off"): Lethal(scenario="S39", profiles=("cancelled",)),
+        ("reassignment_needs_all", "off"): Harmless(
+            scenario="S37",
+            why="whoever leaves the ISR is replaced in it by who is added, and does not stay in the ELR; it is lethal "
+            "beside elr_within_replicas=off",
+        ),
         ("downgrade_ignores_elr", "off"): Lethal(scenario="S40", profiles=("downgrade",)),
         ("produce_topic_id", "off"): Lethal(scenario="S41", profiles=("reassignment",)),
         ("session_check", "unfenced"): Harmless(

@@ -1123,6 +1123,17 @@ def reassignment_completes_without_its_new_replica(path: Path) -> Path:
     return run.finish()
 
 
+def reassignment_completes_without_an_old_replica(path: Path, *, switches: dict[str, str] | None = None) -> Path:
+    run = reassigning(path, switches)
+    run.accept((0, 1, 2, 3))
+    run.alter(reason="alter_partition", broker=0, isr=(0, 3), replicas=(0, 1, 3), leader=0, election=e.Election.ISR)
+    run.accept((0, 1, 3))
+    run.alter(reason="alter_partition", broker=0, isr=(0, 1, 3))
+    run.settle()
+    drop_log(run, 2)
+    return run.finish()
+
+
 def replica_leaves_in_the_same_epoch(path: Path) -> Path:
     run = reassigning(path)
     complete(run, isr=(0, 1, 3), leader="same")
@@ -1661,6 +1672,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "old data under a new id": (new_topic_has_old_data, frozenset({"E1", "M15"})),
     "log of another topic": (log_is_used_for_another_topic, frozenset({"M15"})),
     "reassigned too early": (reassignment_completes_without_its_new_replica, frozenset({"L4", "M16"})),
+    "reassigned without an old replica": (reassignment_completes_without_an_old_replica, frozenset({"M16"})),
     "reassigned in one epoch": (replica_leaves_in_the_same_epoch, frozenset({"M16"})),
     "called off with nobody in sync": (cancellation_hands_the_isr_over, frozenset({"M2", "M11", "M19"})),
     "called off under min isr": (reassignment_is_called_off_under_min_isr, frozenset({"M19"})),
@@ -1766,6 +1778,7 @@ NOT_PROMISED: Mapping[tuple[str, str], Callable[..., Path]] = {
     ("M10", "ap_partition_epoch_check"): stranger_alters_the_isr,
     ("M11", "cancel_requires_min_isr"): cancellation_hands_the_isr_over,
     ("M15", "stray_cleanup"): log_is_used_for_another_topic,
+    ("M16", "reassignment_needs_all"): reassignment_completes_without_an_old_replica,
     ("M17", "elr_within_replicas"): elr_has_a_stranger,
     ("M18", "recovering_gate"): leader_appends_while_it_recovers,
     ("M19", "cancel_requires_min_isr"): reassignment_is_called_off_under_min_isr,

@@ -35,6 +35,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         elr_enabled: whether eligible leader replicas are kept and the ISR may be empty.
         last_known: what a leaderless partition remembers.
         elr_within_replicas: whether only replicas are eligible and remembered, also after a reassignment.
+        reassignment_needs_all: whether a reassignment completes with every target in the ISR only.
         clear_elr: what a new min ISR does to the ELR, hence whether one may be left that is none any more.
         downgrade_ignores_elr: whether an ELR that is left over counts for nothing once the feature is gone.
         is_last_known_leader_electable: whether the topic takes a leader unseen that may lack records.
@@ -45,6 +46,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     elr_enabled: bool
     last_known: LastKnown
     elr_within_replicas: bool
+    reassignment_needs_all: bool
     clear_elr: ClearElr
     downgrade_ignores_elr: bool
     is_last_known_leader_electable: bool = True
@@ -111,7 +113,7 @@ def next_partition_change(
     min_isr: MinIsr,
 ) -> PartitionChange | None:
     """Returns the record that takes a partition to its target, or ``None`` if nothing would change."""
-    lists = _target_lists(state, target)  # 1
+    lists = _target_lists(state, target, rules=rules)  # 1
     effective_min_isr = min_isr.effective(lists.replicas)
     memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)  # 2
     result = _elect(state, target, lists=lists, memory=memory, rules=rules)  # 3
@@ -168,12 +170,14 @@ def next_partition_change(
     )
 
 
-def _target_lists(state: PartitionState, target: PartitionTarget) -> _Lists:
+def _target_lists(state: PartitionState, target: PartitionTarget, *, rules: PartitionRules) -> _Lists:
     isr = state.isr if target.isr is UNSET else target.isr
     replicas = state.replicas if target.replicas is UNSET else target.replicas
     adding = state.adding_replicas if target.adding_replicas is UNSET else target.adding_replicas
     removing = state.removing_replicas if target.removing_replicas is UNSET else target.removing_replicas
-    completed = complete_reassignment(replicas=replicas, adding=adding, removing=removing, isr=isr)
+    completed = complete_reassignment(
+        replicas=replicas, adding=adding, removing=removing, isr=isr, needs_all=rules.reassignment_needs_all
+    )
     if completed is not None:
         replicas, isr, adding, removing = completed.replicas, completed.isr, (), ()
     recovery_state = target.leader_recovery_state

@@ -1,7 +1,7 @@
 """List arithmetic of a reassignment: start, completion, cancellation (KIP-455; Kafka's ``PartitionReassignment*``).
 
 During a reassignment ``replicas`` is the targets followed by those to be removed. It completes as part of whatever
-change brings every target into the ISR. Kafka's ``ReplicationControlManager.alterPartitionReassignments``.
+change brings the targets into the ISR. Kafka's ``ReplicationControlManager.alterPartitionReassignments``.
 """
 
 import msgspec
@@ -51,13 +51,19 @@ def complete_reassignment(
     adding: tuple[BrokerId, ...],
     removing: tuple[BrokerId, ...],
     isr: tuple[BrokerId, ...],
+    needs_all: bool,
 ) -> CompletedReassignment | None:
-    """Returns the final lists if every target is in the ISR (KAFKA-15665), or ``None``: not complete, or none runs."""
+    """Returns the final lists, or ``None``: not complete, or none runs.
+
+    Every target must be in the ISR (KAFKA-15665). Where not all are needed, those that are added suffice, if they are
+    no fewer than those that leave: the ISR does not shrink (KAFKA-19975).
+    """
     if not adding and not removing:
         return None
     final_replicas = tuple(broker_id for broker_id in replicas if broker_id not in removing)
     final_isr = tuple(broker_id for broker_id in isr if broker_id not in removing)
-    if not final_replicas or not set(final_replicas) <= set(final_isr):
+    needed = final_replicas if needs_all or len(adding) < len(removing) else adding
+    if not final_isr or not set(needed) <= set(final_isr):
         return None
     return CompletedReassignment(replicas=final_replicas, isr=final_isr)
 

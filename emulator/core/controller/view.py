@@ -60,6 +60,7 @@ class ClusterView:
             elr_enabled=is_elr_enabled(self.image, self.switches),
             last_known=self.switches.last_known,
             elr_within_replicas=self.switches.elr_within_replicas,
+            reassignment_needs_all=self.switches.reassignment_needs_all,
             clear_elr=self.clear_elr,
             downgrade_ignores_elr=self.switches.downgrade_ignores_elr,
         )

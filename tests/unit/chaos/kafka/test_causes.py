@@ -31,7 +31,7 @@ from emulator.core.types import (
 )
 from emulator.plan.nodes import CONTROLLER
 
-ZERO, ONE, TWO = (BrokerId(NodeId(number)) for number in range(3))
+ZERO, ONE, TWO, THREE = (BrokerId(NodeId(number)) for number in range(4))
 ORDERS = TopicId("hgVbxQCe_Os7VnlrJKiLLQ")
 
 
@@ -77,6 +77,7 @@ def causes(
         ([fencing(ZERO)], change(isr=(), leader=None), ChangeReason.BROKER_FENCED, Election.NO_CANDIDATE),
         ([], change(adding_replicas=(TWO,)), ChangeReason.REASSIGNMENT, Election.NONE),
         ([], change(leader=ONE), ChangeReason.ELECT_LEADERS, Election.ISR),
+        ([], change(replicas=(ONE, THREE), isr=(THREE,), leader=THREE), ChangeReason.ALTER_PARTITION, Election.ISR),
         (
             [],
             change(leader_recovery_state=LeaderRecoveryState.RECOVERED),

@@ -15,10 +15,11 @@ RULES = PartitionRules(
     elr_enabled=True,
     last_known=LastKnown.KIP,
     elr_within_replicas=True,
+    reassignment_needs_all=True,
     clear_elr=ClearElr.SATISFIED,
     downgrade_ignores_elr=True,
 )
-FIRST, SECOND, THIRD = (BrokerId(NodeId(index)) for index in range(3))
+FIRST, SECOND, THIRD, FOURTH = (BrokerId(NodeId(index)) for index in range(4))
 OFFLINE = PartitionState(
     topic_id=TopicId("topic"),
     replicas=(FIRST, SECOND, THIRD),
@@ -131,3 +132,38 @@ def test_in_old_metadata_versions_an_isr_that_shrinks_begins_a_leader_epoch_and_
     change = next_partition_change(led, target, partition=0, rules=rules, min_isr=MinIsr(configured=1))
     assert change is not None
     assert led.after(change.record).leader_epoch == leader_epoch
+
+
+@pytest.mark.parametrize(
+    ("target", "isr", "completes_with_all", "completes_with_added"),
+    [
+        ((SECOND, THIRD, FOURTH), (FIRST, FOURTH), False, True),
+        ((SECOND, THIRD, FOURTH), (FIRST, SECOND), False, False),
+        ((SECOND, THIRD, FOURTH), (SECOND, THIRD, FOURTH), True, True),
+        ((THIRD, FOURTH), (FIRST, FOURTH), False, False),
+    ],
+)
+def test_a_reassignment_completes_with_all_its_targets_in_sync_or_with_those_that_it_adds(
+    *, target: tuple[BrokerId, ...], isr: tuple[BrokerId, ...], completes_with_all: bool, completes_with_added: bool
+) -> None:
+    # KAFKA-15665, KAFKA-19975: what is added suffices only where no fewer are added than leave.
+    before = (FIRST, SECOND, THIRD)
+    removing = tuple(broker_id for broker_id in before if broker_id not in target)
+    moving = msgspec.structs.replace(
+        OFFLINE, replicas=(*target, *removing), isr=(FIRST,), leader=FIRST, adding_replicas=(FOURTH,),
+        removing_replicas=removing,
+    )  # fmt: skip
+    completed = []
+    for needs_all in (True, False):
+        rules = msgspec.structs.replace(RULES, reassignment_needs_all=needs_all)
+        change = next_partition_change(
+            moving,
+            PartitionTarget(acceptable=frozenset({*before, FOURTH}), isr=isr),
+            partition=0,
+            rules=rules,
+            min_isr=MinIsr(configured=2),
+        )
+        assert change is not None
+        after = moving.after(change.record)
+        completed.append(after.replicas == target and not after.adding_replicas and set(after.isr) <= set(target))
+    assert completed == [completes_with_all, completes_with_added]
