@@ -4,13 +4,13 @@
 #     docker/build-base.sh [TAG]        by default laststand-base:bookworm
 #     docker build --build-arg BASE_IMAGE=laststand-base:bookworm -f docker/Dockerfile .
 #
+# Packages come from DEBIAN_MIRROR, by default the one that debootstrap chooses.
 # The archive is kept in the user's cache, so that it is made once. The certificates that this machine trusts come
 # with it, and pip is told to use them, because a machine that pulls nothing often sits behind a proxy of its own.
 set -euo pipefail
 
 tag=${1:-laststand-base:bookworm}
 suite=bookworm
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 bundle=/etc/ssl/certs/ca-certificates.crt
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/laststand/base
 archive=$cache/$suite.tar
@@ -23,7 +23,8 @@ if [ ! -e "$archive" ]; then
   mkdir -p "$cache"
   root=$(mktemp -d "$cache/rootfs.XXXXXX")
   trap 'rm -rf "$root"' EXIT
-  debootstrap --variant=minbase --include=python3-minimal,python3-venv,ca-certificates "$suite" "$root" "$mirror" \
+  debootstrap --variant=minbase --include=python3-minimal,python3-venv,ca-certificates \
+    "$suite" "$root" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} \
     >"$cache/debootstrap.log" || { tail -n 5 "$cache/debootstrap.log" >&2; exit 1; }
   rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/usr/share/{doc,man,locale,info}/*
   tar --numeric-owner --one-file-system -C "$root" -cf "$archive.new" .

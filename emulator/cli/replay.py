@@ -35,7 +35,7 @@ _SEED_BITS: Final = 31
 def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_reported: bool, output: Output) -> int:
     """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or the directory of a run.
 
-    On real processes a plan of the simulator is played with barriers that keep its order; if processes do not have one
+    On real processes, in containers or not, a plan of the simulator is played with barriers that keep its order; if processes do not have one
     of its actions, all such actions are listed and nothing is played. The plan.yaml of a scenario that was run is
     played under the rules in the cluster.yaml beside it; that of a simulated plan contains its rules.
 
@@ -43,7 +43,7 @@ def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_rep
 
     Exit code: 0 the run is valid, 1 it is a violation, 2 undecided (for example, every action was skipped, or nothing
     was acknowledged), 254 for a user error. With --no-verify, which a plan of the simulator accepts only with --driver
-    process, 0 played, 2 it did not reach its end.
+    process or docker, 0 played, 2 it did not reach its end.
     """
     path = _plan_file(file)
     from emulator.cli.plan_file import is_scenario, read_plan

@@ -146,7 +146,7 @@ class BrokerShell:
         self._server.add_broker(parse_produced)
         self._server.add_clock(partial(change_clock, self._clock, rearm=self._loop.rearm))
         if config.has_health_checks:
-            self._server.add_health(lambda: self._broker.state is BrokerState.RUNNING)
+            self._server.add_health(self._can_lead)
         self._departures: list[Departure] = []
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
@@ -176,6 +176,12 @@ class BrokerShell:
     async def listen(self) -> int:
         """Binds the port and returns it; requests wait until ``run``."""
         return await self._server.start(f"{self._config.host}:{self._config.port}")
+
+    def _can_lead(self) -> bool:
+        """Whether this broker is unfenced, as far as it knows."""
+        registration = self._broker.image.brokers.get(BrokerId(self._config.node_id))
+        is_unfenced = registration is not None and not registration.fenced
+        return self._broker.state is BrokerState.RUNNING and is_unfenced
 
     async def serve_metrics(self, port: int) -> int:
         """Serves ``/metrics`` from now on and returns the port."""

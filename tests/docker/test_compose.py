@@ -1,11 +1,17 @@
 """The compose file as it is published: up to healthy, a record read back, faults, attaching, and an orderly end."""
 
+import time
+from typing import Final
+
 import pytest
 
 from tests.docker.commands import Commands
 from tests.docker.composed import PROJECT, compose, in_client, project
 
 pytestmark = pytest.mark.docker
+
+DEADLINE_S: Final = 60.0
+SCRAPE: Final = "import urllib.request as u; print(u.urlopen('http://broker-1:9464/metrics').read().decode())"
 
 
 @pytest.mark.timeout(300)
@@ -25,7 +31,23 @@ def test_a_composed_cluster_serves_breaks_heals_and_ends(images: None) -> None:
         assert "it answers at its address" in in_client("chaos", "connect", "1")
         again = compose("exec", "-T", "client", "laststand", "attach", "--out", "/tmp/other")
         assert "to which nobody was attached yet" in again.stderr
+        assert compose("exec", "-T", "client", "test", "-e", "/tmp/other/standing").returncode == 1
+        heartbeats = "{requests: BrokerHeartbeat, from: 1, to: controller}"
+        in_client("chaos", "step", f"hold: {heartbeats}")
+        await_health("broker-1", "NOT_SERVING")  # it is fenced, and hears of that
+        in_client("chaos", "step", f"release: {heartbeats}")
+        await_health("broker-1", "SERVING")
+        scraped = compose("exec", "-T", "client", "python", "-c", SCRAPE)
+        assert "kafka_server_replicamanager_partitioncount" in scraped.stdout, scraped.stderr
         assert "the cluster is down\n" in in_client("down")
+
+
+def await_health(service: str, expected: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while (
+        told := compose("exec", "-T", service, "python", "-m", "emulator.node.health_check")
+    ).stdout.strip() != expected:
+        assert time.monotonic() < deadline, told.stdout + told.stderr
 
 
 @pytest.mark.spark
@@ -42,6 +64,8 @@ def test_a_project_that_somebody_else_started_is_attached_to_broken_and_judged(c
         assert "down (kill)" in shell("status")
         shell("down")
         shell("verify", "store/standing/latest")
+        for node in (0, 1, 2, 100):
+            assert (commands.directory / f"store/standing/latest/nodes/{node}/node.log").stat().st_size
 
 
 @pytest.mark.timeout(300)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 
 from chaos.scenario.scenario_file import load_scenario
 from emulator.plan.actions import DEEDS, AdminAction, Produce
@@ -24,7 +25,30 @@ def test_the_demo_has_the_verdicts_of_processes(commands: Commands) -> None:
     assert broken.startswith("kafka-3.9  violation, guarantee broken, ")
     assert broken.endswith(" acks=all records lost, as expected")
     assert kept == "kip-966    valid, 0 acks=all records lost, as expected"
-    assert commands.containers() == []
+    assert commands.containers() + commands.networks() == []
+
+
+@pytest.mark.timeout(300)
+def test_the_demo_reaches_its_end_five_times_in_a_row(commands: Commands) -> None:
+    for _ in range(5):
+        commands.type(
+            *("run", "kip-966/last-replica-standing", "--era", "kafka-3.9", "--era", "kip-966"),
+            *("--driver", "docker", "--no-verify"),
+        )
+        assert commands.containers() + commands.networks() == []
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_a_suite_and_a_replay(commands: Commands) -> None:
+    suite = commands.directory / "two.yaml"
+    suite.write_text("suite: two\neras: [kip-966]\nscenarios: [kip-497/leader-cut-off, kip-966/min-isr-change]\n")
+    assert "2 cells: 2 as expected" in commands.type("run", str(suite), "--driver", "docker")
+    [run] = (commands.directory / "store/kip-966/min-isr-change").glob("2*")
+    commands.type("replay", str(run), "--driver", "docker", "--no-verify", "--out", str(commands.directory / "again"))
+    for place in (run, commands.directory / "again"):
+        assert yaml.safe_load((place / "cluster.yaml").read_text(encoding="utf-8"))["driver"] == "docker"
+    assert commands.containers() + commands.networks() == []
 
 
 @pytest.mark.spark
