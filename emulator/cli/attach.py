@@ -59,7 +59,7 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
         brokers=len(found.broker_ids),
         era=variables.get("ERA") or DEFAULT_ERA,
         switches=switches_from(variables),
-        properties=properties_from(variables),
+        properties=properties_from(variables, of_file=found.properties_file()),
         seed=random.SystemRandom().getrandbits(_SEED_BITS),
         toxiproxy=str(require_toxiproxy(DriverName.DOCKER)),
         driver=DriverName.DOCKER,

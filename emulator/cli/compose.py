@@ -3,7 +3,7 @@
 import click
 
 from emulator.cli.completion import complete_eras
-from emulator.cli.settings import ERA_HELP
+from emulator.cli.settings import ERA_HELP, set_option
 
 
 @click.command(short_help="Print a compose file.")
@@ -12,11 +12,21 @@ from emulator.cli.settings import ERA_HELP
     "--racks", type=click.IntRange(min=0, max=26), default=0, metavar="N", help="Racks, which brokers take in turn."
 )
 @click.option("--era", default=None, metavar="ERA", shell_complete=complete_eras, help=f"Protocol: {ERA_HELP}")
-def compose(brokers: int, racks: int, era: str | None) -> None:
+@set_option
+def compose(brokers: int, racks: int, era: str | None, settings: tuple[str, ...]) -> None:
     """Print the compose file of a controller, brokers 0 to N-1, proxies and a client, for ``docker compose``."""
     from emulator.cluster.containers.compose import render
     from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.plan.overrides import parse_overrides
 
     era = era or DEFAULT_ERA
-    era_switches(era)
-    click.echo(render(brokers=brokers, racks=racks, era=era), nl=False)
+    overrides = parse_overrides(settings)
+    overrides.apply(era_switches(era))
+    text = render(
+        brokers=brokers,
+        racks=racks,
+        era=era,
+        switches=dict(overrides.switches),
+        properties=dict(overrides.properties),
+    )
+    click.echo(text, nl=False)

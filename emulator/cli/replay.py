@@ -35,9 +35,10 @@ _SEED_BITS: Final = 31
 def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_reported: bool, output: Output) -> int:
     """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or the directory of a run.
 
-    On real processes, in containers or not, a plan of the simulator is played with barriers that keep its order; if processes do not have one
-    of its actions, all such actions are listed and nothing is played. The plan.yaml of a scenario that was run is
-    played under the rules in the cluster.yaml beside it; that of a simulated plan contains its rules.
+    On real processes, in containers or not, a plan of the simulator is played with barriers that keep its order; if
+    processes do not have one of its actions, all such actions are listed and nothing is played. The plan.yaml of a
+    scenario that was run is played under the rules in the cluster.yaml beside it; that of a simulated plan contains its
+    rules.
 
     In the simulator, actions that are impossible at the time are skipped, and listed on stderr.
 

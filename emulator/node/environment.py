@@ -9,12 +9,14 @@ after those whose event files it finds. Variables begin with ``LASTSTAND_``:
 ``DIRECTORY``         the run's; ``nodes/<id>`` and ``events`` are in it
 ``RUN``, ``ERA``      id of the run; its protocol, by default ``kip-966``
 ``CLUSTER_ID``        a node refuses data of another cluster
-``SET``               switches, such as ``elr=off,unclean_detection=off``
+``SET``               switches and properties, such as ``elr=off,min.insync.replicas=2``
+``PROPERTIES_FILE``   more properties, a line ``min.insync.replicas=2`` each; ``#`` begins a comment
 ``PORT``              where to listen
 ``METRICS_PORT``      where ``/metrics`` is served
 ====================  ============================================================================
 
-Each other one is a property: ``LASTSTAND_BROKER_SESSION_TIMEOUT_MS`` is ``broker.session.timeout.ms``.
+Each other one is a property: ``LASTSTAND_BROKER_SESSION_TIMEOUT_MS`` is ``broker.session.timeout.ms``. What is in
+``SET`` counts before such a variable, and that before the file.
 """
 
 from collections.abc import Mapping
@@ -32,8 +34,13 @@ from emulator.storage.line_file import line_files
 PREFIX: Final = "LASTSTAND_"
 EVERY_INTERFACE: Final = "0.0.0.0"
 
+PROPERTIES_FILE: Final = "PROPERTIES_FILE"
+
 _OWN: Final = frozenset(
-    {"NODE_ID", "ADDRESSES", "DIRECTORY", "RUN", "ERA", "CLUSTER_ID", "SET", "PORT", "METRICS_PORT", "READY_FD"}
+    {
+        *("NODE_ID", "ADDRESSES", "DIRECTORY", "RUN", "ERA", "CLUSTER_ID", "SET", "PORT", "METRICS_PORT", "READY_FD"),
+        PROPERTIES_FILE,
+    }
 )
 _CONTROLLER: Final = NodeId(100)
 
@@ -60,7 +67,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
         ledger_dir=str(node / "ledger"),
         event_file=str(directory / "events" / f"{node_id}-{incarnation}{suffix}"),
         switches=switches_from(given),
-        properties=properties_from(given),
+        properties=properties_from(given, of_file=_read(given)),
         host=EVERY_INTERFACE,
         port=_whole(given, "PORT"),
         metrics_port=_whole(given, "METRICS_PORT") if "METRICS_PORT" in given else None,
@@ -82,24 +89,59 @@ def switches_from(given: Mapping[str, str]) -> Switches:
         ConfigError: there is no such era or switch.
     """
     switches = era_switches(given.get("ERA") or DEFAULT_ERA)
-    for setting in filter(None, given.get("SET", "").split(",")):
-        name, _, rule = setting.partition("=")
-        switches = with_switch(switches, name.strip(), rule.strip())
+    for name, text in _settings(given).items():
+        if not is_node_property(name):
+            switches = with_switch(switches, name, text)
     return switches
 
 
-def properties_from(given: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties that variables without their prefix name.
+def properties_from(given: Mapping[str, str], *, of_file: str) -> dict[str, str]:
+    """Returns the properties that variables without their prefix name, and a file.
+
+    Args:
+        given: the variables.
+        of_file: what is in the file that they name.
 
     Raises:
         ConfigError: there is no such property, or its value is not allowed.
     """
-    properties = {name.lower().replace("_", "."): value for name, value in given.items() if name not in _OWN}
-    for name in properties:
+    of_variables = {name.lower().replace("_", "."): value for name, value in given.items() if name not in _OWN}
+    for name in of_variables:
         if not is_node_property(name):
             variable = PREFIX + name.upper().replace(".", "_")
-            raise ConfigError(key=variable, value=properties[name], expected="the name of a Kafka property of a node")
+            raise ConfigError(key=variable, value=of_variables[name], expected="the name of a Kafka property of a node")
+    set_ = {name: text for name, text in _settings(given).items() if is_node_property(name)}
+    properties = {**_lines(given.get(PROPERTIES_FILE, ""), of_file), **of_variables, **set_}
     node_properties(properties)
+    return properties
+
+
+def _settings(given: Mapping[str, str]) -> dict[str, str]:
+    pairs = (setting.partition("=") for setting in given.get("SET", "").split(",") if setting.strip())
+    return {name.strip(): text.strip() for name, _, text in pairs}
+
+
+def _read(given: Mapping[str, str]) -> str:
+    path = given.get(PROPERTIES_FILE)
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(key=PREFIX + PROPERTIES_FILE, value=path, expected=f"a text file ({error})") from None
+
+
+def _lines(path: str, text: str) -> dict[str, str]:
+    properties = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not is_node_property(name):
+            raise ConfigError(
+                key=f"{path}:{number}", value=line.strip(), expected="a Kafka property of a node, as NAME=VALUE"
+            )
+        properties[name] = value
     return properties
 
 

@@ -1,5 +1,6 @@
 """The published compose file as a project of the tests, and commands inside it."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +19,15 @@ def command_line(*arguments: str) -> tuple[str, ...]:
     return "docker", "compose", "--project-name", PROJECT, "--file", str(FILE), *arguments
 
 
-def compose(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def compose(*arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command_line(*arguments), capture_output=True, text=True, input=stdin, timeout=_TIMEOUT_S, check=False
+        command_line(*arguments),
+        capture_output=True,
+        text=True,
+        input=stdin,
+        timeout=_TIMEOUT_S,
+        env={**os.environ, **variables},
+        check=False,
     )
 
 
@@ -31,12 +38,12 @@ def in_client(*arguments: str, stdin: str = "") -> str:
 
 
 @contextmanager
-def project(*options: str) -> Iterator[None]:
+def project(*options: str, **variables: str) -> Iterator[None]:
     if compose("version").returncode:
         pytest.skip("no docker compose of version 2")
     compose("--profile", "*", "down", "--volumes", "--timeout", "5")  # what a killed run of these tests left
     try:
-        started = compose("up", "--wait", *options)
+        started = compose("up", "--wait", *options, **variables)
         assert started.returncode == 0, started.stderr + compose("logs", "--tail", "20").stdout
         yield
     finally:

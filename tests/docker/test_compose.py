@@ -1,5 +1,6 @@
 """The compose file as it is published: up to healthy, a record read back, faults, attaching, and an orderly end."""
 
+import json
 import time
 from typing import Final
 
@@ -40,6 +41,22 @@ def test_a_composed_cluster_serves_breaks_heals_and_ends(images: None) -> None:
         scraped = compose("exec", "-T", "client", "python", "-c", SCRAPE)
         assert "kafka_server_replicamanager_partitioncount" in scraped.stdout, scraped.stderr
         assert "the cluster is down\n" in in_client("down")
+
+
+def test_a_file_and_a_setting_reach_the_nodes_and_whoever_attaches(commands: Commands) -> None:
+    path = commands.directory / "server.properties"
+    path.write_text("num.partitions=2\nlog.segment.bytes=4096\n")
+    settings = {"LASTSTAND_PROPERTIES_FILE": str(path), "LASTSTAND_SET": "num.partitions=3"}
+    with project("--scale", "client=0", **settings):
+        commands.type("attach", "--compose-project", PROJECT)
+        order = json.loads((commands.directory / "store/standing/latest/supervisor.json").read_text(encoding="utf-8"))
+        expected = {"num.partitions": "3", "log.segment.bytes": "4096", "min.insync.replicas": "2"}
+        assert expected.items() <= order["properties"].items()
+        events = [json.loads(line) for line in commands.type("events", "store/standing/latest").splitlines()]
+        started = [each for each in events if each["type"] == "NodeStarted" and each["role"] != "harness"]
+        assert len(started) == 4
+        assert all(expected.items() <= dict(each["properties"]).items() for each in started)
+        commands.type("down")
 
 
 def await_health(service: str, expected: str) -> None:

@@ -5,8 +5,10 @@ times the number of who dials (0 the clients, 1 the controller, 2 and up the bro
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from jinja2 import Environment, StrictUndefined
@@ -19,6 +21,7 @@ from emulator.cluster.containers.monitoring import (
     prometheus_config,
 )
 from emulator.core.types import NodeId
+from emulator.node.environment import PREFIX
 from emulator.plan.channels import Link
 from emulator.plan.nodes import CLIENT, CONTROLLER
 
@@ -35,6 +38,17 @@ _GRAFANA_PORT: Final = 3000
 _DASHBOARDS: Final = "/etc/laststand/dashboards"
 
 _PUBLISHED_BASE: Final = 19_092
+
+_PROPERTIES_FILE: Final = "/etc/laststand/server.properties"
+_PROPERTIES: Final = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "250",
+    "replica.lag.time.max.ms": "1500",
+    "min.insync.replicas": "2",
+}
+"""Short times, so that nobody waits long for what a fault does."""
+
+EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,20 +72,32 @@ class ComposedNode:
     rack: str
 
 
-def render(*, brokers: int, racks: int, era: str) -> str:
+def render(
+    *,
+    brokers: int,
+    racks: int,
+    era: str,
+    switches: Mapping[str, str] = EMPTY,
+    properties: Mapping[str, str] = EMPTY,
+) -> str:
     """Returns a compose file.
 
     Args:
         brokers: ids are 0 to ``brokers`` - 1.
         racks: in how many racks they are in turn, ``a`` and on; 0 for none.
         era: the protocol, unless the environment names another (``LASTSTAND_ERA``).
+        switches: rules that are changed, unless the environment names others (``LASTSTAND_SET``).
+        properties: of every node, by Kafka's names, unless the environment has others.
     """
     node_ids = (CONTROLLER, *(NodeId(broker) for broker in range(brokers)))
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     text = template.render(
-        command=f"laststand compose --brokers {brokers}" + (f" --racks {racks}" if racks else "") + f" --era {era}",
+        command=_command(brokers, racks, era, {**switches, **properties}),
         era=era,
+        switches=",".join(f"{name}={text}" for name, text in switches.items()),
+        properties={_variable(name): text for name, text in {**_PROPERTIES, **properties}.items()},
+        properties_file=_PROPERTIES_FILE,
         nodes=[_node(node_id, node_ids, racks) for node_id in node_ids],
         proxies=json.dumps(_proxies(node_ids), indent=1),
         prometheus=prometheus_config({service_name(node): f"{service_name(node)}:{METRICS_PORT}" for node in node_ids}),
@@ -90,6 +116,15 @@ def render(*, brokers: int, racks: int, era: str) -> str:
         node_label=labels.NODE,
     )
     return text.rstrip() + "\n"
+
+
+def _command(brokers: int, racks: int, era: str, settings: Mapping[str, str]) -> str:
+    words = [f"laststand compose --brokers {brokers}", *([f"--racks {racks}"] if racks else []), f"--era {era}"]
+    return " ".join([*words, *(f"--set {name}={text}" for name, text in settings.items())])
+
+
+def _variable(property_name: str) -> str:
+    return PREFIX + property_name.upper().replace(".", "_")
 
 
 def service_name(node_id: NodeId) -> str:

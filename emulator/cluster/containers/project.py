@@ -1,6 +1,8 @@
 """A compose project that somebody else started: its containers, and where its files are for this process."""
 
+import io
 import os
+import tarfile
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +14,7 @@ from emulator.cluster.containers.engine import checked
 from emulator.cluster.containers.network import own_container
 from emulator.core.errors import ConfigError
 from emulator.core.types import NodeId
-from emulator.node.environment import PREFIX
+from emulator.node.environment import PREFIX, PROPERTIES_FILE
 from emulator.plan.nodes import CONTROLLER
 
 _PROJECT: Final = "com.docker.compose.project"
@@ -87,6 +89,21 @@ class Project:
         entries = self.members[str(self.broker_ids[0])].attrs["Config"]["Env"]
         pairs = (entry.partition("=")[::2] for entry in entries)
         return {name.removeprefix(PREFIX): value for name, value in pairs if name.startswith(PREFIX)}
+
+    def properties_file(self) -> str:
+        """Returns what is in the file of properties that the first broker was told of; empty if there is none.
+
+        Raises:
+            EngineError: the engine refused.
+        """
+        path = self.variables().get(PROPERTIES_FILE)
+        if not path:
+            return ""
+        broker = self.members[str(self.broker_ids[0])]
+        chunks, _ = checked(f"copy of {path}", lambda: broker.get_archive(path))
+        with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
+            entry = archive.extractfile(archive.next() or tarfile.TarInfo())
+            return "" if entry is None else entry.read().decode()  # none: the null device
 
     def check_usable(self) -> None:
         """Checks that this process can use the volumes, and that no harness was attached to them before.

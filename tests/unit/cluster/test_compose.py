@@ -33,7 +33,7 @@ def test_every_node_reaches_every_other_through_a_proxy_of_its_own() -> None:
 
 def test_prometheus_scrapes_every_node_and_grafana_shows_what_it_scrapes() -> None:
     document = yaml.safe_load(render(brokers=2, racks=0, era="kip-966"))
-    contents = {name: each["content"] for name, each in document["configs"].items()}
+    contents = {name: each["content"] for name, each in document["configs"].items() if "content" in each}
     [job] = yaml.safe_load(contents["prometheus"])["scrape_configs"]
     targets = [target for each in job["static_configs"] for target in each["targets"]]
     assert targets == ["controller:9464", "broker-0:9464", "broker-1:9464"]
@@ -66,3 +66,14 @@ def test_a_harness_in_the_project_starts_nodes_of_the_images_that_were_chosen() 
     services = yaml.safe_load(render(brokers=1, racks=0, era="kip-966"))["services"]
     assert services["chaos"]["environment"]["LASTSTAND_IMAGE"] == services["broker-0"]["image"]
     assert services["chaos"]["environment"]["TOXIPROXY_IMAGE"] == services["toxiproxy"]["image"]
+
+
+def test_settings_are_defaults_that_the_environment_can_replace() -> None:
+    text = render(brokers=1, racks=0, era="kip-966", switches={"elr": "off"}, properties={"num.partitions": "3"})
+    assert text.splitlines()[0].endswith(
+        "Made by: laststand compose --brokers 1 --era kip-966 --set elr=off --set num.partitions=3"
+    )
+    environment = yaml.safe_load(text)["services"]["broker-0"]["environment"]
+    assert environment["LASTSTAND_SET"] == "${LASTSTAND_SET:-elr=off}"
+    assert environment["LASTSTAND_NUM_PARTITIONS"] == "${LASTSTAND_NUM_PARTITIONS:-3}"
+    assert environment["LASTSTAND_MIN_INSYNC_REPLICAS"] == "${LASTSTAND_MIN_INSYNC_REPLICAS:-2}"

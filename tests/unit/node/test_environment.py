@@ -32,6 +32,30 @@ def test_properties_have_kafkas_names(tmp_path: Path) -> None:
     assert config.metrics_port is None
 
 
+def test_a_setting_counts_before_a_variable_and_that_before_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("# of every node\n\nmin.insync.replicas = 1\nnum.partitions=3\nreplica.lag.time.max.ms=5\n")
+    given = variables(
+        tmp_path,
+        PROPERTIES_FILE=str(path),
+        NUM_PARTITIONS="4",
+        MIN_INSYNC_REPLICAS="3",
+        SET="elr=off, min.insync.replicas=2",
+    )
+    config = config_from_environment(NodeRole.BROKER, given)
+    found = config.node_properties()
+    assert (found.replica_lag_time_max_ms, found.num_partitions, found.min_insync_replicas) == (5, 4, 2)
+    assert not config.switches.elr
+
+
+@pytest.mark.parametrize("line", ["min.insync.replicas", "no.such.property=1"])
+def test_a_mistake_in_the_file_names_the_line(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(f"num.partitions=3\n{line}\n")
+    with pytest.raises(ConfigError, match=f"{path}:2"):
+        config_from_environment(NodeRole.BROKER, variables(tmp_path, PROPERTIES_FILE=str(path)))
+
+
 def test_an_incarnation_follows_those_that_left_events(tmp_path: Path) -> None:
     (tmp_path / "events").mkdir()
     first = config_from_environment(NodeRole.BROKER, variables(tmp_path))
@@ -49,6 +73,8 @@ def test_an_incarnation_follows_those_that_left_events(tmp_path: Path) -> None:
         ("NO_SUCH_PROPERTY", "1", "LASTSTAND_NO_SUCH_PROPERTY"),
         ("MIN_INSYNC_REPLICAS", "0", "min.insync.replicas"),
         ("ERA", "kafka-7", "kafka-7"),
+        ("SET", "elf=off", "elf"),
+        ("PROPERTIES_FILE", "/nowhere/server.properties", "LASTSTAND_PROPERTIES_FILE=/nowhere/server.properties"),
     ],
 )
 def test_a_mistake_names_the_variable(tmp_path: Path, variable: str, text: str, complaint: str) -> None:
