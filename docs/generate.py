@@ -164,6 +164,14 @@ TOP_KEYS: Final = (
     ("steps", "list", "required", "At least one, each with one verb."),
     ("end", "`restore`, `as_is`", "`restore`", "Whether everything is mended, and awaited, before the final read."),
     (
+        "requires",
+        "rules, `eras`",
+        "nothing",
+        "What the rules and the era must be for it to be played: `{elr: on}`, `{eras: [kafka-4.2, kip-966]}`; a list "
+        "allows several rules. Elsewhere it is refused, and *not playable* in a matrix. A barrier that names members "
+        "of an ELR requires `elr: on` by itself.",
+    ),
+    (
         "missed_step",
         "`problem`, `end`",
         "`problem`",

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from chaos.scenario.conditions import Until
+from chaos.scenario.requirements import unmet
 from chaos.scenario.scenario import Scenario, Step
 from emulator.cluster.zookeeper_program import session_refusal
-from emulator.core.eras import is_zookeeper_era
+from emulator.core.eras import era_rules, is_zookeeper_era
 from emulator.core.properties import node_properties
 from emulator.plan.actions import AlterConfig, CreateTopic
 from emulator.plan.drivers import DriverName
@@ -54,6 +55,7 @@ def check_expected_eras(scenario: Scenario) -> None:
             (
                 *not_expressible(scenario, scenario.properties, driver),
                 *not_in_era(scenario, scenario.properties, era, driver),
+                *unmet(scenario, era, era_rules(era)),
             )
             for driver in (DriverName.PROCESS, DriverName.DOCKER, DriverName.SIMULATOR)
             if driver.has_zookeeper or not is_zookeeper_era(era)

@@ -156,6 +156,23 @@ class Rules:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """What must hold for a scenario to be played.
+
+    Attributes:
+        name: of a rule, or ``eras``.
+        allowed: rules or eras, of which one must hold.
+        line: in the file, from 1.
+        source: what requires it: a key of the file, or a step.
+    """
+
+    name: str
+    allowed: tuple[str, ...]
+    line: int
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """A whole scenario file.
 
@@ -169,6 +186,7 @@ class Scenario:
         zookeeper_at: line at which a step first names ZooKeeper's server by that word; ``None`` if none does.
         report: what is printed besides the verdict.
         expect: by era.
+        requires: of the rules and the era under which it is played.
     """
 
     path: Path
@@ -187,6 +205,7 @@ class Scenario:
     missed_step: MissedStep = MissedStep.PROBLEM
     report: str | None = None
     rules: Rules | None = None
+    requires: tuple[Requirement, ...] = ()
     zookeeper_at: int | None = None
 
     @property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal, cast
 
 from chaos.scenario.conditions_yaml import ACKS
+from chaos.scenario.requirements import read_requirements, requirements_of
 from chaos.scenario.scenario import (
     Bound,
     Comparison,
@@ -119,7 +120,9 @@ def read_scenario(path: Path, text: str) -> Scenario:
         steps = _steps(top.required("steps"), names, topics)
         end, seed, expect = top.optional("end"), top.optional("seed"), top.optional("expect")
         missed = top.optional("missed_step")
+        missed_step = MissedStep.PROBLEM if missed is None else take_enum(missed, MissedStep)
         era, switches = top.optional("era"), top.optional("switches")
+        requires = top.optional("requires")
         return Scenario(
             path=path,
             text=text,
@@ -132,11 +135,15 @@ def read_scenario(path: Path, text: str) -> Scenario:
             consumers=consumers,
             steps=steps,
             end=Ending.RESTORE if end is None else Ending(end.choice([each.value for each in Ending])),
-            missed_step=MissedStep.PROBLEM if missed is None else take_enum(missed, MissedStep),
+            missed_step=missed_step,
             seed=None if seed is None else seed.integer(low=0),
             expect=() if expect is None else _expectations(expect),
             report=None if report is None else report.choice((ACKS_COMPARISON,)),
             rules=None if era is None else _rules(era, switches),
+            requires=(
+                *(() if requires is None else read_requirements(requires)),
+                *(() if missed_step is MissedStep.END else requirements_of(steps)),
+            ),
             zookeeper_at=names.zookeeper_at,
         )
 

@@ -5,6 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from chaos.scenario.conditions import CountPer, Since
 from chaos.scenario.conditions_yaml import ACKS, ANY, CONDITION_KEYS, SUBJECTS
+from chaos.scenario.requirements import ERAS_KEY, RULES
 from chaos.scenario.scenario import Ending, MissedStep, VerdictName
 from chaos.scenario.scenario_file import BROKERS_MAX
 from chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
@@ -47,6 +48,7 @@ def scenario_schema() -> Schema:
                 "end": _enum(each.value for each in Ending),
                 "missed_step": _enum(each.value for each in MissedStep),
                 "seed": _whole(0),
+                "requires": _mapping({**dict.fromkeys(RULES, _ANY), ERAS_KEY: _list(_enum(ALL_ERAS))}),
                 "expect": _mapping({era: _expectation() for era in ALL_ERAS}),
                 "report": _enum((REPORT,)),
                 "era": _enum(ERAS),

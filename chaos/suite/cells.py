@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chaos.play.expressible import not_expressible, not_in_era
+from chaos.scenario.requirements import unmet
 from chaos.scenario.scenario import Scenario
 from chaos.suite.selection import Selected
-from emulator.core.eras import is_zookeeper_era
+from emulator.core.eras import era_rules, is_zookeeper_era
 from emulator.core.switches import DEFAULT_ERA
 from emulator.plan.drivers import DriverName
+from emulator.plan.overrides import NO_OVERRIDES, Overrides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,7 @@ def cells_of(
     seed: int,
     drivers: Sequence[DriverName],
     kafka_era: str | None = None,
-    properties: tuple[tuple[str, str], ...] = (),
+    overrides: Overrides = NO_OVERRIDES,
     shard: Shard = ALL,
 ) -> Iterator[Cell]:
     """Yields the cells, the first repetition of all before the second.
@@ -84,11 +86,11 @@ def cells_of(
         seed: of the first repetition; each further one has the next number.
         drivers: what one cannot play is skipped.
         kafka_era: the only era that Apache Kafka plays.
-        properties: of every node, on top of the scenario's.
+        overrides: of the rules of each era, and of the properties of each scenario.
         shard: only the cells of this part.
     """
     reasons = {
-        (each.scenario.name, driver): _unplayable(each.scenario, properties, driver)
+        (each.scenario.name, driver): _unplayable(each.scenario, overrides.properties, driver)
         for each in selected
         for driver in drivers
     }
@@ -103,7 +105,8 @@ def cells_of(
                     seed=seed + repetition - 1,
                     driver=driver if len(drivers) > 1 else None,
                     skipped=reasons[each.scenario.name, driver]
-                    or _unbuilt(each.scenario, properties, era, driver)
+                    or _unbuilt(each.scenario, overrides.properties, era, driver)
+                    or _unmet(each.scenario, overrides, era)
                     or _unexpected(each.scenario, era),
                 )
                 if shard.has(cell):
@@ -132,6 +135,10 @@ def _unbuilt(scenario: Scenario, properties: tuple[tuple[str, str], ...], era: s
 
 def _cannot_play(driver: DriverName, missing: Sequence[str]) -> str | None:
     return f"--driver {driver.value} cannot play {'; '.join(missing)}" if missing else None
+
+
+def _unmet(scenario: Scenario, overrides: Overrides, era: str) -> str | None:
+    return "; ".join(unmet(scenario, era, overrides.apply(era_rules(era)))) or None
 
 
 def _unexpected(scenario: Scenario, era: str) -> str | None:

@@ -114,7 +114,7 @@ def make_suite(
         seed=seed_of_all(seed, scenarios),
         drivers=drivers,
         kafka_era=None if kafka is None else judged_as(kafka.distribution),
-        properties=overrides.properties,
+        overrides=overrides,
         shard=shard,
     )
     count = None

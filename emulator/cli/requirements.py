@@ -10,6 +10,7 @@ from emulator.core.errors import MissingToolError
 
 if TYPE_CHECKING:
     from chaos.scenario.scenario import Scenario
+    from emulator.core.switches import Switches
     from emulator.plan.drivers import DriverName
 
 
@@ -55,6 +56,19 @@ def require_toxiproxy() -> Path:
     from emulator.cluster.toxiproxy_build import find_toxiproxy
 
     return find_toxiproxy()
+
+
+def require_rules(scenario: "Scenario", era: str, switches: "Switches") -> None:
+    """Checks that an era, with changes, has what a scenario requires.
+
+    Raises:
+        UserError: it has not; the text names the line.
+    """
+    from chaos.scenario.requirements import unmet
+
+    missing = unmet(scenario, era, switches)
+    if missing:
+        raise UserError(f"{scenario.path}: {'; '.join(missing)}")
 
 
 def require_driver(

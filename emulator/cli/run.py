@@ -202,7 +202,7 @@ def _campaign(
     from chaos.play.run_directory import check_store
     from chaos.play.zookeeper_server import zookeeper_for
     from chaos.suite.suite import seed_of_all, toxiproxy_for
-    from emulator.cli.requirements import require_driver, require_spark
+    from emulator.cli.requirements import require_driver, require_rules, require_spark
 
     if against is None:
         orders = _orders(tuple(dict.fromkeys(eras)), settings, driver)
@@ -212,6 +212,7 @@ def _campaign(
         orders = two_orders(scenario, one, other)
     for order in orders:
         require_driver(driver, scenario, (*scenario.properties, *order.properties), eras=(order.era,))
+        require_rules(scenario, order.era, order.switches)
     if is_judged:
         require_spark()
     check_store(store)

@@ -1,6 +1,7 @@
 """``--set key=value``: a switch's name sets the switch, a Kafka property's name the property of every node."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from emulator.core.eras import ZooKeeperSwitches, is_rule, with_rule
 from emulator.core.errors import ConfigError
@@ -20,6 +21,9 @@ class Overrides:
         for name, text in self.switches:
             switches = with_rule(switches, name, text)
         return switches
+
+
+NO_OVERRIDES: Final = Overrides(switches=(), properties=())
 
 
 def parse_overrides(settings: tuple[str, ...]) -> Overrides:

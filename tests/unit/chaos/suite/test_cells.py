@@ -5,6 +5,7 @@ from itertools import islice
 from chaos.suite.cells import ALL, Cell, Shard, cells_of
 from chaos.suite.selection import Selected, select
 from emulator.plan.drivers import DriverName
+from emulator.plan.overrides import parse_overrides
 
 ACKS = "kip-966/acks-comparison"
 
@@ -15,7 +16,7 @@ def cells(
     repetitions: int | None = 1,
     drivers: tuple[DriverName, ...] = (DriverName.SIMULATOR,),
     kafka_era: str | None = None,
-    properties: tuple[tuple[str, str], ...] = (),
+    settings: tuple[str, ...] = (),
     shard: Shard = ALL,
 ) -> list[Cell]:
     found = cells_of(
@@ -25,7 +26,7 @@ def cells(
         seed=7,
         drivers=drivers,
         kafka_era=kafka_era,
-        properties=properties,
+        overrides=parse_overrides(settings),
         shard=shard,
     )
     return list(islice(found, 100))
@@ -57,13 +58,13 @@ def test_repetitions_may_have_no_end() -> None:
 
 
 def test_what_a_driver_cannot_play_is_skipped_with_the_reason() -> None:
-    (only,) = cells(*select([ACKS]), eras=("kip-966",), properties=(("log.flush.interval.ms", "5"),))
+    (only,) = cells(*select([ACKS]), eras=("kip-966",), settings=("log.flush.interval.ms=5",))
     assert only.skipped is not None
     assert only.skipped.startswith("--driver simulator cannot play log.flush.interval.ms")
     (played,) = cells(
         *select([ACKS]),
         eras=("kip-966",),
-        properties=(("log.flush.interval.ms", "5"),),
+        settings=("log.flush.interval.ms=5",),
         drivers=(DriverName.PROCESS,),
     )
     assert played.skipped is None

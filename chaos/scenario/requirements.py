@@ -1,0 +1,75 @@
+"""What a scenario requires of rules and era: without it a step waits for what cannot come, which is no oracle's doubt.
+
+``requires: {elr: on, eras: [kafka-4.2, kip-966]}`` in the file says so; a list allows several rules. A barrier that
+names members of an ELR requires ``elr: on`` by itself.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from chaos.scenario.conditions import PartitionIs, Until
+from chaos.scenario.scenario import Requirement, Scenario, Step
+from emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES, rule_choices, rule_texts
+from emulator.core.switches import Switches
+from emulator.plan.actions import UpdateFeature
+from emulator.plan.yaml_cursor import Cursor
+
+ERAS_KEY: Final = "eras"
+RULES: Final = (*Switches.__struct_fields__, *ZOOKEEPER_RULES)
+"""Rules that a scenario can require."""
+
+
+def read_requirements(cursor: Cursor) -> tuple[Requirement, ...]:
+    """Reads the value of ``requires``.
+
+    Raises:
+        ScenarioError: no such rule, era or value of a rule.
+    """
+    found = []
+    with cursor.fields() as fields:
+        for name in (ERAS_KEY, *RULES):
+            value = fields.optional(name)
+            if value is not None:
+                choices = ALL_ERAS if name == ERAS_KEY else rule_choices(name)
+                members = value.items() if value.is_list else [value]
+                allowed = tuple(member.choice(choices) for member in members)
+                found.append(Requirement(name=name, allowed=allowed, line=value.line, source=f"{cursor.key}: {name}"))
+    return tuple(found)
+
+
+def requirements_of(steps: Sequence[Step]) -> Iterator[Requirement]:
+    """Yields what the first barrier that names members of an ELR requires, unless steps change features before it."""
+    for number, step in enumerate(steps, start=1):
+        if isinstance(step.action, UpdateFeature):
+            return
+        condition = step.action.condition if isinstance(step.action, Until) else None
+        if isinstance(condition, PartitionIs) and condition.elr:
+            yield Requirement(name="elr", allowed=("on",), line=step.line, source=f"step {number} {step.text}")
+            return
+
+
+def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
+    """Describes what a scenario requires and an era, with changes, does not have.
+
+    Args:
+        scenario: what to play.
+        era: its name.
+        switches: its rules, with what was asked for on top.
+    """
+    have = {**rule_texts(switches), ERAS_KEY: era}
+    return tuple(
+        f"{each.source} (line {each.line}) requires {_wanted(each)}, and {_found(each, era, have.get(each.name))}"
+        for each in scenario.requires
+        if have.get(each.name) not in each.allowed
+    )
+
+
+def _wanted(each: Requirement) -> str:
+    words = " or ".join(each.allowed)
+    return f"era {words}" if each.name == ERAS_KEY else f"{each.name}={words}"
+
+
+def _found(each: Requirement, era: str, rule: str | None) -> str:
+    if each.name == ERAS_KEY:
+        return f"this is {era}"
+    return f"{era} has no such rule" if rule is None else f"{era} is played with {each.name}={rule}"

@@ -1,0 +1,94 @@
+"""What a scenario requires of rules and era: read, implied by a step, and told where it is not so."""
+
+from pathlib import Path
+
+import pytest
+
+from chaos.scenario.requirements import unmet
+from chaos.scenario.scenario import Scenario
+from chaos.scenario.scenario_file import read_scenario
+from chaos.suite.cells import cells_of
+from chaos.suite.selection import Selected
+from emulator.core.eras import ALL_ERAS, era_rules
+from emulator.plan.drivers import DriverName
+from emulator.plan.overrides import parse_overrides
+from emulator.plan.yaml_cursor import ScenarioError
+
+TEXT = """\
+name: test/needs
+cluster: {brokers: 2}
+topics: [{name: orders, replicas: [[0, 1]]}]
+workload: {producers: [{acks: all, rate: 10}]}
+steps:
+  - until: {partition: orders-0, elr: []}
+"""
+WAITS_FOR_ELR = "  - until: {partition: orders-0, isr: [0], elr: [1]}\n"
+
+
+def scenario(more: str) -> Scenario:
+    return read_scenario(Path("needs.yaml"), TEXT + more)
+
+
+def told(more: str, era: str, *settings: str) -> tuple[str, ...]:
+    return unmet(scenario(more), era, parse_overrides(settings).apply(era_rules(era)))
+
+
+def test_rules_and_eras_can_be_required() -> None:
+    needs = "requires:\n  elr: on\n  truncation: [kip101, leader_epoch]\n  eras: [kafka-4.2, kip-966]\n"
+    assert told(needs, "kip-966") == told(needs, "kafka-4.2") == ()
+    assert told(needs, "kip-966", "elr=off") == (
+        "requires: elr (line 8) requires elr=on, and kip-966 is played with elr=off",
+    )
+    assert told(needs, "kafka-0.10", "elr=on") == (
+        "requires: eras (line 10) requires era kafka-4.2 or kip-966, and this is kafka-0.10",
+        "requires: truncation (line 9) requires truncation=kip101 or leader_epoch, "
+        "and kafka-0.10 is played with truncation=high_watermark",
+    )
+    assert told("requires: {stop_replica_epoch: greater}\n", "kip-966") == (
+        "requires: stop_replica_epoch (line 7) requires stop_replica_epoch=greater, and kip-966 has no such rule",
+    )
+
+
+@pytest.mark.parametrize("era", ALL_ERAS)
+def test_what_requires_nothing_is_played_anywhere(era: str) -> None:
+    assert told("", era) == ()
+
+
+def test_a_wait_for_members_of_an_elr_requires_one() -> None:
+    assert told(WAITS_FOR_ELR, "kip-966") == ()
+    assert told(WAITS_FOR_ELR, "kafka-3.9") == (
+        "step 2 {until: {partition: orders-0, isr: [0], elr: [1]}} (line 7) requires elr=on, "
+        "and kafka-3.9 is played with elr=off",
+    )
+    either = "  - wait_for_any: {of: [{partition: orders-0, elr: [1]}, {partition: orders-0, leader: 1}]}\n"
+    upgraded = "  - update_feature: {feature: eligible.leader.replicas.version, level: 1}\n"
+    for more in (either, upgraded + WAITS_FOR_ELR, WAITS_FOR_ELR + "missed_step: end\n"):
+        assert told(more, "kafka-3.9") == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("requires: {elr: maybe}", "needs.yaml:7: elr: 'maybe' is not allowed, allowed: on, off"),
+        ("requires: {nothing: on}", "needs.yaml:7: nothing: unknown key"),
+        ("requires: {eras: [kafka-1.0]}", "needs.yaml:7: eras: 'kafka-1.0' is not allowed"),
+    ],
+)
+def test_what_cannot_be_required_is_refused(more: str, said: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        scenario(more)
+    assert str(refused.value).startswith(said)
+
+
+def test_a_suite_does_not_play_it_where_that_is_not_so() -> None:
+    found = cells_of(
+        [Selected(scenario=scenario(WAITS_FOR_ELR))],
+        eras=("kafka-3.9", "kip-966"),
+        repetitions=1,
+        seed=1,
+        drivers=(DriverName.SIMULATOR,),
+    )
+    skipped = {cell.era: cell.skipped for cell in found}
+    assert skipped["kip-966"] is None
+    assert skipped["kafka-3.9"] is not None
+    assert "(line 7) requires elr=on" in skipped["kafka-3.9"]
