@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 DOCUMENT: Final = Path(__file__).parent / "failures.md"
 
 _QUOTED: Final = re.compile(r"`([^`]+)`")
+_KAFKA_HEADING: Final = "## On Apache Kafka\n"
 _REASON: Final = re.compile(r"- ([SZ]\d\d): (.+)")
 
 
@@ -26,6 +27,15 @@ class Failure(NamedTuple):
         return _QUOTED.findall(self.switch)
 
 
+class KafkaResult(NamedTuple):
+    """What became of a failure on two versions of Apache Kafka, and what shows it, or why nothing does."""
+
+    id: str
+    played: str
+    newest: str
+    how: str
+
+
 def failures_of(document: str) -> list[Failure]:
     """Returns the rows of the first table, in order: failures that a KRaft cluster can have."""
     return _rows(document, "S")
@@ -41,6 +51,20 @@ def reasons_of(document: str) -> dict[str, str]:
     return {found[1]: found[2] for line in document.splitlines() if (found := _REASON.match(line))}
 
 
+def kafka_results_of(document: str) -> list[KafkaResult]:
+    """Returns the rows about Apache Kafka, in order."""
+    return [KafkaResult(*cells) for cells in _cells(_on_kafka(document), "S")]
+
+
 def _rows(document: str, letter: str) -> list[Failure]:
-    lines = [line for line in document.splitlines() if line.startswith(f"| {letter}")]
-    return [Failure(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]
+    return [Failure(*cells) for cells in _cells(document.replace(_on_kafka(document), ""), letter)]
+
+
+def _on_kafka(document: str) -> str:
+    _, heading, section = document.partition(_KAFKA_HEADING)
+    return heading + section.partition("\n## ")[0]
+
+
+def _cells(text: str, letter: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith(f"| {letter}")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

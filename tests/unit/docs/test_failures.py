@@ -5,7 +5,7 @@ import re
 import pytest
 
 from docs import failures_table
-from docs.failures_table import Failure
+from docs.failures_table import Failure, KafkaResult
 from emulator.core.eras import era_rules, is_rule, with_rule
 from emulator.core.properties import NodeProperties
 from tests.simulation.zookeeper_mutants import LETTER
@@ -14,9 +14,11 @@ from tests.unit.docs.places import ROOT, place_problems
 
 _NOTHING = "—"
 _NO_RULE = "None"
+_RESULTS = ("confirmed", "refuted", "not playable", "not played")
 
-
+SCENARIOS = ROOT / "chaos" / "scenarios"
 DOCUMENT = failures_table.DOCUMENT.read_text(encoding="utf-8")
+ON_KAFKA = failures_table.kafka_results_of(DOCUMENT)
 ROWS = [*failures_table.failures_of(DOCUMENT), *failures_table.zookeeper_failures_of(DOCUMENT)]
 
 
@@ -67,7 +69,7 @@ def test_a_row_that_names_what_does_not_exist_is_a_problem(row: Failure) -> None
 
 def test_every_row_is_read_and_no_id_is_given_twice() -> None:
     titles = sum(line.startswith("| id") for line in DOCUMENT.splitlines())
-    assert len(ROWS) == sum(line.startswith("| ") for line in DOCUMENT.splitlines()) - titles
+    assert len(ROWS) + len(ON_KAFKA) == sum(line.startswith("| ") for line in DOCUMENT.splitlines()) - titles
     assert len({row.id for row in ROWS}) == len(ROWS)
 
 
@@ -80,3 +82,36 @@ def test_every_failure_that_a_scenario_plays_has_a_row() -> None:
     played = {name for path in scenarios for name in re.findall(r"\b[SZ]\d\d\b", path.read_text(encoding="utf-8"))}
     assert played
     assert played <= {row.id for row in ROWS}
+
+
+def kafka_problems(row: KafkaResult) -> list[str]:
+    """Returns a line for each thing that a row says of Kafka and that cannot be so."""
+    results = [text.partition(",")[0] for text in (row.played, row.newest)]
+    found = [f"no such result: {result}" for result in results if result not in _RESULTS]
+    scenarios: list[str] = re.findall(r"`([a-z]+-?\d*/[^`]+)`", row.how)
+    found += [f"no scenario {name}" for name in scenarios if not (SCENARIOS / f"{name}.yaml").is_file()]
+    if not scenarios and {"confirmed", "refuted"} & set(results):
+        found.append("which scenario?")
+    return found if row.how else [*found, "why?"]
+
+
+@pytest.mark.parametrize("row", ON_KAFKA, ids=lambda row: row.id)
+def test_what_kafka_does_is_shown_by_a_scenario_or_has_a_reason(row: KafkaResult) -> None:
+    assert kafka_problems(row) == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        KafkaResult("S99", "perhaps", "refuted", "`kip-966/reassignment`"),
+        KafkaResult("S99", "confirmed, 5 of 5", "refuted", "nothing that was played"),
+        KafkaResult("S99", "not played", "refuted", "`kip-966/no-such-scenario`"),
+        KafkaResult("S99", "not played", "not played", ""),
+    ],
+)
+def test_a_row_about_kafka_that_shows_nothing_is_a_problem(row: KafkaResult) -> None:
+    assert kafka_problems(row)
+
+
+def test_every_failure_of_a_kraft_cluster_says_what_kafka_does() -> None:
+    assert [row.id for row in ON_KAFKA] == [row.id for row in failures_table.failures_of(DOCUMENT)]
