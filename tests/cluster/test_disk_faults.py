@@ -12,7 +12,7 @@ from chaos.process.controller_requests import ask
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults import execute
 from emulator.core.types import BrokerId, TopicPartition
-from emulator.plan.actions import DiskError, DiskFull, FlipBit, Kill, LoseSyncs, SlowDisk, Start
+from emulator.plan.actions import Action, DiskError, DiskFull, FlipBit, Kill, LoseSyncs, SlowDisk, Start
 from emulator.plan.nodes import CONTROLLER
 from emulator.plan.topics import PlannedTopic
 from emulator.rpc.channel import keepalive_for
@@ -40,7 +40,10 @@ async def test_a_slow_disk_bites_once_outlives_the_process_and_is_mended(tmp_pat
 async def test_the_disk_of_a_node_that_is_down_is_not_felt(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
         await execute(target, Kill(nodes=(ONE,)))
-        assert not (await execute(target, SlowDisk(nodes=(ONE,), delay_ms=60))).bit
+        faults: list[Action] = [SlowDisk(nodes=(ONE,), delay_ms=60), DiskFull(nodes=(ONE,))]
+        faults += [DiskError(nodes=(ONE,), operation=operation) for operation in DiskOperation]
+        for fault in faults:
+            assert not (await execute(target, fault)).bit
 
 
 async def create_topic(target: FaultTarget, name: str) -> None:

@@ -6,28 +6,36 @@ from pathlib import Path
 import pytest
 
 from chaos.process.faults import EXECUTORS, execute
-from emulator.core.types import NodeId
+from emulator.core.types import NodeId, Way
 from emulator.plan.actions import (
     DEEDS,
     Action,
     AdminAction,
     Clients,
     Cut,
+    DelayMessages,
+    Duplicate,
+    DuplicateNext,
     Expire,
     HealAll,
     HealLink,
     HealNodes,
+    Hold,
     Isolate,
     Kill,
+    LoseHeld,
+    LoseNext,
     LoseResponses,
     Pause,
     PowerLoss,
     Produce,
+    Release,
+    ReleaseNewest,
     Resume,
     Start,
     Stop,
 )
-from emulator.plan.channels import Link
+from emulator.plan.channels import Channel, Link
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.plan.power import DiskLoss
 from emulator.storage.power_loss_plan import Keep
@@ -90,6 +98,35 @@ async def test_responses_that_are_lost_leave_the_link_back_open(tmp_path: Path) 
     async with fault_target(tmp_path) as target:
         assert (await execute(target, LoseResponses(link=link(ZERO, ONE)))).bit
         assert (await execute(target, Cut(link=link(ONE, ZERO)))).bit
+
+
+RARE = Channel(ONE, CONTROLLER, "AlterPartition", Way.REQUEST)
+"""No such message comes by where no partition is led."""
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Hold(channel=RARE),
+        LoseNext(channel=RARE, count=1),
+        DuplicateNext(channel=RARE, count=1),
+        DelayMessages(channel=RARE, delay_ms=50),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+async def test_a_fault_of_messages_that_met_none_is_a_no_op(fault: Action, tmp_path: Path) -> None:
+    async with fault_target(tmp_path) as target:
+        assert (await execute(target, fault)).took_effect
+        outcome = await execute(target, Release(channel=RARE))
+        assert (outcome.bit, outcome.seen) == (False, "no-op: none came by, so nothing was done to any")
+
+
+@pytest.mark.parametrize("fault", [LoseHeld(channel=RARE), Duplicate(channel=RARE), ReleaseNewest(channel=RARE)])
+async def test_where_no_message_is_held_none_is_lost_duplicated_or_released(fault: Action, tmp_path: Path) -> None:
+    async with fault_target(tmp_path) as target:
+        await execute(target, Hold(channel=RARE))
+        outcome = await execute(target, fault)
+        assert (outcome.took_effect, outcome.seen) == (False, "no-op: none is held")
 
 
 def test_every_action_that_processes_have_has_an_executor() -> None:
