@@ -11,6 +11,8 @@ from emulator.report.words import DASH, members, seconds
 from emulator.verification.run_story import StateChange
 
 _ROWS_MAX: Final = 200
+_ROWS_BEFORE: Final = 50
+"""Of these, how many at least come before the first that differs, where there are as many."""
 
 
 class ComparedRow(NamedTuple):
@@ -30,7 +32,8 @@ class Comparison(NamedTuple):
     Attributes:
         left, right: their eras, or what tells them apart.
         sentence: the first decision that differs.
-        rows: decisions side by side.
+        rows: decisions side by side; where there are too many, those around the first that differs.
+        before, after: how many rows are left out before and after these.
         other: the run on the right.
         switches: that differ, with the rule of each run.
     """
@@ -39,6 +42,8 @@ class Comparison(NamedTuple):
     right: str
     sentence: str
     rows: list[ComparedRow]
+    before: int
+    after: int
     switches: list[tuple[str, str, str]]
     other: ReportedRun
 
@@ -65,12 +70,15 @@ def compare_decisions(left: ReportedRun, right: ReportedRun) -> Comparison:
                     is_first,
                 )
             )
+    before = _left_out_before(rows)
     rules, others = left.verdict.switches, right.verdict.switches
     return Comparison(
         left=names[0],
         right=names[1],
         sentence=sentence or "The two clusters decide alike to the end.",
-        rows=rows[:_ROWS_MAX],
+        rows=rows[before : before + _ROWS_MAX],
+        before=before,
+        after=max(0, len(rows) - before - _ROWS_MAX),
         switches=[
             (rule, rules.get(rule, DASH), others.get(rule, DASH))
             for rule in sorted({*rules, *others})
@@ -78,6 +86,11 @@ def compare_decisions(left: ReportedRun, right: ReportedRun) -> Comparison:
         ],
         other=right,
     )
+
+
+def _left_out_before(rows: list[ComparedRow]) -> int:
+    first = next((place for place, row in enumerate(rows) if row.is_first), 0)
+    return max(0, min(first - _ROWS_BEFORE, len(rows) - _ROWS_MAX))
 
 
 _PartitionName = tuple[str, int]

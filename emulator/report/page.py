@@ -12,19 +12,23 @@ import msgspec
 from markupsafe import Markup
 
 from emulator.report.assets import asset, digest, template
+from emulator.report.axes import RecordAxis
 from emulator.report.check_sources import check_sources
 from emulator.report.comparison import Comparison, compare_decisions
+from emulator.report.edges import EDGES_MAX
 from emulator.report.figure import draw
 from emulator.report.gone import counts_of, lost_of
 from emulator.report.headline import Headline, headline
 from emulator.report.lanes import why
 from emulator.report.moments import Moments, moments_of
 from emulator.report.run_files import ReportedRun, read_reported_run
-from emulator.report.steps import StoryStep
+from emulator.report.spans import changes_until
+from emulator.report.steps import StoryStep, story_steps
 from emulator.report.text_picture import text_picture
 from emulator.report.thumbnail import thumbnail
 from emulator.report.words import ACKS_ALL, DASH, members, number, plural, seconds
 from emulator.report.worst_first import worst_first
+from emulator.verification.causes import CAUSES_MAX
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.run_story import PartitionStory, RunStory
 from emulator.verification.timeline import EventPlace
@@ -89,6 +93,8 @@ class _Small(NamedTuple):
     name: str
     sums: str
     svg: Markup
+    steps: list[StoryStep]
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +135,7 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         for place, partition in enumerate(drawn)
     ]
     other = None if against is None else _other_run(against.other, like=drawn[0] if drawn else None)
+    decisions = _decisions(story)
     moments = [picture.moments for picture in pictures]
     if other is not None and other.picture is not None:
         moments.append(other.picture.moments)
@@ -143,15 +150,19 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         others=[_small(verdict, partition, story) for partition in partitions[len(drawn) :][:SMALL_MAX]],
         left_out=max(0, len(partitions) - len(drawn) - SMALL_MAX),
         losses=verdict.losses[:_LOSSES_MAX],
+        losses_left_out=max(0, len(verdict.losses) - _LOSSES_MAX),
         violated=verdict.violated(),
         sources=check_sources(),
         check_groups=_groups(verdict),
         check_sum=_check_sum(verdict),
-        decisions=_decisions(story),
-        decisions_left_out=max(0, sum(len(p.changes) + p.changes_left_out for p in story.partitions) - _DECISIONS_MAX),
+        decisions=decisions[:_DECISIONS_MAX],
+        decisions_left_out=max(0, len(decisions) - _DECISIONS_MAX) + sum(p.changes_left_out for p in partitions),
+        decisions_at_end=sum(len(p.changes) for p in partitions) - len(decisions),
         as_text=text_picture(verdict, partitions[0], story) if partitions else None,
         plan=run.plan,
         steps=story.steps,
+        edges_max=EDGES_MAX,
+        causes_max=CAUSES_MAX,
         comparison=against,
         other=other,
         parts=_parts(verdict, story, run, against),
@@ -235,6 +246,8 @@ def _small(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -
         _name_of(partition),
         f"{number(lost)} of {number(acked)} lost",
         thumbnail(verdict, partition, story),
+        story_steps(verdict, partition, story, RecordAxis(partition)),
+        text_picture(verdict, partition, story),
     )
 
 
@@ -268,7 +281,8 @@ def _check_sum(verdict: VerdictReport) -> str:
 
 
 def _decisions(story: RunStory) -> list[_Decision]:
-    found = [(partition, change) for partition in story.partitions for change in partition.changes]
+    """Returns what was committed up to where the pictures end: the shutdown after it is not told."""
+    found = [(partition, change) for partition in story.partitions for change in changes_until(partition, story.end_us)]
     return [
         _Decision(
             time=seconds(change.time_us),
@@ -282,7 +296,7 @@ def _decisions(story: RunStory) -> list[_Decision]:
             is_few=len(change.isr) < change.min_isr,
             event=change.event,
         )
-        for partition, change in sorted(found, key=lambda each: each[1].metadata_offset)[:_DECISIONS_MAX]
+        for partition, change in sorted(found, key=lambda each: each[1].metadata_offset)
     ]
 
 

@@ -17,7 +17,7 @@ from emulator.report.axes import TimeAxis
 from emulator.report.figure import picture_of
 from emulator.report.picture import PartitionPicture
 from emulator.report.spans import absent_spans, leader_at, role_spans
-from emulator.report.words import deeds, seconds
+from emulator.report.words import deeds, plural, seconds
 from emulator.verification.run_story import PartitionStory, RunStory
 from emulator.verification.verdict import VerdictReport
 
@@ -39,7 +39,10 @@ def text_picture(verdict: VerdictReport, partition: PartitionStory, story: RunSt
         rows.append(("controller", "".join(_controller(story, time) for time in moments)))
     rows += [("leader", "".join(_leader(partition, time) for time in moments))]
     rows += [(f"broker {broker}", _roles(picture, broker, moments)) for broker in picture.brokers]
-    rows += _copies(picture, moments)
+    copies = _copies(picture, moments)
+    rows += copies[:_COPIES_ROWS_MAX]
+    if len(copies) > _COPIES_ROWS_MAX:
+        legend.append(f"copies of {plural(len(copies) - _COPIES_ROWS_MAX, 'more epoch')} are not shown")
     rows.append(("seconds", _seconds(axis)))
     width = max(len(name) for name, _ in rows)
     return "\n".join([*(f"{name:<{width}}  {row}".rstrip() for name, row in rows), *legend])
@@ -47,13 +50,15 @@ def text_picture(verdict: VerdictReport, partition: PartitionStory, story: RunSt
 
 def _marks(axis: TimeAxis, story: RunStory) -> tuple[str, list[str]]:
     row, legend = [" "] * COLUMNS, list[str]()
-    found = [each for each in deeds(story) if 0 <= each[0] <= story.end_us][: len(_LETTERS)]
+    found = [each for each in deeds(story) if 0 <= each[0] <= story.end_us]
     for letter, (time_us, words, _) in zip(_LETTERS, found, strict=False):
         place = min(int(axis.x(time_us)), COLUMNS - 1)
         while place < COLUMNS - 1 and row[place] != " ":
             place += 1
         row[place] = letter
         legend.append(f"{letter} {words} at {seconds(time_us)}")
+    if len(found) > len(_LETTERS):
+        legend.append(f"{plural(len(found) - len(_LETTERS), 'later deed')} not marked")
     return "".join(row), legend
 
 
@@ -95,7 +100,7 @@ def _copies(picture: PartitionPicture, moments: np.ndarray[tuple[int], np.dtype[
         row = "".join(str(min(int(count), 9)) if was else " " for count, was in zip(held, begun, strict=True))
         if row.strip():
             rows.append((f"copies {span.leader_epoch}", row))
-    return rows[:_COPIES_ROWS_MAX]
+    return rows
 
 
 def _seconds(axis: TimeAxis) -> str:

@@ -244,7 +244,14 @@ def test_a_hundred_partitions_are_painted_in_time(
     assert min(paints) < PAINT_MS_MAX
     with opened(browser, page) as tab:
         assert tab.locator("svg.figure").count() == DRAWN_MAX
-        assert tab.locator(".small-ones li").count() == 100 - DRAWN_MAX
+        assert tab.locator(".small-ones > li").count() == 100 - DRAWN_MAX
+        last = tab.locator(".small-ones details").last
+        assert last.locator("pre").is_hidden()
+        last.locator("summary").focus()
+        tab.keyboard.press("Enter")
+        assert last.locator("pre").inner_text().startswith("faults")
+        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+        assert tab.evaluate("axe.run('#others')")["violations"] == []
 
 
 def test_a_policy_that_is_broken_would_be_noticed(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
