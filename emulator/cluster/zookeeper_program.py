@@ -1,4 +1,4 @@
-"""ZooKeeper's own server, as a program on this machine: from the jars that PySpark's wheel brings along."""
+"""ZooKeeper's own server, as a program on this machine: from the jars in PySpark's wheel, or in a folder of a user."""
 
 import importlib.util
 import os
@@ -9,7 +9,10 @@ import msgspec
 
 from emulator.core.errors import MissingToolError
 
-_JARS: Final = ("zookeeper-[0-9]*", "zookeeper-jute-*", "metrics-core-*", "slf4j-api-*", "snappy-java-*")
+FOLDER_VARIABLE: Final = "LASTSTAND_ZOOKEEPER"
+"""Names a folder with ZooKeeper's jars: a distribution, or where a system package has put them."""
+
+_JARS: Final = ("zookeeper", "zookeeper-jute", "metrics-core", "slf4j-api", "snappy-java")
 _MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 _JVM_OPTIONS: Final = (
@@ -42,22 +45,29 @@ class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_zookeeper(java: Path) -> ZooKeeperProgram:
-    """Returns the server in PySpark's wheel.
+    """Returns the server in the folder that ``LASTSTAND_ZOOKEEPER`` names, or else in PySpark's wheel.
 
     Raises:
-        MissingToolError: PySpark is not installed, or its jars hold no ZooKeeper.
+        MissingToolError: the folder holds no ZooKeeper, or PySpark is not installed.
     """
+    named = os.environ.get(FOLDER_VARIABLE)
+    folder = _wheels_jars() if not named else Path(named)
+    if (folder / "lib").is_dir():
+        folder /= "lib"  # of a distribution
+    jars = [sorted([*folder.glob(f"{name}.jar"), *folder.glob(f"{name}-[0-9]*.jar")]) for name in _JARS]
+    if not all(jars):
+        missing = ", ".join(f"{name}.jar" for name, found in zip(_JARS, jars, strict=True) if not found)
+        raise MissingToolError(tool="ZooKeeper", expected=f"{missing} in {folder}")
+    return ZooKeeperProgram(java=java, class_path=os.pathsep.join(str(found[0]) for found in jars))
+
+
+def _wheels_jars() -> Path:
     wheel = importlib.util.find_spec("pyspark")
     if wheel is None or wheel.origin is None:
         raise MissingToolError(
             tool="ZooKeeper", expected="PySpark, which brings it: pip install 'laststand[verify]', or make setup"
         )
-    folder = Path(wheel.origin).parent / "jars"
-    jars = [sorted(folder.glob(f"{name}.jar")) for name in _JARS]
-    if not all(jars):
-        missing = ", ".join(f"{name}.jar" for name, found in zip(_JARS, jars, strict=True) if not found)
-        raise MissingToolError(tool="ZooKeeper", expected=f"{missing} in {folder}")
-    return ZooKeeperProgram(java=java, class_path=os.pathsep.join(str(found[0]) for found in jars))
+    return Path(wheel.origin).parent / "jars"
 
 
 def session_refusal(session_timeout_ms: int) -> str | None:

@@ -34,6 +34,7 @@ _WRITES: Final = {
 _MULTI: Final = 14
 _CLOSE_SESSION: Final = -11
 _ERROR: Final = -1
+_RECOVERED: Final = 0
 _SENTENCES_MAX: Final = 10
 
 
@@ -117,26 +118,41 @@ def contradictions_of_zookeeper(
     name = f"the transaction log of node {node}"
     told = {(each.metadata_offset, each.path, each.write) for each in written}
     logged = {(each.zxid, each.path, each.write) for each in log}
-    sentences = [
-        f"{name} has {'no ' if write in told else ''}{write[2].value} of {write[1]} at zxid {write[0]}, "
-        f"and the events {'do' if write in told else 'do not'}"
-        for write in sorted(told ^ logged, key=lambda each: (each[0], each[1], each[2].value))
-    ]
-    states = {(each.zxid, each.path): each.data for each in log}
+    sentences: list[str] = []
+    for zxid, path, write in sorted(told ^ logged, key=lambda each: (each[0], each[1], each[2].value)):
+        if (zxid, path, write) in told:
+            sentences.append(f"{name} has no {write.value} of {path} at zxid {zxid}, and the events do")
+        else:
+            sentences.append(f"{name} has {write.value} of {path} at zxid {zxid}, and the events do not")
+    contents = {(each.zxid, each.path): each.data for each in log}
     for change in changes:
-        data = states.get((change.metadata_offset, state_node(change.topic, change.partition)))
-        if data is not None and not _is_of(change, data):
-            what = f"leader and ISR of {change.topic}-{change.partition} at zxid {change.metadata_offset}"
-            sentences.append(f"{name} and the events say different things of {what}")
+        nodes = {
+            state_node(change.topic, change.partition): ("leader and ISR", _is_state_of),
+            f"/brokers/topics/{change.topic}": ("the replicas", _is_assignment_of),
+        }
+        for path, (what, is_of) in nodes.items():
+            data = contents.get((change.metadata_offset, path))
+            if data is not None and not is_of(change, data):
+                place = f"{what} of {change.topic}-{change.partition} at zxid {change.metadata_offset}"
+                sentences.append(f"{name} and the events say different things of {place}")
     yield from sentences[:_SENTENCES_MAX]
 
 
-def _is_of(change: PartitionChanged, data: bytes) -> bool:
+def _is_state_of(change: PartitionChanged, data: bytes) -> bool:
     """Whether a state node's content is what an event says; one that is no JSON says nothing."""
     try:
         state = json.loads(data)
         leader = None if state["leader"] < 0 else state["leader"]
-        found = (leader, state["leader_epoch"], sorted(state["isr"]))
+        found = (leader, state["leader_epoch"], sorted(state["isr"]), state.get("leader_recovery_state", _RECOVERED))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return found == (change.leader, change.leader_epoch, sorted(change.isr), change.leader_recovery_state.value)
+
+
+def _is_assignment_of(change: PartitionChanged, data: bytes) -> bool:
+    """Whether a topic node's content is what an event says of the partition's replicas."""
+    try:
+        replicas = json.loads(data)["partitions"][str(change.partition)]
     except (ValueError, KeyError, TypeError):
         return False
-    return found == (change.leader, change.leader_epoch, sorted(change.isr))
+    return bool(replicas == list(change.replicas))

@@ -20,6 +20,7 @@ _MODULES = (
     "seals",
     "slice_judgement",
     "verify",
+    "zookeeper_log",
 )
 _GAP = "…"
 
