@@ -34,8 +34,9 @@ _OF_A_LOSS: Final = frozenset(
     check_id
     for check_id, promise in PROMISES.items()
     if promise.kind in (PromiseKind.OUTCOME, PromiseKind.CANDIDATE) and not check_id.startswith("M")
-)
-"""Checks of what users see and of what a candidate holds; those of metadata are of a rule."""
+) | {"L6"}
+"""Checks of what users see and of what a candidate holds; those of metadata are of a rule. L6 finds copies that differ
+in the end, as those do of which one has lost something."""
 
 _CHUNK: Final = 10
 """Seeds that a process takes at a time."""
