@@ -493,8 +493,9 @@ def properties_page() -> str:
             _prose(
                 "With `--set` of `run`, `up` and `simulate`, and under `cluster.properties` of a scenario; on a "
                 "standing "
-                "cluster also with `configs alter --entity-type brokers`. `leader.recovery.min.ms` and "
-                "`stray.delete.delay.ms` are ours."
+                "cluster also with `configs alter --entity-type brokers`. `leader.recovery.min.ms`, "
+                "`stray.delete.delay.ms`, `alter.partition.retry.backoff.ms` and `unclean.recovery.retry.backoff.ms` "
+                "are ours."
             ),
             "\n",
             _properties(NodeProperties, lambda name: defaults.get(name, "not set")),

@@ -43,7 +43,16 @@ LISTENS_WITHIN_S: Final = 60.0
 """A broker listens once it has caught up with the controller; one that cannot reach it does not."""
 
 _STOP_TIMEOUT_S: Final = 60.0
-_OURS: Final = frozenset({"leader.recovery.min.ms", "stray.delete.delay.ms", "metadata.version", "broker.rack"})
+_OURS: Final = frozenset(
+    {
+        "alter.partition.retry.backoff.ms",
+        "broker.rack",
+        "leader.recovery.min.ms",
+        "metadata.version",
+        "stray.delete.delay.ms",
+        "unclean.recovery.retry.backoff.ms",
+    }
+)
 """Properties that Kafka does not have, and one that is not the same for all brokers."""
 
 _FIXED: Final = {

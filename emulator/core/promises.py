@@ -176,7 +176,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             judged_by=JudgedBy.VERIFICATION,
         ),
         "H1": _rule(
-            "A high watermark does not pass the least log end offset that the leader knows of in the maximal ISR."
+            "A high watermark does not pass the least log end offset that the leader knows of in the maximal ISR; one "
+            "that it learned before its term does not count."
         ),
         "H2": _rule(
             "A leader's high watermark moves only while the ISR that the controller committed, as the leader knows it, "
@@ -325,7 +326,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "L11": _liveness(
             "What a leader has is committed soon, while min ISR replicas, the leader among them, are in touch with it "
-            "and with the controller."
+            "and with the controller; and it acknowledges what it has committed, rather than have the request time out."
         ),
         "L12": _liveness(
             "A broker of which the controller hears nothing is fenced soon; one that is registered and in touch with "

@@ -26,9 +26,10 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of one node. Field names are Kafka's with dots turned to underscores; times are ms, sizes bytes.
 
     In ``broker.rack``, ``{node}`` stands for the broker's id, and of racks with commas between them brokers take one in
-    turn. Two are ours: ``leader.recovery.min.ms``, how long a
-    leader's recovery step takes at least (KIP-704), so that it is seen, and ``stray.delete.delay.ms``, the grace of
-    logs that do not belong here any more (KIP-550).
+    turn. Four are ours: ``leader.recovery.min.ms``, how long a
+    leader's recovery step takes at least (KIP-704), so that it is seen; ``stray.delete.delay.ms``, the grace of logs
+    that do not belong here any more (KIP-550); ``alter.partition.retry.backoff.ms``, a constant in Kafka; and
+    ``unclean.recovery.retry.backoff.ms``, until a replica that did not answer is asked again.
     """
 
     broker_heartbeat_interval_ms: Positive = 2000
@@ -41,6 +42,8 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     unclean_recovery_strategy: _Strategy | None = None
     unclean_recovery_manager_enabled: bool = False
     unclean_recovery_timeout_ms: Positive = 300_000
+    unclean_recovery_retry_backoff_ms: Positive = 100
+    alter_partition_retry_backoff_ms: Positive = 50
     default_replication_factor: Positive = 1
     num_partitions: Positive = 1
     replica_lag_time_max_ms: Positive = 30_000

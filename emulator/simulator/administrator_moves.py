@@ -68,13 +68,13 @@ def _race_min_isr(view: ClusterView) -> Actions:
     return [
         *(Cut(link=Link(other, leader)) for other in others),
         Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_lag_ms()),
         min_isr(name.topic, 1),
         Wait(duration_ms=view.schedule.randint(5, 20)),
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(5, 40)),
         Cut(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(420, 600)),
+        Wait(duration_ms=view.past_session_ms(150)),
     ]
 
 
@@ -92,11 +92,11 @@ def _race_raised(view: ClusterView) -> Actions:
         min_isr(name.topic, 2),
         *(Cut(link=Link(other, leader)) for other in others),
         Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_lag_ms()),
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(5, 40)),
         Cut(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(420, 600)),
+        Wait(duration_ms=view.past_session_ms(150)),
     ]
 
 
@@ -119,7 +119,7 @@ def _race_recreate(view: ClusterView) -> Actions:
         Wait(duration_ms=view.schedule.randint(5, 80)),
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Start(nodes=(absent,)),
-        Wait(duration_ms=view.schedule.randint(450, 900)),
+        Wait(duration_ms=view.past_session_ms(225)),
         Expire(nodes=(leader,)),
         Wait(duration_ms=view.schedule.randint(20, 200)),
     ]
@@ -160,13 +160,13 @@ def _race_reassign(view: ClusterView) -> Actions:
         Wait(duration_ms=view.schedule.randint(20, 40)),
         Cut(link=Link(moved, leader)),
         Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.schedule.randint(450, 600)),
+        Wait(duration_ms=view.past_lag_ms()),
         Reassign(partition=name, replicas=tuple(stay)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
         Reassign(partition=name, replicas=(moved, *stay)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
         *(Cut(link=Link(member, CONTROLLER)) for member in stay),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -184,12 +184,12 @@ def _race_replication_factor(view: ClusterView) -> Actions:
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(20, 100)),
         *(Cut(link=Link(other, CONTROLLER)) for other in others),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_session_ms(175)),
         view.draw_power_loss((leader,)),
         *(HealLink(link=Link(other, CONTROLLER)) for other in others),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_session_ms(175)),
         Start(nodes=(leader,)),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -213,7 +213,7 @@ def _race_term(view: ClusterView) -> Actions:
         Wait(duration_ms=view.schedule.randint(2, 10)),
         HealLink(link=Link(successor, leader)),
         HealLink(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(60, 220)),
+        Wait(duration_ms=view.schedule.randint(60, 60 + view.session_ms // 2)),
         _designated(name, forked),
         Wait(duration_ms=view.schedule.randint(50, 150)),
     ]
@@ -239,16 +239,16 @@ def _race_cancel(view: ClusterView) -> Actions:
         Reassign(partition=name, replicas=(added, late)),
         Wait(duration_ms=view.schedule.randint(200, 400)),
         *(Cut(link=Link(other, CONTROLLER)) for other in others if other != added),
-        Wait(duration_ms=view.schedule.randint(450, 600)),
+        Wait(duration_ms=view.past_session_ms(150)),
         Pause(nodes=(leader,)),
-        Wait(duration_ms=view.schedule.randint(450, 600)),
+        Wait(duration_ms=view.past_session_ms(150)),
         Cut(link=Link(leader, added)),
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(350, 450)),
+        Wait(duration_ms=view.schedule.randint(350, 450)),  # the client finds the next leader
         CancelReassignment(partition=name),
         Wait(duration_ms=view.schedule.randint(5, 40)),
         Resume(nodes=(leader,)),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -271,7 +271,7 @@ def _race_downgrade(view: ClusterView) -> Actions:
             for replica in fenced
             for action in (
                 Cut(link=Link(replica, CONTROLLER)),
-                Wait(duration_ms=view.schedule.randint(500, 600)),
+                Wait(duration_ms=view.past_session_ms(150)),
             )
         ),
         view.draw_power_loss((victim,)),
@@ -280,7 +280,7 @@ def _race_downgrade(view: ClusterView) -> Actions:
         Wait(duration_ms=view.schedule.randint(5, 20)),
         HealLink(link=Link(victim, CONTROLLER)),
         Start(nodes=(victim,)),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_session_ms(175)),
         *(HealLink(link=Link(replica, CONTROLLER)) for replica in (leader, *others)),
         Wait(duration_ms=view.schedule.randint(200, 500)),
         elr_feature(1),

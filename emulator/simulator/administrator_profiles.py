@@ -9,6 +9,7 @@ ADMINISTRATORS: Final = (
         name="min-isr",
         weights={
             **COMMON,
+            "endure": 1,
             "min_isr": 6,
             "race_min_isr": 4,
             "race_raised": 3,
@@ -27,8 +28,10 @@ ADMINISTRATORS: Final = (
         name="reassignment",
         weights={
             **COMMON,
+            "endure": 1,
+            "behind": 3,
             "reassign": 8,
-            "race_reassign": 5,
+            "race_reassign": 10,
             "race_replication_factor": 3,
             "race_recreate": 3,
             "race_produce": 2,
@@ -52,6 +55,9 @@ ADMINISTRATORS: Final = (
         spreads=("times", "limits"),
         weights={
             **COMMON,
+            "endure": 1,
+            "unclean_election": 1,
+            "hold_session": 1,
             "elect_preferred": 2,
             "elect_member": 8,
             "elect_anybody": 1,
@@ -83,9 +89,9 @@ ADMINISTRATORS: Final = (
     ),
     Profile(
         name="features",
-        spreads=("times",),
         weights={
             **WITHOUT_CRASHES,
+            "endure": 1,
             "features": 6,
             "behind": 5,
             "elect_member": 5,

@@ -82,15 +82,25 @@ class ClusterView:
         state = self.cluster.state(name)
         return None if state is None or state.leader is None else LedPartition(name, state.leader, state)
 
+    @property
+    def session_ms(self) -> int:
+        """After how long a silent broker is fenced."""
+        return self.cluster.properties.broker_session_timeout_ms
+
     def past_session_ms(self, percent: int = 130) -> int:
         """Draws a time in which a session ends: from a little more than the timeout up to that part of it."""
-        timeout_ms = self.cluster.properties.broker_session_timeout_ms
-        return self.schedule.randint(timeout_ms * 105 // 100, timeout_ms * percent // 100)
+        return self.schedule.randint(self.session_ms * 105 // 100, self.session_ms * percent // 100)
 
     def past_lag_ms(self) -> int:
-        """Draws a time after which a follower that does not fetch has to leave the ISR."""
+        """Draws a time after which a follower that does not fetch has to leave the ISR, which is asked twice a lag."""
         lag_ms = self.cluster.properties.replica_lag_time_max_ms
-        return self.schedule.randint(lag_ms + 20, lag_ms + 220)
+        return self.schedule.randint(lag_ms * 105 // 100 + 10, lag_ms * 170 // 100 + 10)
+
+    def past_return_ms(self) -> int:
+        """Draws a time in which a broker that is heard again is unfenced, and fetches from its leaders once more."""
+        properties = self.cluster.properties
+        usual_ms = properties.broker_heartbeat_interval_ms + properties.replica_fetch_wait_max_ms
+        return self.schedule.randint(usual_ms // 2, usual_ms * 130 // 100 + 10)
 
     def may_crash(self, node: BrokerNode) -> bool:
         """Whether the guarantee still covers the partitions of a broker that ends uncleanly now."""

@@ -8,15 +8,26 @@ FAULTS: Final = (
     Profile(
         name="steady",
         spreads=("times", "limits"),
-        weights={**COMMON, "slow": 3, "hold_fetch": 3, "reset": 3, "lose_held": 1, "clock": 1, "stop": 1},
+        weights={
+            **COMMON,
+            "endure": 1,
+            "hold_session": 2,
+            "slow": 3,
+            "hold_fetch": 3,
+            "reset": 3,
+            "lose_held": 1,
+            "clock": 1,
+            "stop": 1,
+        },
         partitions=2,
         min_isr=(1, 2),
     ),
     Profile(
         name="isr-churn",
-        spreads=("times",),
         weights={
             **COMMON,
+            "endure": 1,
+            "hold_session": 1,
             "lag": 8,
             "hold_alter_partition": 9,
             "hold_fetch": 4,
@@ -38,6 +49,8 @@ FAULTS: Final = (
         spreads=("times", "limits"),
         weights={
             **COMMON,
+            "endure": 1,
+            "hold_session": 2,
             "depose": 9,
             "expire": 3,
             "behind": 3,
@@ -57,6 +70,8 @@ FAULTS: Final = (
         spreads=("times", "limits"),
         weights={
             **COMMON,
+            "endure": 1,
+            "hold_session": 3,
             "kill": 4,
             "power_loss": 6,
             "bounce": 7,
@@ -69,14 +84,17 @@ FAULTS: Final = (
             "depose": 3,
             "hold_stream": 2,
             "hold_fetch": 2,
+            "hold_alter_partition": 4,
+            "release_one": 2,
             "lag": 3,
         },
     ),
     Profile(
         name="controller",
-        spreads=("times",),
         weights={
             **COMMON,
+            "endure": 1,
+            "hold_session": 3,
             "kill_controller": 5,
             "power_loss_controller": 4,
             "hold_sync": 4,
@@ -94,6 +112,7 @@ FAULTS: Final = (
         spreads=("times", "limits"),
         weights={
             **COMMON,
+            "endure": 2,
             "isolate": 6,
             "cut": 6,
             "lose_responses": 4,
@@ -137,9 +156,9 @@ FAULTS: Final = (
     ),
     Profile(
         name="last-standing",
-        spreads=("times",),
         weights={
             **COMMON,
+            "endure": 1,
             "isolate": 9,
             "linger": 9,
             "bounce": 5,

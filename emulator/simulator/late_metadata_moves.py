@@ -14,6 +14,7 @@ from emulator.plan.actions import (
     Action,
     Cut,
     ElectLeaders,
+    Expire,
     HealLink,
     Hold,
     Produce,
@@ -97,6 +98,15 @@ def _away_and_back(view: ClusterView, led: LedPartition) -> Actions:
     ]
 
 
+def _away_and_back_beside_a_fence(view: ClusterView, led: LedPartition) -> Actions:
+    """The same, and meanwhile another broker's session ends."""
+    others = [replica for replica in led.state.replicas if replica != led.leader]
+    moves = _away_and_back(view, led)
+    if not others or not moves:
+        return []
+    return [*moves[:-1], Expire(nodes=(view.schedule.choice(others),)), *moves[-1:]]
+
+
 def _designated(led: LedPartition, leader: int) -> ElectLeaders:
     member = next(replica for replica in led.state.replicas if replica == leader)
     return ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(led.name,), leader=member)
@@ -112,6 +122,8 @@ _CHANGES: Final[tuple[_Change, ...]] = (
     _there_and_back,
     _away_and_back,
     _away_and_back,
+    _away_and_back_beside_a_fence,
+    _stops_as_leader,
     _stops_as_leader,
     _is_unregistered_as_leader,
     *map(_any, ("elect_member", "elect_preferred", "resize", "reassign", "cancel", "min_isr", "cluster_min_isr")),

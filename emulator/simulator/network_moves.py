@@ -67,6 +67,20 @@ def _hold_sync(_: ClusterView) -> Actions:
     return _hold(CONTROLLER_SYNC)
 
 
+def _hold_session(view: ClusterView) -> Actions:
+    """What keeps a broker a member of the cluster, a producer's first question, or what a recovery asks, is late."""
+    broker = view.network.choice(view.brokers).node_id
+    channels = (
+        Channel(broker, CONTROLLER, "BrokerHeartbeat", Way.REQUEST),
+        Channel(broker, CONTROLLER, "BrokerHeartbeat", Way.RESPONSE),
+        Channel(broker, CONTROLLER, "BrokerRegistration", Way.REQUEST),
+        Channel(broker, CONTROLLER, "BrokerRegistration", Way.RESPONSE),
+        Channel(CLIENT, broker, "InitProducerId", Way.REQUEST),
+        Channel(CONTROLLER, broker, "GetReplicaLogInfo", Way.REQUEST),
+    )
+    return _hold(view.network.choice(channels))
+
+
 def _draw_waiting(view: ClusterView) -> Channel[NodeId] | None:
     """Draws a channel on which a message is held; ``None`` if there is none."""
     waiting = [channel for channel, messages in view.cluster.network.held.items() if messages]
@@ -174,6 +188,7 @@ NETWORK_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "hold_produce": _hold_produce,
         "hold_stream": _hold_stream,
         "hold_sync": _hold_sync,
+        "hold_session": _hold_session,
         "release_one": _release_one,
         "release_newest": _release_newest,
         "lose_held": _lose_held,

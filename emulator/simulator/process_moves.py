@@ -65,7 +65,7 @@ def _crash_within(view: ClusterView) -> Actions:
     after: Actions = [
         Wait(duration_ms=view.schedule.choice((60, 150, 300))),
         start,
-        Wait(duration_ms=view.schedule.randint(0, 700)),
+        Wait(duration_ms=view.schedule.randint(0, view.session_ms * 7 // 4)),
     ]
     match view.schedule.choice(("produce", "produce", "turn", "restart", "any")):
         case "produce":
@@ -103,7 +103,7 @@ def _power_loss_all(view: ClusterView) -> Actions:
     return [
         view.draw_power_loss(nodes),
         *(Start(nodes=(node,)) for node in view.schedule.sample(nodes, len(nodes))),
-        Wait(duration_ms=view.schedule.randint(300, 700)),
+        Wait(duration_ms=view.schedule.randint(view.session_ms * 3 // 4, view.session_ms * 7 // 4)),
     ]
 
 

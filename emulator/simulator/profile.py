@@ -43,7 +43,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         budget: whether moves may break more than the guarantee covers.
         fates: what may become of truncations that were not synced, when the power goes.
         properties: of every node, by Kafka's name.
-        spreads: names of ``spreads.SPREADS``, from which half of the schedules draw further properties.
+        spreads: names of ``spreads.SPREADS``, from which schedules draw further properties.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget = Budget.WITHIN
     fates: tuple[TruncationFate, ...] = (TruncationFate.KEPT, TruncationFate.UNDONE)
     properties: tuple[tuple[str, str], ...] = ()
-    spreads: tuple[str, ...] = ()
+    spreads: tuple[str, ...] = ("times",)
 
 
 COMMON: Final = {
-    "produce": 24,
+    "produce": 28,
     "produce_one": 4,
     "step": 14,
     "pass": 14,

@@ -31,7 +31,9 @@ def _pass(view: ClusterView) -> Actions:
 
 
 def _linger(view: ClusterView) -> Actions:
-    return [Wait(duration_ms=view.schedule.randint(250, 600))]
+    """As long as a session or the lag of a follower, a little less or more."""
+    usual_ms = view.schedule.choice((view.session_ms, view.cluster.properties.replica_lag_time_max_ms))
+    return [Wait(duration_ms=view.schedule.randint(usual_ms * 60 // 100, usual_ms * 150 // 100))]
 
 
 def _endure(view: ClusterView) -> Actions:

@@ -45,11 +45,11 @@ def _race_shrink(view: ClusterView) -> Actions:
         Hold(channel=proposals),
         Cut(link=Link(dropped, leader)),
         Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.schedule.randint(330, 480)),
+        Wait(duration_ms=view.past_lag_ms()),
         HealLink(link=Link(dropped, leader)),
         Wait(duration_ms=view.schedule.randint(20, 60)),
         Hold(channel=heartbeats),
-        Wait(duration_ms=view.schedule.randint(420, 520)),
+        Wait(duration_ms=view.past_session_ms()),
         Cut(link=Link(returning, leader)),
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(5, 120)),
@@ -75,11 +75,11 @@ def _race_expand(view: ClusterView) -> Actions:
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Expire(nodes=(joining,)),
         Hold(channel=proposals),
-        Wait(duration_ms=view.schedule.randint(100, 260)),
+        Wait(duration_ms=view.past_return_ms()),
         view.draw_power_loss((joining,)),
         Cut(link=Link(joining, leader)),
         Start(nodes=(joining,)),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_session_ms(175)),
         Release(channel=proposals),
         Wait(duration_ms=view.schedule.randint(2, 20)),
     ]
@@ -99,14 +99,14 @@ def _race_cut(view: ClusterView) -> Actions:
         Wait(duration_ms=view.schedule.randint(3, 20)),
         SyncDisk(nodes=(leader,)),
         Cut(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(420, 520)),
+        Wait(duration_ms=view.past_session_ms()),
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(350, 450)),
+        Wait(duration_ms=view.schedule.randint(350, 450)),  # the client finds the next leader
         HealNodes(nodes=(leader,)),
-        Wait(duration_ms=view.schedule.randint(100, 700)),
+        Wait(duration_ms=view.schedule.randint(100, 300 + view.session_ms)),
         view.draw_power_loss((leader,)),
         Start(nodes=(leader,)),
-        Wait(duration_ms=view.schedule.randint(450, 700)),
+        Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -125,9 +125,9 @@ def _race_roles(view: ClusterView) -> Actions:
         Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
         Wait(duration_ms=view.schedule.randint(3, 20)),
         Cut(link=Link(forked, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(420, 520)),
+        Wait(duration_ms=view.past_session_ms()),
         Produce(partition=name, producer=PRODUCER_ALL, records=2),
-        Wait(duration_ms=view.schedule.randint(350, 900)),
+        Wait(duration_ms=view.schedule.randint(350, 900)),  # the client finds the next leader
         SyncDisk(nodes=(successor,)),
         append,
         Wait(duration_ms=view.schedule.randint(20, 40)),
@@ -139,11 +139,11 @@ def _race_roles(view: ClusterView) -> Actions:
         Wait(duration_ms=view.schedule.randint(20, 100)),
         view.draw_power_loss((successor,)),
         Start(nodes=(successor,)),
-        Wait(duration_ms=view.schedule.randint(700, 900)),
+        Wait(duration_ms=view.schedule.randint(view.session_ms * 7 // 4, view.session_ms * 9 // 4)),
         Expire(nodes=(other,)),
         Wait(duration_ms=view.schedule.randint(20, 100)),
         HealNodes(nodes=(forked,)),
-        Wait(duration_ms=view.schedule.randint(400, 700)),
+        Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -159,7 +159,8 @@ def _race_readers(view: ClusterView) -> Actions:
     forked, successor = view.schedule.sample([member for member in state.isr if member != leader], 2)
     answers = Channel(CLIENT, leader, "Fetch", Way.RESPONSE)
     append = Produce(partition=name, producer=PRODUCER_LEADER, records=1)
-    expires = Wait(duration_ms=view.schedule.randint(750, 950))
+    expires_ms = view.session_ms + view.cluster.properties.replica_lag_time_max_ms
+    expires = Wait(duration_ms=view.schedule.randint(expires_ms * 107 // 100, expires_ms * 135 // 100))
     return [
         Hold(channel=answers),
         Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # consumers ask the leader again where to read
@@ -203,12 +204,12 @@ def _race_refusal(view: ClusterView) -> Actions:
     return [
         Cut(link=Link(joining, leader)),
         Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.schedule.randint(400, 500)),
+        Wait(duration_ms=view.past_lag_ms()),
         Hold(channel=proposals),
         HealLink(link=Link(joining, leader)),
         Wait(duration_ms=view.schedule.randint(20, 60)),
         Hold(channel=heartbeats),
-        Wait(duration_ms=view.schedule.randint(480, 600)),
+        Wait(duration_ms=view.schedule.randint(view.session_ms * 6 // 5, view.session_ms * 3 // 2)),
         ReleaseNewest(channel=proposals),
         Wait(duration_ms=view.schedule.randint(2, 10)),
         Cut(link=Link(joining, leader)),

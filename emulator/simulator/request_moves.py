@@ -101,6 +101,13 @@ def _strategy(view: ClusterView) -> Actions:
     return [_set(ConfigResource.TOPIC, topic, "unclean.recovery.strategy", view.schedule.choice(("None", "Balanced")))]
 
 
+def _unclean_election(view: ClusterView) -> Actions:
+    """Has a topic prefer an unclean leader to none from now on, or not any more."""
+    topic = view.draw_partition().topic
+    value = view.schedule.choice(("true", "true", "false", None))
+    return [_set(ConfigResource.TOPIC, topic, "unclean.leader.election.enable", value)]
+
+
 def _broker_config(view: ClusterView) -> Actions:
     """Changes what one broker alone goes by, or takes that away again; of min ISR this is refused while ELR is on."""
     broker = str(view.schedule.choice(view.brokers).broker_id)
@@ -154,6 +161,7 @@ REQUEST_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "create_partitions": _create_partitions,
         "cluster_min_isr": _cluster_min_isr,
         "strategy": _strategy,
+        "unclean_election": _unclean_election,
         "broker_config": _broker_config,
         "unregister": _unregister,
         "features": _features,

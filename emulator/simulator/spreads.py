@@ -3,48 +3,99 @@
 With one set of times a leader always drops a slow member before it is fenced, or never does. A spread has a range for
 each property, and the ranges overlap: whichever of two times is shorter, some schedule has it so. Only a heartbeat is
 always more frequent than sessions end, without which nobody stays unfenced.
+
+A broker that is not registered tries again after its heartbeat interval at most, so that this draws that time, too.
 """
 
 from collections.abc import Mapping
+from math import exp, log
 from random import Random
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
-Spread: TypeAlias = Mapping[str, tuple[int, int]]
-"""Properties of every node by Kafka's name, each with its least and its largest value."""
+import msgspec
 
-TIMES: Final[Spread] = MappingProxyType(
-    {
-        "broker.session.timeout.ms": (200, 1_500),
-        "broker.heartbeat.interval.ms": (40, 180),
-        "replica.lag.time.max.ms": (100, 1_500),
-        "replica.fetch.wait.max.ms": (20, 1_200),
-        "replica.fetch.backoff.ms": (20, 400),
-        "leader.imbalance.check.interval.seconds": (1, 5),
-    }
+SESSION: Final = "broker.session.timeout.ms"
+HEARTBEAT: Final = "broker.heartbeat.interval.ms"
+
+_HEARTBEAT_MIN_MS: Final = 30
+_SESSION_PERCENT_MAX: Final = 70
+"""The longest heartbeat interval, as part of the session: a broker whose clock is right is never late."""
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True):
+    """Properties of every node that are drawn together.
+
+    Attributes:
+        ranges: by Kafka's name, the least and the largest value, whose logarithms are equally likely.
+        share: how many of the schedules of a profile draw from it; the others have what is usual.
+    """
+
+    ranges: Mapping[str, tuple[int, int]]
+    share: float = 1.0
+
+    def draw(self, random: Random) -> dict[str, int]:
+        """Returns a value for each property; none where the schedule does not draw from this spread."""
+        if random.random() >= self.share:
+            return {}
+        drawn = {name: round(exp(random.uniform(log(least), log(most)))) for name, (least, most) in self.ranges.items()}
+        if SESSION in drawn:
+            drawn[HEARTBEAT] = random.randint(_HEARTBEAT_MIN_MS, drawn[SESSION] * _SESSION_PERCENT_MAX // 100)
+        return drawn
+
+
+TIMES: Final = Spread(
+    ranges=MappingProxyType(
+        {
+            SESSION: (150, 2_000),
+            "replica.lag.time.max.ms": (80, 2_000),
+            "replica.fetch.wait.max.ms": (10, 1_200),
+            "replica.fetch.backoff.ms": (10, 1_200),
+            "alter.partition.retry.backoff.ms": (10, 1_200),
+            "unclean.recovery.retry.backoff.ms": (10, 1_200),
+            "unclean.recovery.timeout.ms": (100, 2_000),
+            "leader.imbalance.check.interval.seconds": (1, 5),
+            "unclean.leader.election.interval.ms": (300, 3_000),
+        }
+    )
 )
-"""Sessions, lag, heartbeats, waits, retries and the search for preferred leaders."""
+"""Sessions and heartbeats, lag, waits, retries, and the searches for leaderships that may move."""
 
-LIMITS: Final[Spread] = MappingProxyType(
-    {
-        "replica.fetch.max.bytes": (60, 400),
-        "replica.fetch.response.max.bytes": (60, 600),
-        "log.segment.bytes": (1_024, 2_048),
-    }
+ZOOKEEPER_TIMES: Final = Spread(
+    ranges=MappingProxyType(
+        {
+            SESSION: (200, 1_500),
+            "replica.lag.time.max.ms": (100, 1_500),
+            "replica.fetch.wait.max.ms": (20, 1_200),
+            "replica.fetch.backoff.ms": (20, 400),
+            "leader.imbalance.check.interval.seconds": (1, 5),
+        }
+    ),
+    share=0.5,
+)
+"""The same of clusters with ZooKeeper, whose properties are fewer."""
+
+LIMITS: Final = Spread(
+    ranges=MappingProxyType(
+        {
+            "replica.fetch.max.bytes": (60, 400),
+            "replica.fetch.response.max.bytes": (60, 600),
+            "log.segment.bytes": (1_024, 2_048),
+        }
+    ),
+    share=0.5,
 )
 """A fetch brings one batch or a few, and a log rolls every few batches."""
 
-SPREADS: Final[Mapping[str, Spread]] = MappingProxyType({"times": TIMES, "limits": LIMITS})
+SPREADS: Final[Mapping[str, Spread]] = MappingProxyType(
+    {"times": TIMES, "zookeeper-times": ZOOKEEPER_TIMES, "limits": LIMITS}
+)
 """By the name that profiles use."""
-
-_DRAWN: Final = 0.5
-"""How many of the schedules of a profile draw from a spread; the others have what is usual."""
 
 
 def draw_properties(spreads: tuple[str, ...], random: Random) -> dict[str, str]:
     """Returns the properties that a schedule draws; none of a spread that it does not draw from."""
     drawn: dict[str, str] = {}
     for name in spreads:
-        if random.random() < _DRAWN:
-            drawn |= {key: str(random.randint(*ends)) for key, ends in SPREADS[name].items()}
+        drawn |= {key: str(value) for key, value in SPREADS[name].draw(random).items()}
     return drawn

@@ -7,9 +7,9 @@ from emulator.simulator.profile import COMMON, Budget, Profile
 BEYOND: Final = (
     Profile(
         name="all-down",
-        spreads=("times",),
         weights={
             **COMMON,
+            "endure": 1,
             "power_loss_all": 4,
             "kill_all": 2,
             "power_loss": 5,
@@ -26,6 +26,9 @@ BEYOND: Final = (
         name="recovery",
         weights={
             **COMMON,
+            "endure": 1,
+            "unclean_election": 2,
+            "hold_session": 4,
             "power_loss_all": 4,
             "kill_all": 3,
             "power_loss": 5,
@@ -40,15 +43,15 @@ BEYOND: Final = (
         partitions=2,
         properties=(
             ("unclean.recovery.manager.enabled", "true"),
-            ("unclean.recovery.timeout.ms", "400"),
             ("leader.recovery.min.ms", "50"),
         ),
     ),
     Profile(
         name="unclean",
-        spreads=("times",),
         weights={
             **COMMON,
+            "endure": 1,
+            "unclean_election": 3,
             "power_loss": 5,
             "bounce": 4,
             "isolate": 4,

@@ -36,13 +36,13 @@ def _race_pick(view: ClusterView) -> Actions:
         Cut(link=Link(empty, leader)),
         Cut(link=Link(full, CONTROLLER)),
         Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.schedule.randint(500, 650)),
+        Wait(duration_ms=max(view.past_session_ms(), view.past_lag_ms())),
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(20, 60)),
         Draw(number=1),
         Kill(nodes=(leader,)),
         HealLink(link=Link(full, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(500, 650)),
+        Wait(duration_ms=view.past_session_ms(160)),
     ]
 
 
@@ -58,15 +58,15 @@ def _race_recovering(view: ClusterView) -> Actions:
         Cut(link=Link(second, CONTROLLER)),
         Cut(link=Link(third, CONTROLLER)),
         Cut(link=Link(third, second)),
-        Wait(duration_ms=view.schedule.randint(500, 650)),
+        Wait(duration_ms=view.past_session_ms(160)),
         Kill(nodes=(leader,)),
         HealLink(link=Link(second, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(500, 650)),
+        Wait(duration_ms=view.past_session_ms(160)),
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
         Wait(duration_ms=view.schedule.randint(20, 60)),
         Cut(link=Link(second, CONTROLLER)),
         HealLink(link=Link(third, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(500, 650)),
+        Wait(duration_ms=view.past_session_ms(160)),
     ]
 
 
@@ -78,6 +78,7 @@ def _race_last_known(view: ClusterView) -> Actions:
     name, leader, state = led
     keeper = view.storage.choice([member for member in state.isr if member != leader])
     everybody = tuple(NodeId(replica) for replica in state.replicas)
+    recovery_ms = view.cluster.properties.unclean_recovery_timeout_ms
     everybody_else = tuple(node for node in everybody if node != keeper)
     return [
         Produce(partition=name, producer=PRODUCER_ALL, records=1),
@@ -85,12 +86,12 @@ def _race_last_known(view: ClusterView) -> Actions:
         SyncDisk(nodes=(keeper,)),
         PowerLoss(nodes=everybody, loss=NOTHING_KEPT),
         Start(nodes=(keeper,)),
-        Wait(duration_ms=view.schedule.randint(450, 650)),
+        Wait(duration_ms=view.past_session_ms(160)),
         Kill(nodes=(keeper,)),
         Start(nodes=everybody_else),
-        Wait(duration_ms=view.schedule.randint(900, 1_500)),
+        Wait(duration_ms=view.schedule.randint(view.session_ms + recovery_ms, 2 * view.session_ms + 2 * recovery_ms)),
         Start(nodes=(keeper,)),
-        Wait(duration_ms=view.schedule.randint(450, 650)),
+        Wait(duration_ms=view.past_session_ms(160)),
     ]
 
 

@@ -76,7 +76,7 @@ class RequestFate(Enum):
     """Its sender gave it up."""
 
 
-def _unobserved(sender: NodeId, request: Request, sent_ms: int, fate: RequestFate) -> None:
+def _unobserved(sender: NodeId, target: NodeId, request: Request, sent_ms: int, fate: RequestFate) -> None:
     """Nobody wants to know."""
 
 
@@ -103,7 +103,7 @@ class Wire:
     Attributes:
         answers: for requests that bypass all links (``None``: connection closed).
         parked: requests that nodes have received and not answered yet.
-        on_end: called with sender, request and when it was sent for each request that arrives late or is lost.
+        on_end: called with sender, target, request and when it was sent for each request that arrives late or is lost.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Wire:
     ) -> None:
         self.answers: dict[RequestId, Response | None] = {}
         self.parked: dict[RequestId, Parked] = {}
-        self.on_end: Callable[[NodeId, Request, int, RequestFate], None] = _unobserved
+        self.on_end: Callable[[NodeId, NodeId, Request, int, RequestFate], None] = _unobserved
         self._queue = queue
         self._network = network
         self._receive = receive
@@ -183,7 +183,7 @@ class Wire:
 
     def _arrive(self, channel: Channel[NodeId], received: RequestReceived, sent_ms: int) -> None:
         if self._queue.now_ms > sent_ms + LATENCY_MS:
-            self.on_end(channel.source, received.request, sent_ms, RequestFate.LATE)
+            self.on_end(channel.source, channel.target, received.request, sent_ms, RequestFate.LATE)
         if self._network.swallows_requests(Link(channel.source, channel.target)):
             self._fail_later(received.request_id, KEEPALIVE_MS)
         elif not self._hand_over(channel.target, channel.api, received):
@@ -242,7 +242,8 @@ class Wire:
     def _fail(self, request_id: RequestId, failure: RequestFailure) -> None:
         asked = self._asked.pop(request_id, None)
         if asked is not None:
-            self.on_end(asked.asker.node_id, asked.effect.request, asked.sent_ms, RequestFate.LOST)
+            effect = asked.effect
+            self.on_end(asked.asker.node_id, effect.destination, effect.request, asked.sent_ms, RequestFate.LOST)
             asked.asker.conclude(
                 RequestFailed(cause_id=_NETWORK_CAUSE, correlation_id=asked.effect.correlation_id, failure=failure)
             )

@@ -24,10 +24,10 @@ _SESSIONS: Final = {
 }
 
 ZOOKEEPER: Final = (
-    Profile(name="zk-sessions", spreads=("times",), weights=_SESSIONS),
+    Profile(name="zk-sessions", spreads=("zookeeper-times",), weights=_SESSIONS),
     Profile(
         name="zk-control",
-        spreads=("times",),
+        spreads=("zookeeper-times",),
         weights={
             **WITHOUT_CRASHES,
             "hold_control": 9,
@@ -48,7 +48,7 @@ ZOOKEEPER: Final = (
     ),
     Profile(
         name="zk-isr",
-        spreads=("times",),
+        spreads=("zookeeper-times",),
         weights={
             **WITHOUT_CRASHES,
             "race_own_write": 6,
@@ -69,7 +69,7 @@ ZOOKEEPER: Final = (
     ),
     Profile(
         name="zk-restarts",
-        spreads=("times",),
+        spreads=("zookeeper-times",),
         weights={**_SESSIONS, "kill": 5, "stop": 4, "lag": 2, "hold_control": 2},
     ),
     Profile(
@@ -91,7 +91,7 @@ ZOOKEEPER: Final = (
     ),
     Profile(
         name="zk-power-losses",
-        spreads=("times",),
+        spreads=("zookeeper-times",),
         weights={
             **COMMON,
             "power_loss": 5,

@@ -2,8 +2,8 @@
 
 At most one request is in flight per broker, and one change per partition is queued or in flight. A change stays until
 an answer names its partition; one that is missing from an answer is simply sent again. Errors of the whole request keep
-everything and try again after 50 ms. Nothing times out: a change that was applied although its answer got lost is
-refused by its partition epoch, and settled by metadata.
+everything and try again after ``alter.partition.retry.backoff.ms``. Nothing times out: a change that was applied
+although its answer got lost is refused by its partition epoch, and settled by metadata.
 
 The controller sends metadata and answers on different connections, so an answer may be the first to arrive. A leader
 that took the ISR of such an answer would judge it by a min ISR which the controller has replaced (S38). An accepted
@@ -28,7 +28,6 @@ from emulator.core.messages import (
 )
 from emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
 
-RETRY_BACKOFF_MS: Final = 50
 _VERSION_WITH_BROKER_EPOCHS: Final = 3
 _VERSION_BEFORE_TOPIC_IDS: Final = 1
 
@@ -113,7 +112,7 @@ class AlterPartitionSender:
         """
         self._is_in_flight = False
         if response.error is not ErrorCode.NONE:
-            self._retry_at_ms = turn.now_ms + RETRY_BACKOFF_MS
+            self._retry_at_ms = turn.now_ms + self._config.properties.alter_partition_retry_backoff_ms
             return []
         asked = {TopicPartition(data.topic, data.partition) for data in request.partitions}
         answered: list[IsrChangeAnswer] = []
@@ -140,7 +139,7 @@ class AlterPartitionSender:
     def handle_failure(self, turn: Turn) -> None:
         """No answer came: everything stays and is sent again."""
         self._is_in_flight = False
-        self._retry_at_ms = turn.now_ms + RETRY_BACKOFF_MS
+        self._retry_at_ms = turn.now_ms + self._config.properties.alter_partition_retry_backoff_ms
 
     def handle_timer(self, turn: Turn, broker_epoch: BrokerEpoch) -> None:
         """Sends again what waited for the backoff."""

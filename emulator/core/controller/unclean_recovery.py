@@ -56,8 +56,6 @@ REQUEST_PARTITIONS_MAX: Final = 2000
 """Partitions of one request (KIP-966); a broker serves fewer and says so of the rest, which are asked for again."""
 
 REQUEST_TIMEOUT_MS: Final = 5000
-RETRY_BACKOFF_MS: Final = 100
-"""Time until a broker is asked again that did not answer, or whose answer did not count."""
 
 
 class RecoveryEnd(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +172,7 @@ class UncleanRecoveries:
             for topic_id, partition in asked.partitions:
                 if (task := self._task(topic_id, partition)) is not None:
                     task.discarded.add(asked.broker_id)
-            self._retry_at_ms[asked.broker_id] = now_ms + RETRY_BACKOFF_MS
+            self._ask_again(asked.broker_id, now_ms=now_ms)
             return
         verdicts = [
             self._note(asked.broker_id, registration.broker_epoch, info)
@@ -182,7 +180,7 @@ class UncleanRecoveries:
             if info.error is not ErrorCode.REQUEST_LIMIT_REACHED
         ]
         if not verdicts or not all(verdicts):
-            self._retry_at_ms[asked.broker_id] = now_ms + RETRY_BACKOFF_MS
+            self._ask_again(asked.broker_id, now_ms=now_ms)
 
     def handle_failure(self, correlation_id: CorrelationId, *, now_ms: int) -> None:
         """Notes that a broker will not answer; it is asked again.
@@ -190,7 +188,11 @@ class UncleanRecoveries:
         Raises:
             InvariantError: there was no such request.
         """
-        self._retry_at_ms[self._take(correlation_id).broker_id] = now_ms + RETRY_BACKOFF_MS
+        self._ask_again(self._take(correlation_id).broker_id, now_ms=now_ms)
+
+    def _ask_again(self, broker_id: BrokerId, *, now_ms: int) -> None:
+        """Asks a broker once more in a while, which did not answer, or whose answer did not count."""
+        self._retry_at_ms[broker_id] = now_ms + self._view.properties.unclean_recovery_retry_backoff_ms
 
     def _take(self, correlation_id: CorrelationId) -> _Asked:
         asked = self._asked.pop(correlation_id, None)

@@ -1,8 +1,9 @@
 """Conjunctions: what happened at once that rules often do not reckon with, counted in pairs.
 
 Two tables. A broker that applies several changes of a partition as one difference does not see what lay in between:
-the pair is a reason of one of the changes, and what was *hidden*. A request that arrives late, or is lost, was sent
-under epochs that may be others by then: the pair is its API and fate, and which epoch changed meanwhile.
+the pair is a reason of one of the changes, or a kind of record that came with them, and what was *hidden*. A request
+that arrives late, or is lost, was sent under epochs that may be others by then: the pair is its API and fate, and which
+epoch changed meanwhile. In the default era nobody sends OffsetForLeaderEpoch: fetches tell of what diverges.
 
 A pair that never occurs in a sweep is a gap of the profiles; ``MUST_OCCUR`` has those without which a sweep of the
 default era proves nothing.
@@ -14,15 +15,23 @@ from typing import Final, NamedTuple
 
 from emulator.core.events import (
     BrokerRegistered,
+    ConfigChanged,
+    FeatureChanged,
     LogDeleted,
     LogTruncated,
     MetadataApplied,
     PartitionChanged,
     TopicDeleted,
 )
-from emulator.core.messages import AlterPartitionRequest, FetchRequest, ProduceRequest, Request
-from emulator.core.types import BrokerId, ChangeReason, MetadataOffset, NodeId, TopicPartition
-from emulator.simulator.wire import RequestFate
+from emulator.core.messages import (
+    AlterPartitionRequest,
+    FetchRequest,
+    GetReplicaLogInfoRequest,
+    ProduceRequest,
+    Request,
+)
+from emulator.core.types import BrokerId, ChangeReason, MetadataOffset, NodeId, TopicId, TopicPartition
+from emulator.simulator.wire import RequestFate, api_name
 
 _REASONS: Final = (
     ChangeReason.ALTER_PARTITION,
@@ -31,9 +40,15 @@ _REASONS: Final = (
     ChangeReason.BROKER_UNFENCED,
     ChangeReason.CONTROLLED_SHUTDOWN,
     ChangeReason.ELECT_LEADERS,
+    ChangeReason.FEATURES_CHANGED,
+    ChangeReason.MIN_ISR_CHANGED,
     ChangeReason.REASSIGNMENT,
+    ChangeReason.UNCLEAN_RECOVERY,
     ChangeReason.UNREGISTERED,
 )
+
+_RECORDS: Final = ("config_record", "feature_record", "registration_record")
+"""Metadata that is about no partition."""
 
 _HIDDEN: Final = (
     "another_led",
@@ -60,24 +75,28 @@ _EPOCHS: Final = {
     "Fetch": ("leader_epoch", "partition_epoch", "broker_epoch"),
     "Produce": ("leader_epoch", "partition_epoch"),
     "AlterPartition": ("leader_epoch", "partition_epoch", "broker_epoch"),
+    "GetReplicaLogInfo": ("leader_epoch", "partition_epoch", "target_broker_epoch"),
+    "InitProducerId": ("target_broker_epoch",),
+    "BrokerHeartbeat": ("broker_epoch",),
+    "BrokerRegistration": ("broker_epoch",),
 }
-"""By API: of the partitions that it names, and of the broker that sends it."""
+"""By API: of the partitions that it names, of the broker that sends it, and of the broker that is asked."""
 
 CONJUNCTIONS: Final = (
-    *(f"coalesced:{reason}+{hidden}" for reason, hidden in product(_REASONS, _HIDDEN)),
+    *(f"coalesced:{kind}+{hidden}" for kind, hidden in product((*_REASONS, *_RECORDS), _HIDDEN)),
     *(
         f"request:{api}_{fate.value}+{epoch}"
         for api, epochs in _EPOCHS.items()
         for fate in RequestFate
         for epoch in epochs
-        if (fate, epoch) != (RequestFate.LOST, "broker_epoch")
+        if (fate, epoch) != (RequestFate.LOST, "broker_epoch") or api == "BrokerRegistration"
     ),
 )
 """All pairs that are counted.
 
-Nobody gives up a request after its sender's broker epoch has changed: with that process its requests are gone.
+Nobody gives up a request after its sender's broker epoch has changed, unless by that request: with that process its
+requests are gone.
 """
-
 
 MUST_OCCUR: Final = (
     "coalesced:alter_partition+followed_two",
@@ -90,6 +109,8 @@ MUST_OCCUR: Final = (
     "coalesced:broker_fenced+moved_away",
     "coalesced:broker_fenced+topic_recreated",
     "coalesced:broker_unfenced+left_isr",
+    "coalesced:config_record+left_isr",
+    "coalesced:config_record+topic_recreated",
     "coalesced:controlled_shutdown+another_led",
     "coalesced:elect_leaders+another_led",
     "coalesced:elect_leaders+follower_cut_log",
@@ -97,12 +118,15 @@ MUST_OCCUR: Final = (
     "coalesced:reassignment+followed_two",
     "coalesced:reassignment+follower_moved_away",
     "coalesced:reassignment+moved_away",
+    "coalesced:registration_record+followed_two",
+    "coalesced:registration_record+left_isr",
     "coalesced:unregistered+another_led",
     "coalesced:unregistered+followed_two",
     "request:AlterPartition_late+leader_epoch",
     "request:AlterPartition_late+partition_epoch",
     "request:AlterPartition_lost+leader_epoch",
     "request:AlterPartition_lost+partition_epoch",
+    "request:BrokerHeartbeat_late+broker_epoch",
     "request:Fetch_late+broker_epoch",
     "request:Fetch_late+leader_epoch",
     "request:Fetch_late+partition_epoch",
@@ -136,6 +160,8 @@ class Conjunctions:
         self._cuts: dict[TopicPartition, list[tuple[int, NodeId, str]]] = {}
         self._committed_ms: dict[MetadataOffset, int] = {}
         self._changed_ms: dict[tuple[object, str], int] = {}
+        self._names: dict[tuple[TopicId, int], TopicPartition] = {}
+        self._records: list[tuple[MetadataOffset, str]] = []
 
     # --- What happens -----------------------------------------------------------------------------------------------
 
@@ -145,6 +171,7 @@ class Conjunctions:
         if states and states[-1].offset >= event.metadata_offset:
             return  # told again by the controller's next process
         now_ms = self._now_ms()
+        self._names[event.topic_id, name.partition] = name
         before = states[-1].change if states else None
         if before is not None:
             self._changed_ms[name, "partition_epoch"] = now_ms
@@ -162,6 +189,15 @@ class Conjunctions:
     def registered(self, event: BrokerRegistered) -> None:
         """A broker has another epoch."""
         self._changed_ms[event.broker_id, "broker_epoch"] = self._now_ms()
+        self._records.append((event.metadata_offset, "registration_record"))
+
+    def configured(self, event: ConfigChanged) -> None:
+        """A configuration entry was set or deleted."""
+        self._records.append((event.metadata_offset, "config_record"))
+
+    def feature_changed(self, event: FeatureChanged) -> None:
+        """A feature has another level."""
+        self._records.append((event.metadata_offset, "feature_record"))
 
     def log_changed(self, node_id: NodeId, name: TopicPartition, event: LogTruncated | LogDeleted) -> None:
         """A replica cut or deleted its log."""
@@ -186,8 +222,13 @@ class Conjunctions:
             if before is not None and after is not None:
                 seen = [state.change for state in within]
                 hidden = list(self._hidden(name, broker_id, before, seen, after))
-                reasons = dict.fromkeys(change.reason for change in seen if change is not None)
-                for pair in (f"coalesced:{reason}+{each}" for reason, each in product(reasons, hidden)):
+                if not hidden:
+                    continue
+                kinds: dict[str, None] = dict.fromkeys(change.reason for change in seen if change is not None)
+                kinds |= dict.fromkeys(
+                    kind for offset, kind in self._records if event.start_offset <= offset < event.end_offset
+                )
+                for pair in (f"coalesced:{kind}+{each}" for kind, each in product(kinds, hidden)):
                     self._mark(pair)
 
     def _hidden(
@@ -223,13 +264,32 @@ class Conjunctions:
             cuts = self._cuts.get(name, ())
             yield from sorted({what for at_ms, node, what in cuts if at_ms >= since_ms and node != broker_id})
 
-    def request_ended(self, sender: NodeId, request: Request, sent_ms: int, fate: RequestFate) -> None:
+    def request_ended(self, sender: NodeId, target: NodeId, request: Request, sent_ms: int, fate: RequestFate) -> None:
         """A request that was sent then arrived late, or is lost."""
-        if not isinstance(request, FetchRequest | ProduceRequest | AlterPartitionRequest):
+        api = api_name(request)
+        epochs = _EPOCHS.get(api, ())
+        if not epochs:
             return
-        names = [TopicPartition(asked.topic, asked.partition) for asked in request.partitions]
-        keys: list[object] = [*names, sender]
-        api = type(request).__name__.removesuffix("Request")
-        for epoch in _EPOCHS[api]:
-            if any(self._changed_ms.get((key, epoch), -1) > sent_ms for key in keys):
+        names = self._partitions_of(request)
+        for epoch in epochs:
+            match epoch:
+                case "broker_epoch":
+                    has_changed = self._has_changed(sender, "broker_epoch", sent_ms)
+                case "target_broker_epoch":
+                    has_changed = self._has_changed(target, "broker_epoch", sent_ms)
+                case _:
+                    has_changed = any(self._has_changed(name, epoch, sent_ms) for name in names)
+            if has_changed:
                 self._mark(f"request:{api}_{fate.value}+{epoch}")
+
+    def _has_changed(self, key: object, epoch: str, sent_ms: int) -> bool:
+        return self._changed_ms.get((key, epoch), -1) > sent_ms
+
+    def _partitions_of(self, request: Request) -> list[TopicPartition]:
+        match request:
+            case FetchRequest() | ProduceRequest() | AlterPartitionRequest():
+                return [TopicPartition(asked.topic, asked.partition) for asked in request.partitions]
+            case GetReplicaLogInfoRequest():
+                return [self._names[asked] for asked in request.partitions if asked in self._names]
+            case _:
+                return []

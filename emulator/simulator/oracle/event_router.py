@@ -178,6 +178,7 @@ class EventRouter:
 
     def _config_changed(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, ConfigChanged)
+        self._checks.conjunctions.configured(event)
         configuration = self._checks.configuration
         configuration.changed(event)
         for name, truth in self._checks.truths.items():
@@ -186,6 +187,7 @@ class EventRouter:
 
     def _feature_changed(self, _: NodeId, event: Event) -> None:
         assert isinstance(event, FeatureChanged)
+        self._checks.conjunctions.feature_changed(event)
         self._checks.controller.feature_changed(event)
         for ledger in self._ledgers():
             ledger.eligibility_ended()
@@ -329,6 +331,7 @@ class EventRouter:
     def _produce_answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, ProduceAnswered)
         self._checks.tally.seen(event)
+        self._checks.promptness.answered(name, event)
         if event.error == ErrorCode.NONE.name and event.leader_epoch is not None and name in self._checks.truths:
             self._checks.truths[name].acknowledgements[event.cause_id] = Acknowledgement(
                 leader_epoch=event.leader_epoch, moment=self._made_at(node_id, name)

@@ -11,6 +11,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from emulator.core.errors import ErrorCode
+from emulator.core.events import ProduceAnswered
 from emulator.core.image import PartitionState
 from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.properties import NodeProperties
@@ -41,7 +43,7 @@ _FETCH_GIVEN_UP_MS: Final = 2_000
 """After which a follower gives a fetch up that was lost, beyond the time that the leader may take."""
 
 _MARGIN_MS: Final = 1_000
-"""Retries, backoffs and messages under way."""
+"""Further retries, and messages under way."""
 
 _ASKED_WITHIN_BOUND: Final = 8
 """How often each property is asked within the bound, besides after each change of the faults in force."""
@@ -58,6 +60,7 @@ def bound_ms(properties: NodeProperties) -> int:
         + 2 * properties.replica_lag_time_max_ms
         + 2 * properties.replica_fetch_wait_max_ms
         + 2 * properties.replica_fetch_backoff_ms
+        + 2 * properties.alter_partition_retry_backoff_ms
         + _FETCH_GIVEN_UP_MS
         + _MARGIN_MS
     )
@@ -138,7 +141,7 @@ class Promptness:
         alarm_log: where alarms go.
         truths: by partition, for their guarantees.
         durability: knows which leaders are settled.
-        mark: is told each time that one of L11 to L13 could have been broken.
+        mark: is told each time that one of L10 to L13 could have been broken.
     """
 
     def __init__(
@@ -156,6 +159,7 @@ class Promptness:
         self._queue: EventQueue
         self._configuration: Configuration
         self._unled = _Spells[_Unled]()
+        self._waiting: frozenset[TopicPartition] = frozenset()
         self._unheard = _Spells[_Session]()
         self._heard = _Spells[_Session]()
         self._cut_off = _Spells[_CutOff]()
@@ -220,6 +224,16 @@ class Promptness:
         for spell in self._unled.over(unled, now_ms=self._cluster.now_ms, after_ms=self._bound_ms):
             sentence = f"{spell.name} is led by nobody for {self._bound_ms} ms, though {spell.reason}"
             self._alarm_log.report("L10", spell.name, f"{sentence}: {self._cluster.state(spell.name)}")
+        self._mark_elected()
+
+    def _mark_elected(self) -> None:
+        """Marks what waited for a leader and has one, while some broker is still out of touch."""
+        partitions = self._cluster.image.partitions
+        has_faults = not all(self._in_touch(broker_id) for broker_id in self._cluster.nodes)
+        for name in self._waiting & partitions.keys():
+            if has_faults and partitions[name].leader is not None:
+                self._mark("in_time:L10")
+        self._waiting = frozenset(name for name, state in partitions.items() if state.leader is None)
 
     def _reasons_to_elect(self, name: TopicPartition, state: PartitionState) -> Iterator[str]:
         for broker_id in state.isr or candidates(self._cluster, state):
@@ -280,6 +294,20 @@ class Promptness:
             f"touch with {members}, and its high watermark is {partition.log.high_watermark}: {state}",
         )
         return fresh
+
+    def answered(self, name: TopicPartition, event: ProduceAnswered) -> None:
+        """A leader answers what a producer sent: what it has committed must not have waited for its time to run out."""
+        if event.error == ErrorCode.REQUEST_TIMED_OUT.name and event.base_offset is not None:
+            end_offset = event.base_offset + event.record_count
+            if event.high_watermark >= end_offset:
+                self._alarm_log.report(
+                    "L11",
+                    name,
+                    f"{name}: {event.cause_id} was not acknowledged in time, though its records up to {end_offset} are "
+                    f"committed: the high watermark is {event.high_watermark}",
+                )
+            else:
+                self._mark("timed_out:uncommitted")
 
     def _members(self, leader: BrokerNode, state: PartitionState) -> Iterator[_Member]:
         for broker_id in state.replicas:

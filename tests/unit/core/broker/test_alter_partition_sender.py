@@ -13,6 +13,7 @@ from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode
 from emulator.core.inputs import RequestFailed, ResponseReceived
 from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from emulator.core.properties import NodeProperties
 from emulator.core.records import ConfigRecord, PartitionChangeRecord, PartitionRecord, Record
 from emulator.core.switches import Switches, era_switches
 from emulator.core.types import (
@@ -177,12 +178,14 @@ def test_an_answer_that_waited_is_of_no_effect_once_another_leads() -> None:
 
 
 def test_a_change_that_comes_up_when_the_backoff_ends_is_sent_with_the_one_that_waited() -> None:
-    sender = AlterPartitionSender(Hosting().config, InFlightRequests())
+    properties = NodeProperties(alter_partition_retry_backoff_ms=70)
+    config = msgspec.structs.replace(Hosting().config, properties=properties)
+    sender = AlterPartitionSender(config, InFlightRequests())
     assert sender.submit(proposal(0)) is ErrorCode.NONE
     sender.send_queued(at(0), BrokerEpoch(5))
     sender.handle_failure(at(0))
     assert sender.submit(proposal(1)) is ErrorCode.NONE
-    early, turn = at(49), at(50)
+    early, turn = at(69), at(70)
     sender.send_queued(early, BrokerEpoch(5))
     assert early.effects() == []
     sender.send_queued(turn, BrokerEpoch(5))

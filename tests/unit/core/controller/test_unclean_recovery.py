@@ -25,7 +25,7 @@ from emulator.core.admin_messages import (
     UnregisterBrokerResponse,
 )
 from emulator.core.controller import unclean_recovery
-from emulator.core.controller.unclean_recovery import RETRY_BACKOFF_MS, UncleanRecoveries
+from emulator.core.controller.unclean_recovery import UncleanRecoveries
 from emulator.core.controller.view import ClusterView
 from emulator.core.effects import SendRequest
 from emulator.core.errors import ErrorCode, InvariantError
@@ -59,6 +59,7 @@ from emulator.core.types import (
 from tests.unit.core.controller.controller_driver import CAUSE, CONTROLLER, ORDERS, ControllerDriver, ids
 
 TIMEOUT_MS = 10_000
+RETRY_BACKOFF_MS = 70
 SESSION_MS = 50
 
 
@@ -76,6 +77,7 @@ def driver(
         unclean_recovery_manager_enabled=True,
         unclean_recovery_strategy=strategy,
         unclean_recovery_timeout_ms=TIMEOUT_MS,
+        unclean_recovery_retry_backoff_ms=RETRY_BACKOFF_MS,
     )
     cluster = ControllerDriver(switches or Switches(), properties)
     cluster.boot(1, 2, 3)

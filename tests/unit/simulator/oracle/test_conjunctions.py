@@ -7,18 +7,22 @@ import pytest
 
 from emulator.core.events import (
     BrokerRegistered,
+    ConfigChanged,
     Election,
+    FeatureChanged,
     LogTruncated,
     MetadataApplied,
     PartitionChanged,
     TopicDeleted,
 )
-from emulator.core.messages import AlterPartitionData, AlterPartitionRequest
+from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, GetReplicaLogInfoRequest
+from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
     ChangeReason,
+    ConfigResource,
     IncarnationId,
     LeaderEpoch,
     LeaderRecoveryState,
@@ -30,6 +34,7 @@ from emulator.core.types import (
     TopicPartition,
     TruncationReason,
 )
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR, Conjunctions
 from emulator.simulator.wire import RequestFate
 
@@ -128,6 +133,7 @@ class Watched:
             is_clean=True,
         )
         self.conjunctions.registered(event)
+        self.offset += 1
 
     def ask(self, fate: RequestFate, *, sent_ms: int) -> None:
         data = AlterPartitionData(
@@ -139,7 +145,30 @@ class Watched:
             new_isr=(),
         )
         request = AlterPartitionRequest(broker_id=FIRST, broker_epoch=BrokerEpoch(1), partitions=(data,))
-        self.conjunctions.request_ended(FIRST, request, sent_ms, fate)
+        self.conjunctions.request_ended(FIRST, CONTROLLER, request, sent_ms, fate)
+
+    def asked_for_log_info(self, broker_id: BrokerId, *, sent_ms: int) -> None:
+        request = GetReplicaLogInfoRequest(partitions=((TopicId("orders-id"), 0), (TopicId("unknown"), 0)))
+        self.conjunctions.request_ended(CONTROLLER, broker_id, request, sent_ms, RequestFate.LATE)
+
+    def configure(self) -> None:
+        event = ConfigChanged(
+            cause_id=CAUSE,
+            metadata_offset=MetadataOffset(self.offset),
+            resource=ConfigResource.TOPIC,
+            resource_name=NAME.topic,
+            name="min.insync.replicas",
+            value="1",
+        )
+        self.conjunctions.configured(event)
+        self.offset += 1
+
+    def raise_feature(self) -> None:
+        event = FeatureChanged(
+            cause_id=CAUSE, metadata_offset=MetadataOffset(self.offset), name=ELR_VERSION, feature_level=1
+        )
+        self.conjunctions.feature_changed(event)
+        self.offset += 1
 
 
 def another_leads(watched: Watched) -> None:
@@ -230,6 +259,41 @@ def test_a_request_may_arrive_after_its_sender_was_registered_again() -> None:
     watched.register(FIRST)
     watched.ask(RequestFate.LATE, sent_ms=sent_ms)
     assert set(watched.marks) == {"request:AlterPartition_late+broker_epoch"}
+    assert set(watched.marks) <= set(CONJUNCTIONS)
+
+
+def test_records_about_no_partition_that_come_with_what_is_hidden() -> None:
+    watched = Watched()
+    since = watched.offset
+    watched.configure()
+    another_leads(watched)
+    watched.raise_feature()
+    watched.register(SECOND)
+    watched.apply(FIRST, since=since)
+    kinds = ("elect_leaders", "config_record", "feature_record", "registration_record")
+    assert set(watched.marks) == {f"coalesced:{kind}+another_led" for kind in kinds}
+    assert set(watched.marks) <= set(CONJUNCTIONS)
+    watched.marks.clear()
+    since = watched.offset
+    another_leads(watched)
+    watched.apply(FIRST, since=since)
+    assert set(watched.marks) == {"coalesced:elect_leaders+another_led"}, "earlier records are not counted again"
+
+
+def test_a_replica_may_be_asked_for_its_log_that_is_registered_again_or_has_another_leader() -> None:
+    watched = Watched()
+    sent_ms = watched.now_ms
+    watched.register(SECOND)
+    watched.asked_for_log_info(FIRST, sent_ms=sent_ms)
+    assert not watched.marks
+    watched.asked_for_log_info(SECOND, sent_ms=sent_ms)
+    assert set(watched.marks) == {"request:GetReplicaLogInfo_late+target_broker_epoch"}
+    watched.change(SECOND)
+    watched.asked_for_log_info(FIRST, sent_ms=sent_ms)
+    assert set(watched.marks) == {
+        f"request:GetReplicaLogInfo_late+{epoch}"
+        for epoch in ("target_broker_epoch", "leader_epoch", "partition_epoch")
+    }
     assert set(watched.marks) <= set(CONJUNCTIONS)
 
 

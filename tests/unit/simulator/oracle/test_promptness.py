@@ -2,6 +2,7 @@
 
 import pytest
 
+from emulator.core.broker.delayed_produce import ProduceHandler
 from emulator.core.broker.partition import Partition
 from emulator.core.controller.broker_handler import BrokerHandler
 from emulator.core.controller.heartbeat import BrokerControlState
@@ -46,6 +47,12 @@ def high_watermark_stands_still(world: World) -> None:
         endures(world)
 
 
+def nobody_wakes_what_waits(world: World) -> None:
+    with pytest.MonkeyPatch.context() as rules:
+        rules.setattr(ProduceHandler, "check", lambda _self, _turn, _name: None)
+        endures(world, "produce orders-0 acks=all records=1")
+
+
 def sessions_never_end(world: World) -> None:
     with pytest.MonkeyPatch.context() as rules:
         rules.setattr(BrokerHandler, "expire", lambda _self, _turn, _key: None)
@@ -77,6 +84,7 @@ CASES = (
     ("L10", has_no_candidate_within_the_guarantee),
     ("L11", nobody_joins_the_isr),
     ("L11", high_watermark_stands_still),
+    ("L11", nobody_wakes_what_waits),
     ("L12", sessions_never_end),
     ("L12", is_never_unfenced),
     ("L13", isr_never_shrinks),
@@ -113,6 +121,8 @@ def test_it_is_silent(lines: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("mark", "lines"),
     [
+        ("in_time:L10", ("stop 0", "wait 100", "stop 1", "wait 100", "cut 2->100", "wait 600", "mend 2->100")),
+        ("timed_out:uncommitted", ("cut 1->0", "cut 2->0", "produce orders-0 acks=all records=1")),
         ("in_time:L11", ("cut 1->0", "cut 2->0", "produce orders-0 acks=all records=1", "wait 60", "mend 1->0")),
         ("in_time:L12", ("cut 2->100",)),
         ("in_time:L13", ("cut 2->0", "produce orders-0 acks=1 records=1")),
