@@ -697,8 +697,9 @@ class RunBuilder:
         isr: tuple[int, ...] | None = None,
         effective_min_isr: int | None = None,
         leader_epoch: int | None = None,
+        learned_in: int | None = None,
     ) -> None:
-        """The leader's high watermark rises."""
+        """The leader's high watermark rises, by log ends that it learned in an earlier epoch where one is given."""
         p = self.partitions[topic, partition]
         assert p.leader is not None
         log_end = _end(self.logs[p.leader, topic, partition])
@@ -721,7 +722,12 @@ class RunBuilder:
                 maximal_isr=members,
                 joiners=(),
                 effective_min_isr=p.min_isr if effective_min_isr is None else effective_min_isr,
-                replicas=tuple(e.ReplicaProgress(b, Offset(log_end), LeaderEpoch(p.leader_epoch)) for b in members),
+                replicas=tuple(
+                    e.ReplicaProgress(
+                        b, Offset(log_end), LeaderEpoch(p.leader_epoch if learned_in is None else learned_in)
+                    )
+                    for b in members
+                ),
             ),
         )
 

@@ -208,6 +208,21 @@ def high_watermark_passes_a_member(path: Path) -> Path:
     return run.finish()
 
 
+def counts_on_log_ends_of_an_earlier_term(
+    path: Path, *, leads_in_between: bool = True, switches: dict[str, str] | None = None
+) -> Path:
+    """S43: another broker leads in between, of which the first leader hears when it leads again."""
+    run = healthy(path, switches=switches)
+    run.lead()
+    before = run.partitions["orders", 0].leader_epoch
+    if leads_in_between:
+        run.alter(reason="elect_leaders", leader=1, election=e.Election.ISR)
+    run.alter(reason="elect_leaders", leader=0, election=e.Election.ISR)
+    run.send(acks=1)
+    run.advance(40, old=30, learned_in=before)
+    return run.finish()
+
+
 def leader_is_no_member(path: Path) -> Path:
     run = healthy(path)
     run.alter(reason="alter_partition", broker=0, isr=(1, 2))
@@ -1607,6 +1622,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "high watermark back": (high_watermark_goes_back, frozenset({"H3"})),
     "high watermark restarts": (high_watermark_restarts_lower, frozenset({"H3"})),
     "high watermark too far": (high_watermark_passes_a_member, frozenset({"D9", "H1"})),
+    "log ends of an earlier term": (counts_on_log_ends_of_an_earlier_term, frozenset({"H1"})),
     "candidate returns with less": (candidate_returns_with_less, frozenset({"D3"})),
     "epochs fall": (log_is_opened_with_falling_epochs, frozenset({"D8"})),
     "log beyond its high watermark": (log_is_opened_beyond_its_high_watermark, frozenset({"D9"})),
@@ -1704,6 +1720,12 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
 HOLDS: Mapping[str, Build] = {
     "kip-966 story": story("kip-966"),
     "healthy": lambda path: healthy(path).finish(),
+    "log ends of the epoch before, which it led": lambda path: counts_on_log_ends_of_an_earlier_term(
+        path, leads_in_between=False
+    ),
+    "log ends of an earlier term, where they count": lambda path: counts_on_log_ends_of_an_earlier_term(
+        path, switches={"progress_of_this_term": "off"}
+    ),
     "producer is refused": producer_is_refused,
     "consumer seeks back": consumer_seeks_back,
     "consumer starts within a batch": consumer_starts_within_a_batch,

@@ -1,24 +1,46 @@
-"""H1 HWRule: a high watermark never passes what every member of the maximal ISR has (KIP-497)."""
+"""H1 HWRule: a high watermark never passes what every member of the maximal ISR has (KIP-497).
+
+What a member had before its leader's term does not count: another leader may have had it cut since.
+"""
 
 from collections.abc import Iterator
 
-from emulator.core.events import HighWatermarkAdvanced
+from emulator.core.events import BecameFollower, BecameLeader, HighWatermarkAdvanced, LogOpened
 from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.high_watermark import high_watermark_bounds
+from emulator.verification.event_table import place_of
+from emulator.verification.high_watermark import Terms, high_watermark_bounds
 from emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     moves = facts.events.rows(HighWatermarkAdvanced)
-    bounds = high_watermark_bounds(moves)
+    term_starts = _terms(facts).starts_of(moves)
+    bounds = high_watermark_bounds(moves, term_starts)
     is_past = moves["new"] > bounds
-    for advanced, bound in zip(moves.rows(is_past), bounds[is_past].tolist(), strict=True):
+    for advanced, bound, start in zip(
+        moves.rows(is_past), bounds[is_past].tolist(), term_starts[is_past].tolist(), strict=True
+    ):
         event = advanced.event
+        problem = (
+            f"past {bound}, the least log end in its maximal ISR"
+            if bound >= 0
+            else f"by a log end in its maximal ISR of an epoch before {start}, in which its term began"
+        )
         yield Finding(
             event.new,
             f"{facts}: broker {advanced.node} in epoch {event.leader_epoch} moved its high watermark to {event.new}, "
-            f"past {bound}, the least log end in its maximal ISR",
+            f"{problem}",
         )
+
+
+def _terms(facts: PartitionFacts) -> Terms:
+    events = facts.events
+    roles = [*events.of(BecameFollower), *events.of(BecameLeader), *events.of(LogOpened)]
+    ends_with_jumps = {
+        process: started.event.switches.get("progress_of_this_term") == "on"
+        for process, started in facts.cluster.started.items()
+    }
+    return Terms(sorted(roles, key=place_of), ends_with_jumps=ends_with_jumps)
 
 
 CHECK = PartitionCheck(check_id="H1", name="HWRule", premises=frozenset({Premise.HIGH_WATERMARK_MOVED}), find=_find)

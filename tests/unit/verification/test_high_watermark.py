@@ -6,7 +6,7 @@ import pytest
 from emulator.core.events import HighWatermarkAdvanced
 from emulator.verification.event_lines import LINES
 from emulator.verification.event_table import EventRows
-from emulator.verification.high_watermark import high_watermark_bounds
+from emulator.verification.high_watermark import Terms, high_watermark_bounds
 
 
 def bound(*, maximal_isr: tuple[int, ...], ends: dict[int, int | None], log_end_offset: int = 100) -> int:
@@ -38,7 +38,8 @@ def bound(*, maximal_isr: tuple[int, ...], ends: dict[int, int | None], log_end_
             LINES.type,
         )
     )
-    [found] = high_watermark_bounds(rows).tolist()
+    no_terms = Terms((), ends_with_jumps={})
+    [found] = high_watermark_bounds(rows, no_terms.starts_of(rows)).tolist()
     assert isinstance(found, int)
     return found
 
