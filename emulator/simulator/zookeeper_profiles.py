@@ -74,6 +74,7 @@ ZOOKEEPER: Final = (
     ),
     Profile(
         name="zk-reassignment",
+        spreads=(),
         weights={
             **WITHOUT_CRASHES,
             "reassign": 8,
@@ -105,6 +106,7 @@ ZOOKEEPER: Final = (
     ),
     Profile(
         name="zk-races",
+        spreads=(),
         weights={
             **WITHOUT_CRASHES,
             "race_own_write": 4,
@@ -123,6 +125,7 @@ ZOOKEEPER: Final = (
 
 STRAYS: Final = Profile(
     name="zk-strays",
+    spreads=(),
     weights={**WITHOUT_CRASHES, "race_stray": 8, "lag": 2},
     brokers=(4,),
     moves=16,
