@@ -166,8 +166,12 @@ class MetadataImage:
         return sorted(name for kind, name in self._configs if kind is resource)
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """Returns the topic's partitions in ascending order; none if there is no such topic."""
-        return [TopicPartition(topic, index) for index in range(self.partition_counts.get(topic, 0))]
+        """Returns the topic's partitions in ascending order; none if there is no such topic.
+
+        Of a ZooKeeper cluster only those that somebody told of: UpdateMetadata may name some of a topic's partitions.
+        """
+        names = (TopicPartition(topic, index) for index in range(self.partition_counts.get(topic, 0)))
+        return [name for name in names if name in self.partitions]
 
     def feature_level(self, name: str) -> int:
         """Returns a feature's finalized level; 0 where it never was."""

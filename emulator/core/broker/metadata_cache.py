@@ -97,9 +97,9 @@ class MetadataCache:
                 self.image.topic_names.pop(topic_id, None)
 
     def _count(self, topic: str) -> None:
-        count = sum(name.topic == topic for name in self.image.partitions)
-        if count:
-            self.image.partition_counts[topic] = count
+        known = [name.partition for name in self.image.partitions if name.topic == topic]
+        if known:
+            self.image.partition_counts[topic] = max(known) + 1
         else:
             self.image.partition_counts.pop(topic, None)
 
