@@ -99,6 +99,7 @@ class SuitePlayer:
         self._begun: list[Cell] = []
         self._waiting: list[_Played] = []
         self._playing = 0
+        self._unjudged = 0
         self._changed = asyncio.Condition()
         self._is_stopped = False
 
@@ -125,23 +126,34 @@ class SuitePlayer:
     # --- Playing --------------------------------------------------------------------------------------------------
 
     async def _play_cells(self) -> None:
-        for cell in self._cells:
+        while (cell := await self._next_cell()) is not None:
             self._begun.append(cell)
             if cell.skipped is not None:
                 self._add(unplayed_result(cell, status=CellStatus.SKIPPED, reason=cell.skipped))
                 continue
             order = self._make_order(cell)
             self._listener.began(cell)
+            self._unjudged += 1
             left_out = await self._play_cell(cell, order)
             self._listener.played(cell)
             async with self._changed:
                 self._waiting.append(_Played(cell=cell, order=order, left_out=left_out))
-                self._changed.notify()
-            if self._is_stopped:
-                break
+                self._changed.notify_all()
         async with self._changed:
             self._playing -= 1
-            self._changed.notify()
+            self._changed.notify_all()
+
+    async def _next_cell(self) -> Cell | None:
+        """Returns the next cell; ``None`` if none is to be begun.
+
+        Where a failure is to end the suite, only a batch may be without verdict, beside what is played.
+        """
+        async with self._changed:
+            await self._changed.wait_for(self._may_begin)
+        return None if self._is_stopped else next(self._cells, None)
+
+    def _may_begin(self) -> bool:
+        return not self._settings.stops_at_failure or self._is_stopped or self._unjudged < self._settings.jobs + BATCH
 
     async def _play_cell(self, cell: Cell, order: RunOrder) -> str | None:
         """Plays a cell; returns from which step on steps were left out, and why."""
@@ -177,6 +189,9 @@ class SuitePlayer:
             reports = await asyncio.to_thread(self._judge, [played.order.directory for played in batch])
             for played, report in zip(batch, reports, strict=True):
                 self._settle(played, report)
+            async with self._changed:
+                self._unjudged -= len(batch)
+                self._changed.notify_all()
 
     def _is_batch_ready(self) -> bool:
         size = 1 if self._settings.stops_at_failure else BATCH

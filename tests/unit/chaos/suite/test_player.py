@@ -1,7 +1,9 @@
 """The course of a suite: how many cells play at a time, when they are judged, and what ends it."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+import itertools
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,8 @@ from chaos.suite.cells import Cell
 from chaos.suite.player import BATCH, Keep, SuitePlayer, SuiteSettings
 from chaos.suite.results import CellStatus
 from emulator.core.errors import ConfigError
-from emulator.verification.verdict import Verdict
-from tests.unit.chaos.suite.suites import Heard, Judge, Orders, cell
+from emulator.verification.verdict import Verdict, VerdictReport
+from tests.unit.chaos.suite.suites import Heard, Judge, Orders, cell, report
 
 
 def suite(
@@ -117,6 +119,32 @@ async def test_an_interrupted_suite_tells_what_it_has(tmp_path: Path, runs: Runs
         await playing
     assert runs.cancelled_by == ""
     assert statuses(player) == [("x", "skipped"), ("a", "not played")]
+
+
+async def test_cells_wait_for_verdicts_where_a_failure_is_to_end_the_suite(tmp_path: Path) -> None:
+    begun: list[str] = []
+    waiting = threading.Event()
+
+    def judge(directories: Sequence[Path]) -> Sequence[VerdictReport]:
+        assert waiting.wait(30)
+        return [report(directory, Verdict.VIOLATION) for directory in directories]
+
+    def endless() -> Iterator[Cell]:
+        for repetition in itertools.count(1):
+            begun.append(str(repetition))
+            if len(begun) == 1 + BATCH:
+                waiting.set()
+            yield cell("a", repetition=repetition)
+
+    player = SuitePlayer(
+        endless(),
+        settings=SuiteSettings(jobs=1, stops_at_failure=True),
+        make_order=Orders(tmp_path),
+        judge=judge,
+        listener=Heard(),
+    )
+    await player.play()
+    assert len(begun) == 1 + BATCH
 
 
 @pytest.mark.parametrize("verdict", [Verdict.VIOLATION, Verdict.UNKNOWN])

@@ -1,0 +1,81 @@
+"""Options that decide how much of a suite or of random chaos is played, as a user types them; a program's own loop."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from chaos.suite.player import BATCH
+from chaos.suite.results import read_report
+from tests.cluster.survivors import leave_nothing
+from tests.cluster.test_standing import ROOT, Terminal
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(300)]
+
+SCENARIO: Final = """\
+name: {name}
+cluster: {{brokers: 1}}
+topics: [{{name: orders, replicas: [[0]]}}]
+workload: {{producers: [{{acks: all, rate: 200}}]}}
+steps:
+  - until: {{acked: 50}}
+expect:
+  kip-966: {{verdict: valid, lost: "{lost}"}}
+"""
+
+PROGRAM: Final = """\
+import asyncio
+import laststand
+
+async def main():
+    beside = asyncio.create_task(asyncio.sleep(0, "the loop goes on"))
+    report = await laststand.run_async("kept.yaml", driver="simulator", store="store")
+    print(report.verdict.value, report.outcome.value, await beside)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    """With a scenario that passes, one that does not, and a program."""
+    terminal = Terminal(tmp_path)
+    (tmp_path / "kept.yaml").write_text(SCENARIO.format(name="kept", lost="0"))
+    (tmp_path / "lost.yaml").write_text(SCENARIO.format(name="lost", lost=">0"))
+    yield terminal
+    leave_nothing(terminal.mark)
+
+
+def test_until_failure_ends_with_the_first_cell_that_does_not_pass_or_with_the_repetitions(terminal: Terminal) -> None:
+    common = ("--driver", "simulator", "--until-failure", "--jobs", "1", "--no-report")
+    said = terminal.type("run", "lost.yaml", *common, "--results", "r.json", code=1)
+    assert "failed: lost kip-966 #1" in said
+    assert 1 <= len(read_report(terminal.directory / "r.json").cells) <= 1 + BATCH
+    said = terminal.type("run", "kept.yaml", *common, "--repeat", "2", "--seed", "7")
+    assert "2 cells: 2 as expected" in said
+    assert "seeds: 7 (#1), 8 (#2)" in said
+
+
+def test_random_chaos_beyond_the_budget_for_some_time(terminal: Terminal) -> None:
+    limits = ("--duration", "2m", "--plans", "1")
+    common = ("--seed", "1", "--driver", "simulator", "--results", "r.json")
+    terminal.type("fuzz", "--budget", "beyond", *limits, *common)
+    (cell,) = read_report(terminal.directory / "r.json").cells
+    assert "valid_or_exceeded" in (terminal.directory / cell.path).read_text()
+
+
+def test_a_program_plays_in_its_own_loop(terminal: Terminal) -> None:
+    played = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=terminal.directory,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert played.stdout == "valid met the loop goes on\n", played.stderr
