@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from benchmarks import boot, console, failover, oracle, pages, produce, simulator
+from benchmarks import boot, console, failover, oracle, pages, produce, simulator, suites
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
 
@@ -17,6 +17,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "oracle": oracle.measure,
     "simulator": simulator.measure,
     "pages": pages.measure,
+    "suites": suites.measure,
 }
 """What can be asked for by name, in the order in which all of them run."""
 
