@@ -51,6 +51,10 @@ SCALE: Final = 5
 _PRODUCERS: Final[Mapping[str, str | int]] = {PLANNED_PRODUCERS["all"]: "all", PLANNED_PRODUCERS["1"]: 1}
 """Producers of a plan, and their acks as a scenario writes them."""
 
+_BACKGROUND: Final = "background"
+_BACKGROUND_RATE: Final = 20
+"""Records a second, where somebody sends beside the plan's producers: some for each of its states."""
+
 _NOT_TRANSLATED: Final[Mapping[type, str]] = MappingProxyType(
     {
         RecreateTopic: "the barriers that are made from a plan do not tell two topics of one name apart",
@@ -128,8 +132,9 @@ def scenario_of(
         name: of the scenario.
         expectation: of its run under the plan's era; the plan's result in the simulator, if not given.
         is_exact: whether barriers also wait for leaders, ELRs, acknowledgements and the ends of logs, so that the same
-            records are lost; without that they wait only for ISRs, and for brokers to be fenced and unfenced, and a
-            barrier that is not reached ends the steps without being a problem.
+            records are lost; without that they wait only for ISRs, and for brokers to be fenced and unfenced, a barrier
+            that is not reached ends the steps without being a problem, and a producer beside those of the plan sends
+            all the time.
     """
     plan = settled.plan
     document = {
@@ -140,7 +145,7 @@ def scenario_of(
             {"name": topic.name, "replicas": [list(each) for each in topic.replicas], **dict(topic.properties)}
             for topic in plan.topics
         ],
-        "workload": {"producers": [_producer(name) for name in _PRODUCERS], "consumers": [_consumer()]},
+        "workload": {"producers": list(_producers(is_exact=is_exact)), "consumers": [_consumer()]},
         "missed_step": (MissedStep.PROBLEM if is_exact else MissedStep.END).value,
         "expect": {plan.era: dict(_expectation(settled.result) if expectation is None else expectation)},
     }
@@ -161,11 +166,17 @@ def _properties(given: Mapping[str, str]) -> dict[str, str]:
     return {key: str(int(value) * SCALE) if key.endswith(".ms") else value for key, value in given.items()}
 
 
-def _producer(name: str) -> dict[str, str | int]:
+def _producers(*, is_exact: bool) -> Iterator[dict[str, str | int]]:
+    yield from (_producer(name, acks=acks, rate=0) for name, acks in _PRODUCERS.items())
+    if not is_exact:
+        yield _producer(_BACKGROUND, acks="all", rate=_BACKGROUND_RATE)
+
+
+def _producer(name: str, *, acks: str | int, rate: int) -> dict[str, str | int]:
     return {
         "name": name,
-        "acks": _PRODUCERS[name],
-        "rate": 0,
+        "acks": acks,
+        "rate": rate,
         "request.timeout.ms": PRODUCER.request_timeout_ms * SCALE,
         "delivery.timeout.ms": PRODUCER.delivery_timeout_ms * SCALE,
         "retry.backoff.ms": PRODUCER.retry_backoff_ms * SCALE,

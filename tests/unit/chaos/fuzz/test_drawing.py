@@ -35,6 +35,12 @@ def test_within_the_budget_a_run_must_be_valid() -> None:
     assert (expectation.verdict, expectation.lost) == (VerdictName.VALID, None)
 
 
+def test_somebody_sends_beside_the_producers_of_the_plan() -> None:
+    rates = {producer.name: producer.rate for producer in scenario_of(draw(1, PLAYABLE)).producers}
+    assert rates.pop("background") > 0
+    assert set(rates.values()) == {0}
+
+
 @pytest.mark.parametrize("budget", Budget)
 def test_profiles_are_those_of_the_budget(budget: Budget) -> None:
     options = DrawOptions(first_seed=0, era=DEFAULT_ERA, budget=budget)
