@@ -130,7 +130,7 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
             scenario=campaign.scenario if era.is_expected else replace(campaign.scenario, expect=()),
             directory=create_run_directory(campaign.store, campaign.scenario, now=datetime.now(UTC)),
             era=era.era,
-            switches=era.switches if campaign.kafka is None else judged_by(campaign.kafka.distribution, era.switches),
+            switches=judged_by(era.switches, campaign.kafka),
             properties=tuple({**dict(campaign.scenario.properties), **dict(era.properties)}.items()),
             seed=campaign.seed,
             toxiproxy=campaign.toxiproxy,

@@ -27,7 +27,9 @@ def judged_as(distribution: KafkaDistribution) -> str:
     return _ERA_WITH_ELR if distribution.has_elr else _ERA_BEFORE
 
 
-def judged_by(distribution: KafkaDistribution, switches: Switches) -> Switches:
-    """Returns the rules of an era with those that are others in a version."""
-    needs_all = switches.reassignment_needs_all and distribution.numbers < _FIRST_WITH_KAFKA_19975
+def judged_by(switches: Switches, kafka: KafkaProgram | None) -> Switches:
+    """Returns rules with those that are others in the version that plays; as they are, if it is not Apache Kafka."""
+    if kafka is None:
+        return switches
+    needs_all = switches.reassignment_needs_all and kafka.distribution.numbers < _FIRST_WITH_KAFKA_19975
     return msgspec.structs.replace(switches, reassignment_needs_all=needs_all)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from chaos.kafka.program import judged_as, kafka_program
+from chaos.kafka.program import judged_as, judged_by, kafka_program
 from chaos.play.run_directory import check_store, create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.play.zookeeper_server import zookeeper_for
@@ -58,17 +58,18 @@ class Suite:
             ConfigError: it cannot be made.
         """
         driver = cell.driver or self.driver
+        kafka = self.kafka if driver is DriverName.KAFKA else None
         properties = {**dict(cell.scenario.properties), **dict(self.overrides.properties)}
         return RunOrder(
             scenario=cell.scenario,
             directory=create_run_directory(self.store, cell.scenario, now=datetime.now(UTC)),
             era=cell.era,
-            switches=self.overrides.apply(era_rules(cell.era)),
+            switches=judged_by(self.overrides.apply(era_rules(cell.era)), kafka),
             properties=tuple(properties.items()),
             seed=cell.seed,
             toxiproxy=self.toxiproxies[driver],
             driver=driver,
-            kafka=self.kafka if driver is DriverName.KAFKA else None,
+            kafka=kafka,
             zookeeper=zookeeper_for((cell.era,), driver),
         )
 

@@ -41,6 +41,18 @@ class KafkaProbeConnection(ProbeConnection):
             size = int.from_bytes(await self.reader.readexactly(4), "big")
             correlation_id = int.from_bytes((await self.reader.readexactly(size))[:4], "big")
 
+    async def await_end(self, *, timeout_s: float) -> None:
+        """Sends another request, and waits until the other end has closed or reset the connection.
+
+        Toxiproxy resets a connection when a byte comes along, and on one that is idle Kafka sends none.
+
+        Raises:
+            TimeoutError: it has not within so many seconds.
+        """
+        assert self._writer is not None
+        self._writer.write(_api_versions(_BALLAST_ID))
+        await super().await_end(timeout_s=timeout_s)
+
 
 async def await_kafka(address: str, *, timeout_s: float) -> bool:
     """Dials a node again and again until it answers; returns whether that was within ``timeout_s`` seconds."""

@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 
 from chaos.kafka.program import judged_as, judged_by
-from emulator.cluster.kafka_distribution import KafkaDistribution
+from chaos.suite.cells import Cell
+from chaos.suite.selection import select
+from chaos.suite.suite import Suite
+from emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram
 from emulator.core.switches import era_switches
+from emulator.plan.drivers import DriverName
+from emulator.plan.overrides import parse_overrides
 
 
 @pytest.mark.parametrize(
@@ -16,4 +21,29 @@ from emulator.core.switches import era_switches
 def test_a_version_is_judged_by_the_era_nearest_to_it(version: str, era: str, *, needs_all: bool) -> None:
     distribution = KafkaDistribution(version=version, folder=Path(version))
     assert judged_as(distribution) == era
-    assert judged_by(distribution, era_switches(era)).reassignment_needs_all is needs_all
+    kafka = KafkaProgram(distribution=distribution, java=Path("java"))
+    assert judged_by(era_switches(era), kafka).reassignment_needs_all is needs_all
+
+
+def test_the_rules_of_our_own_processes_are_those_of_the_era() -> None:
+    assert judged_by(era_switches("kafka-4.2"), None) == era_switches("kafka-4.2")
+
+
+def test_each_cell_of_a_suite_is_judged_by_what_plays_it(tmp_path: Path) -> None:
+    kafka = KafkaProgram(distribution=KafkaDistribution(version="4.4.0", folder=tmp_path), java=Path("java"))
+    (selected,) = select(["kip-966/reassignment"])
+    drivers = (DriverName.PROCESS, DriverName.KAFKA)
+    suite = Suite(
+        cells=iter(()),
+        count=0,
+        settings=(),
+        overrides=parse_overrides(()),
+        driver=DriverName.PROCESS,
+        store=tmp_path / "store",
+        toxiproxies=dict.fromkeys(drivers),
+        kafka=kafka,
+    )
+    cells = [
+        Cell(scenario=selected.scenario, era="kafka-4.2", repetition=1, seed=1, driver=driver) for driver in drivers
+    ]
+    assert [suite.order(cell).switches.reassignment_needs_all for cell in cells] == [True, False]
