@@ -568,6 +568,11 @@ def tables_page() -> str:
             "on) is refused. One that is whole and proves nothing, as a fault had no effect, is read; `verdicts` says "
             "so."
         ),
+        "\n",
+        _prose(
+            "`laststand export RUN... DIR --to parquet|json|csv` writes them as files, a folder each. In CSV, a list "
+            "or an object is JSON text."
+        ),
         "\n## Every row\n\n",
         _columns((*columns_of(Identity), *columns_of(Moment))),
     ]

@@ -1,6 +1,6 @@
 """``laststand export``: runs as files for other programs: their tables, or a file for each."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +11,12 @@ from emulator.cli.run_tables import skip_broken_option, tables_of
 from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
 
-_FORMATS: Final = {"parquet": "zstd", "json": "gzip"}
-"""Formats of tables, and how they are compressed."""
+_FORMATS: Final[Mapping[str, Mapping[str, str]]] = {
+    "parquet": {"compression": "zstd"},
+    "json": {"compression": "gzip"},
+    "csv": {"header": "true", "escape": '"'},
+}
+"""Formats of tables, and what Spark is told of them; CSV is that of RFC 4180, in which a quote is doubled."""
 
 _TRACES: Final = {"jepsen": ".edn", "perfetto": ".json", "shiviz": ".log"}
 """Formats of which each run is a file, and what its name ends with."""
@@ -30,13 +34,14 @@ def export(
     """Write the tables of all RUN directories into the new directory DIR, a folder each.
 
     A directory that holds runs stands for all of them. docs/tables.md describes the tables; a table without rows is
-    written, too.
+    written, too. In CSV a list or an object is JSON text.
 
     With --to jepsen each run is its clients' history as Jepsen has one, in EDN; with --to shiviz its rare
     events with vector clocks; with --to perfetto a trace of what its nodes were and did, for which the run must have
     been verified.
     """
     from emulator.analysis.catalogue import TABLE_NAMES
+    from emulator.cli.frames import flat
 
     paths, directory = _divide(words)
     if directory.exists():
@@ -48,7 +53,8 @@ def export(
     with tables_of(paths, skip_broken=skip_broken, spark_choice=spark_choice) as runs:
         directory.mkdir(parents=True)
         for name in TABLE_NAMES:
-            writer = runs.table(name).write.option("compression", _FORMATS[file_format])
+            table = runs.table(name)
+            writer = (flat(table) if file_format == "csv" else table).write.options(**_FORMATS[file_format])
             writer.format(file_format).save(str((directory / name).resolve()))
     document = {"directory": str(directory), "format": file_format, "tables": TABLE_NAMES}
     report_done(f"{len(TABLE_NAMES)} tables in {directory}", document, output)

@@ -75,6 +75,18 @@ def print_analysis(frame: "DataFrame", *, output: Output) -> None:
     print_frame(frame, output=output)
 
 
+def flat(frame: "DataFrame") -> "DataFrame":
+    """Returns a DataFrame as one file of CSV can hold it: lists and objects as JSON text, all rows in one partition."""
+    from pyspark.sql.functions import col, to_json
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    nested = {
+        field.name for field in frame.schema.fields if isinstance(field.dataType, ArrayType | MapType | StructType)
+    }
+    columns = [to_json(col(name)).alias(name) if name in nested else col(name) for name in frame.columns]
+    return frame.select(*columns).repartition(1)
+
+
 def _print_csv(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)

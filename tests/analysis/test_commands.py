@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -152,6 +153,38 @@ def test_export_writes_each_table(
     for name in ("faults", "history", "batch_appended"):
         read = spark.read.schema(runs.table(name).schema).format(file_format).load(str(directory / name))
         assert sorted(map(str, read.collect())) == sorted(map(str, runs.table(name).collect()))
+
+
+def test_csv_can_be_read_by_any_program(runs: Runs, failover_run: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "tables"
+    run_cli("export", failover_run, directory, "--to", "csv")
+    assert sorted(path.name for path in directory.iterdir()) == sorted(TABLE_NAMES)
+    for name in TABLE_NAMES:
+        (path,) = (directory / name).glob("*.csv")
+        with path.open(newline="", encoding="utf-8") as file:
+            read = list(csv.DictReader(file))
+        table = runs.table(name)
+        with path.open(newline="", encoding="utf-8") as file:
+            assert next(csv.reader(file)) == table.columns, name
+        rows = [row.asDict(recursive=True) for row in table.collect()]
+        assert sorted(_csv_texts(row) for row in rows) == sorted(_csv_read(row, rows[0]) for row in read), name
+
+
+def _csv_texts(row: dict[str, Any]) -> list[str]:
+    return [_csv_text(value) for value in row.values()]
+
+
+def _csv_text(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return json.dumps(value, sort_keys=True, default=str)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _csv_read(row: dict[str, str], like: dict[str, Any]) -> list[str]:
+    return [
+        json.dumps(json.loads(text), sort_keys=True) if text and isinstance(like[name], list | dict) else text
+        for name, text in row.items()
+    ]
 
 
 def test_export_overwrites_nothing(failover_run: Path, tmp_path: Path) -> None:
