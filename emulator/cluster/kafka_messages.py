@@ -53,7 +53,7 @@ class KafkaMessages:
             target=link.target,
             target_address=target_address,
             is_to_controller=link.target == self._controller_id,
-            interceptor=lambda: self._interceptor_of(link.target),
+            interceptor=lambda: self._interceptors[link.target],
         )
         self._proxies.append(proxy)
         return await proxy.open()
@@ -63,11 +63,8 @@ class KafkaMessages:
         self._interceptors[node_id] = Interceptor(node_id, orders, record=self._record)
 
     def obey(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport:
-        """Carries out an order about messages to a node, and their answers."""
-        return self._interceptor_of(node_id).obey(order)
-
-    def _interceptor_of(self, node_id: NodeId) -> Interceptor:
-        return self._interceptors.setdefault(node_id, Interceptor(node_id, record=self._record))
+        """Carries out an order about messages to a node, and their answers; it was started at least once."""
+        return self._interceptors[node_id].obey(order)
 
     async def close(self) -> None:
         """Closes all proxies."""
