@@ -135,6 +135,7 @@ def _check_entry(check_id: str, documentation: str | None, finding: str | None) 
         lines += [f"  {_one_line(paragraph)}\n" for paragraph in more.split("\n\n") if paragraph]
     check = next((each for each in CHECKS if each.check_id == check_id), None)
     if check is not None:
+        lines.append(f"- Source: {check.source}.\n")
         lines.append(f"- Not asked where {'; or '.join(sorted(each.value for each in check.premises))}.\n")
         if check.needs:
             lines.append(

@@ -146,7 +146,7 @@ def draw(
     acks = Box(_LEFT, y, _RIGHT, y + 30)
     parts += acks_lane(picture, acks)
     y = acks.bottom + 6
-    parts += _time_axis(picture.time, y)
+    parts.append(_time_axis(picture.time, y))
     y += 18
     hairlines = [
         line(picture.time.x(time_us), 18, picture.time.x(time_us), acks.bottom, "hairline")
@@ -200,33 +200,37 @@ def _braces(picture: PartitionPicture, box: Box) -> list[str]:
     return parts
 
 
-def _time_axis(axis: TimeAxis, y: float) -> list[str]:
-    return [
+def _time_axis(axis: TimeAxis, y: float) -> str:
+    parts = (
         part
         for x, words in axis.ticks()
         for part in (line(x, y - 4, x, y, "tick"), text(words, x, y + 11, "note", anchor="middle"))
-    ]
+    )
+    return element("g", *parts, class_="ticks", data_y=y)
 
 
 def _discs(steps: Sequence[StoryStep], axis: TimeAxis, boxes: dict[str, Box], prefix: str) -> list[str]:
     parts, taken = [], list[tuple[float, float]]()
     for place, step in enumerate(steps, start=1):
         box = boxes.get(step.place.lane, boxes["copies"])
-        x, y = axis.x(step.time_us), float(np.clip(box.y(step.place.height), box.top + 9, box.bottom - 9))
-        while any(abs(x - other_x) < 18 and abs(y - other_y) < 16 for other_x, other_y in taken):
-            x += 19
-        taken.append((x, y))
+        at, y = axis.x(step.time_us), float(np.clip(box.y(step.place.height), box.top + 9, box.bottom - 9))
+        aside = 0.0
+        while any(abs(at + aside - other_x) < 18 and abs(y - other_y) < 16 for other_x, other_y in taken):
+            aside += 19
+        taken.append((at + aside, y))
         parts.append(
             element(
                 "a",
                 title(f"{place}. {step.title}"),
-                element("circle", cx=x, cy=y, r=9.0),
-                element("text", escape(str(place)), x=x, y=y + 3.8, text_anchor="middle"),
+                element("circle", cx=at, cy=y, r=9.0),
+                element("text", escape(str(place)), x=at, y=y + 3.8, text_anchor="middle"),
                 href=f"#{prefix}step-{place}",
                 id=f"{prefix}disc-{place}",
                 class_=f"disc {step.tone.value}",
                 data_step=f"{prefix}step-{place}",
                 aria_label=f"Step {place}: {step.title}",
+                data_aside=aside or None,
+                transform=f"translate({aside:.0f} 0)" if aside else None,
             )
         )
     return parts

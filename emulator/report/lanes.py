@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from emulator.report.curves import curve
-from emulator.report.log_lane import fits
+from emulator.report.labels import block_label
 from emulator.report.markup import boxes, element, rect, text, title
 from emulator.report.picture import Box, PartitionPicture
 from emulator.report.words import ACKS_ALL, deeds, election_words, members, seconds
@@ -58,11 +58,9 @@ def leader_lane(picture: PartitionPicture, box: Box, *, marked: Collection[int])
         recovering = " recovering" if change.is_recovering else ""
         parts.append(rect(x, box.top, width, box.height, class_ + recovering, title(said)))
         indent = _DISC if change.time_us in marked else 5.0
-        room = width - indent + 5
-        words = next((words for words in _leader_words(change) if fits(words, room, character=5.9)), None)
-        if words is not None:
-            label = "leader-label inverse" if change.leader is None else "leader-label"
-            parts.append(text(words, x + indent, box.top + 14, label))
+        label = "leader-label inverse" if change.leader is None else "leader-label"
+        words = _leader_words(change)
+        parts.append(block_label(words, x, x + width, box.top + 14, label, indent=indent, character=5.9))
     return parts
 
 
@@ -97,9 +95,7 @@ def controller_lane(picture: PartitionPicture, box: Box) -> list[str]:
         said = f"{seconds(term.begun_us)}: {who} is elected controller, controller epoch {term.controller_epoch}"
         parts.append(rect(x, box.top, width, box.height, "leader", title(said)))
         words = (f"{who} · controller epoch {term.controller_epoch}", f"{who} · {term.controller_epoch}", who[-1:])
-        label = next((each for each in words if fits(each, width, character=5.9)), None)
-        if label is not None:
-            parts.append(text(label, x + 5, box.top + 14, "leader-label"))
+        parts.append(block_label(words, x, x + width, box.top + 14, "leader-label", character=5.9))
     return parts
 
 
@@ -166,6 +162,5 @@ def _pauses(picture: PartitionPicture, box: Box) -> list[str]:
             width = picture.time.x(pause.time_us + pause.value) - x
             words = f"none for {seconds(pause.value)}"
             parts.append(rect(x, box.top, width, 19, "pause", title(f"acks=all: {words}")))
-            if fits(words, width):
-                parts.append(text(words, x + 7, box.top + 13, "note"))
+            parts.append(block_label([words], x, x + width, box.top + 13, "note", indent=7))
     return parts

@@ -9,13 +9,11 @@ from emulator.report.axes import EpochSpan
 from emulator.report.copies_lane import epoch_lines, gone_path, promise_line
 from emulator.report.curves import Curve
 from emulator.report.gone import GoneRecords
-from emulator.report.markup import area, element, line, rect, text, title
+from emulator.report.labels import CHARACTER, block_label, fits
+from emulator.report.markup import area, element, line, rect, title
 from emulator.report.picture import Box, PartitionPicture
 from emulator.report.spans import Role, RoleSpan, Span, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
 from emulator.report.words import seconds
-
-CHARACTER: Final = 6.1
-"""Width of a letter of a label."""
 
 _ROLE_WORDS: Final = {Role.LEADER: "LEADER", Role.ISR: "in ISR", Role.ELR: "in ELR", Role.OUT: ""}
 _HELD_WORDS: Final = {Role.OUT: "has them, may not lead", Role.ELR: "has them, and may lead"}
@@ -24,11 +22,7 @@ _ABSENT_LABEL: Final = 14.0
 """Below the top of a lane: what keeps its broker from working."""
 
 _LINE: Final = 13.0
-
-
-def fits(words: str, width: float, *, character: float = CHARACTER) -> bool:
-    """Returns whether words have room."""
-    return len(words) * character + 8 <= width
+_SMALL_CHARACTER: Final = 5.2
 
 
 def broker_lane(picture: PartitionPicture, broker: int, box: Box, *, strip: float, prefix: str) -> list[str]:
@@ -143,13 +137,13 @@ def _overlays(picture: PartitionPicture, broker: int, box: Box) -> Iterator[str]
         yield rect(x, box.top, width, 2, "cut-off-bar")
         if fits(span.words, width):
             labels.append((x, x + len(span.words) * CHARACTER + 8))
-            yield text(span.words, x + 6, box.top + 14, "cut-off-label")
+        yield block_label([span.words], x, x + width, box.top + 14, "cut-off-label", indent=6)
     for span in absent_spans(picture.story, broker):
         x, width = _place(picture, span)
         yield rect(x, box.top, width, box.height, span.kind, title(f"{span.words}, {_times(span)}"))
-        if fits(span.words, width):
-            is_taken = any(begin < x + len(span.words) * CHARACTER and x < end for begin, end in labels)
-            yield text(span.words, x + 5, box.top + _ABSENT_LABEL + (_LINE if is_taken else 0.0), "absent-label")
+        is_taken = any(begin < x + len(span.words) * CHARACTER and x < end for begin, end in labels)
+        y = box.top + _ABSENT_LABEL + (_LINE if is_taken else 0.0)
+        yield block_label([span.words], x, x + width, y, "absent-label")
 
 
 def _held_words(
@@ -167,10 +161,10 @@ def _held_words(
             if free > tallest:
                 tallest, height = free, box.y(epoch.low) - free / 2
         if tallest >= _HELD_MIN:
-            x, y = picture.time.x(span.begin_us) + 6, height + 4
+            left, right, y = picture.time.x(span.begin_us), picture.time.x(span.end_us), height + 4
             label_y = box.top + _ABSENT_LABEL
             is_taken = any(
-                begin < x + len(words) * CHARACTER and x < begin + len(each.words) * CHARACTER + 8
+                begin < left + len(words) * CHARACTER and left < begin + len(each.words) * CHARACTER + 2
                 for each in absent_spans(picture.story, broker)
                 for begin, width in (_place(picture, each),)
                 if fits(each.words, width)
@@ -178,7 +172,7 @@ def _held_words(
             if is_taken and abs(y - label_y) < _LINE:
                 y = label_y + _LINE
             if y < box.bottom - 2:
-                yield text(words, x, y, "held-label")
+                yield block_label([words], left, right, y, "held-label", indent=6)
 
 
 def _strip(picture: PartitionPicture, broker: int, roles: list[RoleSpan], box: Box, strip: float) -> Iterator[str]:
@@ -189,16 +183,14 @@ def _strip(picture: PartitionPicture, broker: int, roles: list[RoleSpan], box: B
         role = span.role.name.lower()
         words = _ROLE_WORDS[span.role]
         yield rect(x, top, width, strip, f"strip strip-{role}", title(f"{words or 'out of the ISR'}, {_times(span)}"))
-        if words and fits(words, width, character=5.2):
-            yield text(words, x + 4, top + strip - 2.4, f"strip-label on-{role}")
+        if words:
+            y, class_ = top + strip - 2.4, f"strip-label on-{role}"
+            yield block_label([words], x, x + width, y, class_, indent=4, character=_SMALL_CHARACTER)
     for own in mistaken:
         x, width = _place(picture, own)
         yield rect(x, top, width, strip, "mistaken", title(f"{own.words}, {_times(own)}"))
-        said = next((each for each in (own.words, "thinks it leads") if fits(each, width, character=5.2)), None)
-        if said is not None:
-            backing = len(said) * 5.2 + 6
-            yield rect(x + 2, top, min(backing, width - 2), strip, "mistaken-backing")
-            yield text(said, x + 4, top + strip - 2.4, "strip-label on-out")
+        said, y = (own.words, "thinks it leads"), top + strip - 2.4
+        yield block_label(said, x, x + width, y, "strip-label mistaken-label", indent=4, character=_SMALL_CHARACTER)
 
 
 def _place(picture: PartitionPicture, span: Span) -> tuple[float, float]:

@@ -49,6 +49,7 @@ _DECISIONS_MAX: Final = 400
 _BAR: Final = 212.0
 _GLYPHS: Final = {Verdict.VALID: "✓", Verdict.VIOLATION: "✕", Verdict.UNKNOWN: "?"}
 _GROUPS: Final = (
+    (CheckStatus.VIOLATED, "Violated", "violated"),
     (CheckStatus.OK, "Held", "ok"),
     (CheckStatus.UNKNOWN, "Unknown: evidence is missing", "unknown"),
     (CheckStatus.NOT_ASKED, "Not asked: nothing in the run is what they look at", "other"),
@@ -74,6 +75,11 @@ class _CheckGroup(NamedTuple):
     name: str
     kind: str
     checks: tuple[CheckResult, ...]
+
+    @property
+    def has_reasons(self) -> bool:
+        """Whether they say why they were not answered."""
+        return any(check.not_asked_because or check.unknown_because for check in self.checks)
 
 
 class _Decision(NamedTuple):
@@ -151,7 +157,6 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         left_out=max(0, len(partitions) - len(drawn) - SMALL_MAX),
         losses=verdict.losses[:_LOSSES_MAX],
         losses_left_out=max(0, len(verdict.losses) - _LOSSES_MAX),
-        violated=verdict.violated(),
         sources=check_sources(),
         check_groups=_groups(verdict),
         check_sum=_check_sum(verdict),

@@ -1,7 +1,12 @@
 "use strict";
 // Gives a picture a cursor that tells states and events, zoom, and the chain of events of one cause.
 const attachPicture = (svg, data, box, kept) => {
-  const NEAR_PX = 7, DRAG_MIN = 12;
+  const NEAR_PX = 7, DRAG_MIN = 12, NARROWEST = 2, TICKS_MAX = 12, TICK_GAP = 42;
+  const drawn = (name, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
   const cursor = svg.querySelector(".cursor");
   const chain = svg.parentElement.querySelector(".chain");
   const fullWidth = svg.viewBox.baseVal.width, fullHeight = svg.viewBox.baseVal.height;
@@ -92,34 +97,97 @@ const attachPicture = (svg, data, box, kept) => {
 
   // Names of lanes stay at the left, on a strip that covers what is before the begin.
   const names = [...svg.querySelectorAll("text.label, text.side")].filter((each) => each.getAttribute("text-anchor") === "end");
-  const strip = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  strip.setAttribute("class", "name-strip");
-  strip.setAttribute("width", 0);
-  strip.setAttribute("height", fullHeight);
+  const strip = drawn("rect", { class: "name-strip", width: 0, height: fullHeight });
   svg.append(strip, ...names);
+  const layers = drawn("defs", {}), ticks = svg.querySelector(".ticks"), zoomedTicks = drawn("g", { class: "zoomed-ticks" });
+  svg.append(layers, zoomedTicks);
+  const blockLabels = [...svg.querySelectorAll("text[data-words]")].map((text) => [text, text.textContent]);
+  let view = null;
+
+  // A picture is zoomed by stretching it: what must not be wider is laid anew.
+  const lay = (begin, end) => {
+    const ratio = (fullWidth - left) / (end - begin), narrow = `scale(${1 / ratio} 1)`;
+    for (const label of svg.querySelectorAll("text:not([data-words]), .disc circle")) {
+      const at = Number(label.getAttribute("x") || label.getAttribute("cx") || 0);
+      label.setAttribute("transform", `translate(${at} 0) ${narrow} translate(${-at} 0)`);
+    }
+    for (const disc of svg.querySelectorAll(".disc[data-aside]")) disc.setAttribute("transform", `translate(${disc.dataset.aside / ratio} 0)`);
+    for (const [text] of blockLabels) {
+      const edge = Number(text.getAttribute("x")), from = Math.max(edge, begin), until = Math.min(Number(text.dataset.right), end);
+      const room = (until - from) * ratio - Number(text.getAttribute("dx")) - 3;
+      text.textContent = text.dataset.words.split("|").find((words) => ((text.textContent = words), text.getComputedTextLength() <= room)) ?? "";
+      text.setAttribute("transform", `translate(${from} 0) ${narrow} translate(${-edge} 0)`);
+    }
+    layers.replaceChildren();
+    for (const pattern of document.querySelectorAll(".defs pattern")) {
+      const own = pattern.cloneNode(true), kind = pattern.id.replace(/-pattern$/, "");
+      own.id = `${svg.id}-${pattern.id}`;
+      own.setAttribute("patternTransform", narrow);
+      layers.append(own);
+      for (const filled of svg.querySelectorAll(`.${kind}`)) filled.style.setProperty("fill", `url(#${own.id})`);
+    }
+    for (const name of names) name.setAttribute("transform", `translate(${begin - left / ratio} 0) ${narrow}`);
+    tick(begin, end, narrow);
+  };
+  const tick = (begin, end, narrow) => {
+    const [t0, t1] = [timeAt(begin) / 1e6, timeAt(end) / 1e6], y = Number(ticks.dataset.y), steps = [];
+    for (let power = 1e-4; power <= 1e4; power *= 10) steps.push(power, 2 * power, 5 * power);
+    const step = steps.find((each) => (t1 - t0) / each <= TICKS_MAX), digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    const gap = (TICK_GAP * (end - begin)) / (fullWidth - left);
+    zoomedTicks.replaceChildren();
+    for (let number = Math.ceil(t0 / step - 1e-9), last = -Infinity; number * step <= t1 + 1e-9; number++) {
+      const x = placeAt(number * step * 1e6);
+      if (x - last < gap) continue;
+      last = x;
+      const words = drawn("text", { class: "note", x, y: y + 11, "text-anchor": "middle", transform: `translate(${x} 0) ${narrow} translate(${-x} 0)` });
+      words.textContent = `${(number * step).toFixed(digits)} s`;
+      zoomedTicks.append(drawn("line", { class: "tick", x1: x, x2: x, y1: y - 4, y2: y }), words);
+    }
+    ticks.style.setProperty("display", "none");
+  };
   const zoom = (begin, end) => {
-    const ratio = (fullWidth - left) / (end - begin), width = fullWidth / ratio, start = begin - left / ratio;
-    svg.setAttribute("viewBox", `${start} 0 ${width} ${fullHeight}`);
+    const ratio = (fullWidth - left) / (end - begin), start = begin - left / ratio;
+    view = [begin, end];
+    svg.setAttribute("viewBox", `${start} 0 ${fullWidth / ratio} ${fullHeight}`);
     svg.setAttribute("preserveAspectRatio", "none");
     svg.style.setProperty("aspect-ratio", `${fullWidth} / ${fullHeight}`);
-    for (const label of svg.querySelectorAll("text, .disc circle")) {
-      const at = Number(label.getAttribute("x") || label.getAttribute("cx") || 0);
-      label.setAttribute("transform", `translate(${at} 0) scale(${1 / ratio} 1) translate(${-at} 0)`);
-    }
-    for (const name of names) name.setAttribute("transform", `translate(${start} 0) scale(${1 / ratio} 1)`);
+    lay(begin, end);
     strip.setAttribute("x", start);
     strip.setAttribute("width", left / ratio);
     kept.span = [timeAt(begin), timeAt(end)];
   };
   const all = () => {
+    view = null;
     svg.setAttribute("viewBox", `0 0 ${fullWidth} ${fullHeight}`);
     svg.setAttribute("preserveAspectRatio", "xMidYMid meet");
     for (const label of svg.querySelectorAll("text, .disc circle")) label.removeAttribute("transform");
+    for (const disc of svg.querySelectorAll(".disc[data-aside]")) disc.setAttribute("transform", `translate(${disc.dataset.aside} 0)`);
+    for (const [text, words] of blockLabels) text.textContent = words;
+    for (const filled of svg.querySelectorAll("[style*='fill']")) filled.style.removeProperty("fill");
+    layers.replaceChildren();
+    zoomedTicks.replaceChildren();
+    ticks.style.removeProperty("display");
     strip.setAttribute("width", 0);
     kept.span = null;
   };
+  // Shows a part of the run that is so wide, around a place, and no more than all of it.
+  const around = (middle, width) => {
+    if (width >= right - left) { all(); return; }
+    const begin = Math.min(Math.max(middle - width / 2, left), right - width);
+    zoom(begin, begin + width);
+  };
+  const nearer = (factor) => {
+    const [begin, end] = view ?? [left, right];
+    const at = cursor.style.visibility === "visible" ? Number(cursor.getAttribute("x1")) : (begin + end) / 2;
+    around(at, Math.max((end - begin) * factor, NARROWEST));
+  };
   if (kept.span) zoom(placeAt(kept.span[0]), placeAt(kept.span[1]));
 
+  const tell = (point) => {
+    if (point.x < left || point.x > right) { hide(); return; }
+    const edge = edgeAt(point);
+    if (edge) show(edge[0], edge[1], point.y, edge); else show(timeAt(point.x), point.x, point.y, null);
+  };
   svg.addEventListener("pointermove", (event) => {
     const point = toPicture(event);
     if (selection) {
@@ -127,9 +195,7 @@ const attachPicture = (svg, data, box, kept) => {
       selection.setAttribute("width", Math.abs(point.x - from));
       return;
     }
-    if (point.x < left || point.x > right) { hide(); return; }
-    const edge = edgeAt(point);
-    if (edge) show(edge[0], edge[1], point.y, edge); else show(timeAt(point.x), point.x, point.y, null);
+    tell(point);
   });
   svg.addEventListener("pointerleave", () => { if (!selection) hide(); });
   svg.addEventListener("pointerdown", (event) => {
@@ -137,9 +203,7 @@ const attachPicture = (svg, data, box, kept) => {
     if (event.button !== 0 || event.target.closest("a") || x < left || x > right) return;
     from = x;
     kept.isBusy = true;
-    selection = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    selection.setAttribute("class", "selection");
-    selection.setAttribute("height", fullHeight);
+    selection = drawn("rect", { class: "selection", height: fullHeight });
     svg.append(selection);
     svg.setPointerCapture(event.pointerId);
   });
@@ -153,18 +217,23 @@ const attachPicture = (svg, data, box, kept) => {
     if (from === null) return;
     const x = Math.min(Math.max(toPicture(event).x, left), right), begin = Math.min(from, x), end = Math.max(from, x);
     drop();
-    if (end - begin > DRAG_MIN / svg.getScreenCTM().a) zoom(begin, end); else follow(shown);
+    if (end - begin > DRAG_MIN / svg.getScreenCTM().a) {
+      zoom(begin, end);
+      tell(toPicture(event));
+    } else follow(shown);
   });
-  svg.addEventListener("dblclick", all);
+  svg.addEventListener("dblclick", (event) => { all(); tell(toPicture(event)); });
   svg.addEventListener("keydown", (event) => {
     if (event.target !== svg) return;
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (event.key === "Escape") { all(); hide(); return; }
     if (event.key === "Enter") { follow(shown); return; }
+    if (event.key === "+" || event.key === "-") { nearer(event.key === "+" ? 0.5 : 2); return; }
     if (!step || !data.edges.length) return;
     event.preventDefault();
     place = Math.min(Math.max(place + step, 0), data.edges.length - 1);
     const edge = data.edges[place];
+    if (view && (edge[1] < view[0] || edge[1] > view[1])) around(edge[1], view[1] - view[0]);
     show(edge[0], edge[1], null, edge);
   });
   svg.addEventListener("blur", hide);

@@ -89,6 +89,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         check_id: of ``emulator.core.promises``, which has its kind, its statement and its switches.
         name: a word for it.
+        source: whose rule it restates: a KIP and its section, a class of Kafka, a paper.
         needs: evidence that must be whole for a finding to count; otherwise the check is ``unknown``. A check that
             needs nothing judges each line for itself.
         premises: what must have happened for ``ok`` to mean that something was looked at; otherwise the check is
@@ -97,6 +98,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
     check_id: str
     name: str
+    source: str
     needs: frozenset[Evidence] = frozenset()
     premises: frozenset[Premise]
 

@@ -34,4 +34,10 @@ def _problem(poll: Poll, expected: int | None) -> str | None:
     return None
 
 
-CHECK = PartitionCheck(check_id="C1", name="ConsumerOrder", premises=frozenset({Premise.CONSUMED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="C1",
+    name="ConsumerOrder",
+    source="Jepsen's Kafka workload, nonmonotonic-poll and int-poll-skip",
+    premises=frozenset({Premise.CONSUMED}),
+    find=_find,
+)

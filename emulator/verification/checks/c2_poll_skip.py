@@ -28,6 +28,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="C2",
     name="PollSkip",
+    source="Jepsen's Kafka workload, poll-skip and unseen",
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.ACKED_ALL, Premise.READ_AT_THE_END}),
     find=_find,

@@ -30,6 +30,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="C3",
     name="ClientHW",
+    source="KIP-207, the offset that ListOffsets returns does not go back",
     needs=frozenset({Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.POLLED_AGAIN}),
     find=_find,

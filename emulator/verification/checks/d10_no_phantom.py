@@ -67,6 +67,7 @@ def _are_whole(facts: PartitionFacts, sent: Tried) -> Mask:
 CHECK = PartitionCheck(
     check_id="D10",
     name="NoPhantom",
+    source="Jepsen's Kafka workload: what is read was written",
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.STORED}),
     find=_find,

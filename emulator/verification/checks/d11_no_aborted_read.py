@@ -36,6 +36,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="D11",
     name="NoAbortedRead",
+    source="Jepsen's Kafka workload, aborted read (G1a)",
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.REFUSED}),
     find=_find,

@@ -48,6 +48,7 @@ def _repeated(batches: Table[FinalBatch], *names: str) -> Iterator[tuple[FinalBa
 CHECK = PartitionCheck(
     check_id="D12",
     name="NoDuplicate",
+    source="KIP-98, Idempotent Producer Guarantees; Jepsen's Kafka workload, duplicate",
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.SETTLED_RECORDS}),
     find=_find,

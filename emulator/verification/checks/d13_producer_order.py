@@ -32,5 +32,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 CHECK = PartitionCheck(
-    check_id="D13", name="ProducerOrder", premises=frozenset({Premise.SETTLED_SEQUENCES}), find=_find
+    check_id="D13",
+    name="ProducerOrder",
+    source="KIP-98, Idempotent Producer Guarantees; Kafka's ProducerStateManager",
+    premises=frozenset({Premise.SETTLED_SEQUENCES}),
+    find=_find,
 )

@@ -49,6 +49,7 @@ def _sent_too_low(facts: PartitionFacts, acked: Table[SentBatch]) -> Iterator[Fi
 CHECK = PartitionCheck(
     check_id="D14",
     name="RealTime",
+    source="Linearizability (Herlihy and Wing 1990): real-time order",
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.SENT_AFTER_ACK}),
     find=_find,

@@ -94,6 +94,7 @@ def _identity(batch: BatchAppended) -> _Identity:
 CHECK = PartitionCheck(
     check_id="D15",
     name="TruncationSafe",
+    source="KIP-101; KIP-279",
     needs=frozenset({Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.HIGH_WATERMARK_MOVED, Premise.TRUNCATED}),
     find=_find,

@@ -50,6 +50,7 @@ def _high_watermarks(facts: PartitionFacts) -> dict[int, dict[int, int]]:
 CHECK = PartitionCheck(
     check_id="D16",
     name="VisibleBelowHW",
+    source="Kafka documentation, Replication; KIP-392 for followers that serve",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.OWN_WORD, Premise.CONSUMED_BY_EPOCH}),
     find=_find,

@@ -54,6 +54,7 @@ def _is_damaged(base_offsets: Ints, crcs: Ints, flip: BitFlipped) -> Mask:
 CHECK = PartitionCheck(
     check_id="D17",
     name="DamageContained",
+    source="KIP-98, message format: CRC; Kafka's DefaultRecordBatch.ensureValid",
     needs=frozenset({Evidence.EVENTS, Evidence.HISTORY, Evidence.FINAL_LOGS}),
     premises=frozenset({Premise.FLIPPED}),
     find=_find,

@@ -30,5 +30,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 CHECK = PartitionCheck(
-    check_id="D1", name="AckedDurable", premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}), find=_find
+    check_id="D1",
+    name="AckedDurable",
+    source="Kafka documentation, Replication: a committed message is not lost; Jepsen's Kafka workload, lost-write",
+    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
+    find=_find,
 )

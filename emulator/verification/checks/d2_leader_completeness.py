@@ -25,6 +25,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="D2",
     name="LeaderCompleteness",
+    source="Raft (Ongaro and Ousterhout 2014), Leader Completeness; KIP-101",
     needs=frozenset({Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.LED_AFTER_COMMIT}),
     find=_find,

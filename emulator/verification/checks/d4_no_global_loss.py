@@ -47,5 +47,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 CHECK = PartitionCheck(
-    check_id="D4", name="NoGlobalLoss", premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}), find=_find
+    check_id="D4",
+    name="NoGlobalLoss",
+    source="Kafka documentation, Replication: as long as one replica that is in sync is alive",
+    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
+    find=_find,
 )

@@ -62,4 +62,10 @@ def _are_stable(facts: PartitionFacts) -> Mask:
     return on_leader & ~facts.are_lacking(topics=topics, after_epochs=after, last_offsets=last_offsets)
 
 
-CHECK = PartitionCheck(check_id="D5", name="ConsumedStable", premises=frozenset({Premise.CONSUMED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="D5",
+    name="ConsumedStable",
+    source="Kafka documentation, Replication: only committed messages are given out to the consumer",
+    premises=frozenset({Premise.CONSUMED}),
+    find=_find,
+)

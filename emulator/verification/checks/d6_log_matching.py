@@ -73,4 +73,10 @@ def _replicas(facts: PartitionFacts) -> dict[_Key, _Replica]:
     return found
 
 
-CHECK = PartitionCheck(check_id="D6", name="LogMatching", premises=frozenset({Premise.FINAL_REPLICAS}), find=_find)
+CHECK = PartitionCheck(
+    check_id="D6",
+    name="LogMatching",
+    source="Raft (Ongaro and Ousterhout 2014), State Machine Safety",
+    premises=frozenset({Premise.FINAL_REPLICAS}),
+    find=_find,
+)

@@ -31,6 +31,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="D7",
     name="LineageMatching",
+    source="Raft (Ongaro and Ousterhout 2014), Log Matching; KIP-101",
     needs=frozenset({Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.REPLICATED}),
     find=_find,

@@ -43,4 +43,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-CHECK = PartitionCheck(check_id="D8", name="EpochsInLog", premises=frozenset({Premise.LOG_OPENED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="D8",
+    name="EpochsInLog",
+    source="KIP-101; Kafka's LeaderEpochFileCache",
+    premises=frozenset({Premise.LOG_OPENED}),
+    find=_find,
+)

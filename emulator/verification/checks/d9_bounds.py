@@ -64,4 +64,6 @@ def _problem(event: LogOpened | BecameFollower) -> str | None:
             return None
 
 
-CHECK = PartitionCheck(check_id="D9", name="Bounds", premises=frozenset({Premise.LOG_OPENED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="D9", name="Bounds", source="Kafka's UnifiedLog", premises=frozenset({Premise.LOG_OPENED}), find=_find
+)

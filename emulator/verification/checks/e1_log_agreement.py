@@ -108,6 +108,7 @@ def _is_gone(facts: PartitionFacts, node: int, log: ReplayedLog) -> bool:
 CHECK = PartitionCheck(
     check_id="E1",
     name="LogAgreement",
+    source="Not of Kafka: event log and disk are two records of one run",
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
     premises=frozenset({Premise.OWN_WORD, Premise.STORED, Premise.FINAL_LOG}),
     find=_find,

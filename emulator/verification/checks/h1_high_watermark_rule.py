@@ -43,4 +43,10 @@ def _terms(facts: PartitionFacts) -> Terms:
     return Terms(sorted(roles, key=place_of), ends_with_jumps=ends_with_jumps)
 
 
-CHECK = PartitionCheck(check_id="H1", name="HWRule", premises=frozenset({Premise.HIGH_WATERMARK_MOVED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="H1",
+    name="HWRule",
+    source="KIP-497; Kafka's Partition.maybeIncrementLeaderHW",
+    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
+    find=_find,
+)

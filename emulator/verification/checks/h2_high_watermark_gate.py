@@ -32,4 +32,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-CHECK = PartitionCheck(check_id="H2", name="HWGate", premises=frozenset({Premise.HIGH_WATERMARK_MOVED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="H2",
+    name="HWGate",
+    source="KIP-966, Additional High Watermark advancement requirement",
+    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
+    find=_find,
+)

@@ -29,6 +29,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="H3",
     name="TermHW",
+    source="Kafka's Partition.maybeIncrementLeaderHW",
     needs=frozenset({Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
     find=_find,

@@ -22,6 +22,7 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
 CHECK = ClusterCheck(
     check_id="L1",
     name="Converge",
+    source="KIP-631; Kafka's BrokerMetadataPublisher",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.OWN_WORD, Premise.SETTLED}),
     find=_find,

@@ -19,6 +19,7 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
 CHECK = ClusterCheck(
     check_id="L2",
     name="Unfence",
+    source="KIP-631, fencing by heartbeats",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.SETTLED}),
     find=_find,

@@ -27,6 +27,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="L3",
     name="Leader",
+    source="Kafka's PartitionChangeBuilder",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.OWN_WORD, Premise.SETTLED, Premise.COMMITTED}),
     find=_find,

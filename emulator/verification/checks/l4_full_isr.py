@@ -21,6 +21,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="L4",
     name="ISRfull",
+    source="Kafka's Partition.maybeExpandIsr",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.SETTLED, Premise.COMMITTED}),
     find=_find,

@@ -68,6 +68,7 @@ def _copy(facts: PartitionFacts, topic_id: str, node: int, offsets: tuple[int, i
 CHECK = PartitionCheck(
     check_id="L6",
     name="FullCopy",
+    source="Kafka documentation, Replication",
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS}),
     premises=frozenset({Premise.SETTLED, Premise.FINAL_REPLICAS}),
     find=_find,

@@ -85,6 +85,7 @@ def _deleted_early(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="L7",
     name="Clean",
+    source="KIP-550; Kafka's LogManager",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.OWN_WORD, Premise.FINAL_LOG, Premise.SETTLED}),
     find=_find,

@@ -26,5 +26,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 CHECK = PartitionCheck(
-    check_id="L8", name="ReassignEnds", premises=frozenset({Premise.REASSIGNMENT, Premise.SETTLED}), find=_find
+    check_id="L8",
+    name="ReassignEnds",
+    source="KIP-455",
+    premises=frozenset({Premise.REASSIGNMENT, Premise.SETTLED}),
+    find=_find,
 )

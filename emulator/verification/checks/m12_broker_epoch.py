@@ -28,4 +28,10 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
         last[event.broker_id] = event.broker_epoch
 
 
-CHECK = ClusterCheck(check_id="M12", name="BrokerEpoch", premises=frozenset({Premise.TWO_REGISTRATIONS}), find=_find)
+CHECK = ClusterCheck(
+    check_id="M12",
+    name="BrokerEpoch",
+    source="KIP-380; KIP-631, broker epoch",
+    premises=frozenset({Premise.TWO_REGISTRATIONS}),
+    find=_find,
+)

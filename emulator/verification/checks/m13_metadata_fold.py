@@ -32,6 +32,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="M13",
     name="MetadataFold",
+    source="KIP-631; Kafka's ReplicaManager.applyDelta",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.LED}),
     find=_find,

@@ -97,4 +97,10 @@ def _record(event: Event) -> tuple[int, str] | None:
             return None
 
 
-CHECK = ClusterCheck(check_id="M14", name="OneController", premises=frozenset({Premise.TWO_CONTROLLERS}), find=_find)
+CHECK = ClusterCheck(
+    check_id="M14",
+    name="OneController",
+    source="KIP-631; with ZooKeeper KAFKA-6082, writes that check the controller's epoch",
+    premises=frozenset({Premise.TWO_CONTROLLERS}),
+    find=_find,
+)

@@ -49,6 +49,7 @@ def _unknown_topics(facts: PartitionFacts) -> Iterator[_Misuse]:
 CHECK = PartitionCheck(
     check_id="M15",
     name="TopicId",
+    source="KIP-516",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.LOG_OPENED}),
     find=_find,

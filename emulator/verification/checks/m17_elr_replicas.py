@@ -18,4 +18,6 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-CHECK = PartitionCheck(check_id="M17", name="ELRReplicas", premises=frozenset({Premise.ELR}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M17", name="ELRReplicas", source="KIP-966, ELR invariants", premises=frozenset({Premise.ELR}), find=_find
+)

@@ -47,4 +47,6 @@ def _of_term(events: Table[Any], term: _Term) -> Table[Any]:
     return events.only(np.all([events.has(name, value) for name, value in zip(names, term, strict=True)], axis=0))
 
 
-CHECK = PartitionCheck(check_id="M18", name="RecoveryFirst", premises=frozenset({Premise.RECOVERY_STARTED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M18", name="RecoveryFirst", source="KIP-704", premises=frozenset({Premise.RECOVERY_STARTED}), find=_find
+)

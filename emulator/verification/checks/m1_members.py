@@ -30,4 +30,10 @@ def _problem(state: PartitionChanged) -> str | None:
     return None
 
 
-CHECK = PartitionCheck(check_id="M1", name="Members", premises=frozenset({Premise.COMMITTED}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M1",
+    name="Members",
+    source="KIP-966; Kafka's PartitionRegistration",
+    premises=frozenset({Premise.COMMITTED}),
+    find=_find,
+)

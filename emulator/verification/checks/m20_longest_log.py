@@ -54,6 +54,7 @@ def _remembered(elected: UncleanLeaderElected, before: PartitionChanged | None) 
 CHECK = PartitionCheck(
     check_id="M20",
     name="LongestLog",
+    source="KIP-966, Unclean recovery",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.LOGS_COMPARED}),
     find=_find,

@@ -31,6 +31,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="M2",
     name="Active",
+    source="KIP-841; KIP-966",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.COMMITTED}),
     find=_find,

@@ -19,4 +19,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-CHECK = PartitionCheck(check_id="M3", name="ELRonlyUnderMin", premises=frozenset({Premise.ELR}), find=_find)
+CHECK = PartitionCheck(
+    check_id="M3",
+    name="ELRonlyUnderMin",
+    source="KIP-966, ELR invariants",
+    premises=frozenset({Premise.ELR}),
+    find=_find,
+)

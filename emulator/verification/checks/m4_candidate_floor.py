@@ -35,6 +35,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="M4",
     name="CandidateFloor",
+    source="KIP-966, ELR invariants",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.BELOW_MIN_ISR}),
     find=_find,

@@ -40,6 +40,7 @@ def _problem(change: Change) -> str | None:
 CHECK = PartitionCheck(
     check_id="M7",
     name="Recovering",
+    source="KIP-704",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.UNCLEAN_ELECTION}),
     find=_find,

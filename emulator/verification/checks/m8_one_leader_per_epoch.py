@@ -32,6 +32,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="M8",
     name="OneLeaderPerEpoch",
+    source="Raft (Ongaro and Ousterhout 2014), Election Safety; KIP-101",
     needs=frozenset({Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.LED}),
     find=_find,

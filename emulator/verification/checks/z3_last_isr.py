@@ -61,6 +61,7 @@ def _furthest_ends(facts: PartitionFacts) -> Mapping[tuple[str, int], int]:
 CHECK = PartitionCheck(
     check_id="Z3",
     name="LastIsr",
+    source="KIP-497; Kafka's Partition with ZooKeeper",
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS, Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.HIGH_WATERMARK_MOVED, Premise.COMMITTED}),
     find=_find,

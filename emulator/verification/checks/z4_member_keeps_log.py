@@ -55,6 +55,7 @@ def _next_role(facts: PartitionFacts, removal: CollectedEvent[PartitionEvent]) -
 CHECK = PartitionCheck(
     check_id="Z4",
     name="MemberKeepsLog",
+    source="KIP-570; KIP-550",
     needs=frozenset({Evidence.EVENTS, Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.LOG_REMOVED}),
     find=_find,

@@ -26,6 +26,7 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
 CHECK = ClusterCheck(
     check_id="Z5",
     name="NotificationsDeleted",
+    source="KIP-497, Motivation; Kafka's KafkaController.processIsrChangeNotification",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.NOTIFIED, Premise.SETTLED}),
     find=_find,

@@ -33,6 +33,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="Z6",
     name="StateNodes",
+    source="Kafka's ZkPartitionStateMachine and KafkaController",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.COMMITTED}),
     find=_find,

@@ -28,6 +28,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="Z7",
     name="StateVersions",
+    source="KIP-497; ZooKeeper's compare-and-set by version",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.CHANGED}),
     find=_find,
