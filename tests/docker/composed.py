@@ -37,10 +37,15 @@ def in_client(*arguments: str, stdin: str = "") -> str:
     return done.stdout
 
 
-@contextmanager
-def project(*options: str, **variables: str) -> Iterator[None]:
+def require_compose() -> None:
+    """Skips a test where Compose is missing."""
     if compose("version").returncode:
         pytest.skip("no docker compose of version 2")
+
+
+@contextmanager
+def project(*options: str, **variables: str) -> Iterator[None]:
+    require_compose()
     compose("--profile", "*", "down", "--volumes", "--timeout", "5")  # what a killed run of these tests left
     try:
         started = compose("up", "--wait", *options, **variables)

@@ -83,19 +83,3 @@ def test_a_project_that_somebody_else_started_is_attached_to_broken_and_judged(c
         shell("verify", "store/standing/latest")
         for node in (0, 1, 2, 100):
             assert (commands.directory / f"store/standing/latest/nodes/{node}/node.log").stat().st_size
-
-
-@pytest.mark.timeout(300)
-def test_a_spark_cluster_judges_the_volumes(analysis_image: None) -> None:
-    with project():
-        in_client("topics", "create", "orders", "--replication-factor", "3")
-        in_client("produce", "orders", stdin="one\ntwo\n")
-        in_client("chaos", "power-loss", "2", "--keep", "none")
-        in_client("down")
-        started = compose("--profile", "spark", "up", "--wait", "spark-master", "spark-worker")
-        assert started.returncode == 0, started.stderr + compose("logs", "spark-master", "spark-worker").stdout
-        command = "laststand verify --master spark://spark-master:7077 store/standing/latest"
-        judged = compose("run", "--rm", "chaos", *command.split())
-        assert judged.returncode == 0, judged.stdout + judged.stderr
-        assert "VALID: standing" in judged.stdout
-        assert "2 acked, 0 lost" in judged.stdout

@@ -1,4 +1,4 @@
-"""A harness in a container of the compose project: it plays and judges, and what it leaves when killed is found."""
+"""A harness in a container of the compose project: what it leaves when it is killed is found from outside."""
 
 import json
 import subprocess
@@ -9,20 +9,13 @@ import pytest
 
 from emulator.cluster.containers.labels import HARNESS, RUN
 from tests.docker.commands import Commands
-from tests.docker.composed import PROJECT, command_line, compose, project
+from tests.docker.composed import PROJECT, command_line, project
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(300)]
 
 DEADLINE_S = 60.0
 NAME = f"{PROJECT}-harness"
 DEMO = "laststand run kip-966/last-replica-standing --driver docker --era kip-966"
-
-
-def test_a_scenario_is_played_and_judged(analysis_image: None) -> None:
-    with project("controller"):
-        played = compose("run", "--rm", "chaos", *DEMO.split())
-        assert played.returncode == 0, played.stdout + played.stderr
-        assert played.stdout.splitlines()[-1] == "kip-966  valid, 0 acks=all records lost, as expected"
 
 
 def test_what_a_killed_harness_leaves_is_found_from_outside(commands: Commands, analysis_image: None) -> None:
