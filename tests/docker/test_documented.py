@@ -53,6 +53,7 @@ def type_line(line: str, directory: Path) -> str:
         (directory / "docker").symlink_to(ROOT / "docker")
     variables = {
         "COMPOSE_PROJECT_NAME": PROJECT,
+        "LASTSTAND_BROKER_SESSION_TIMEOUT_MS": "12000",  # no session shall end because the machine is busy
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
     }

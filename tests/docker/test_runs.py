@@ -31,10 +31,8 @@ def test_the_demo_has_the_verdicts_of_processes(commands: Commands) -> None:
 @pytest.mark.timeout(300)
 def test_the_demo_reaches_its_end_five_times_in_a_row(commands: Commands) -> None:
     for _ in range(5):
-        commands.type(
-            *("run", "kip-966/last-replica-standing", "--era", "kafka-3.9", "--era", "kip-966"),
-            *("--driver", "docker", "--no-verify"),
-        )
+        demo = ("run", "kip-966/last-replica-standing", "--era", "kip-966", "--driver", "docker", "--no-verify")
+        commands.type(*demo)
         assert commands.containers() + commands.networks() == []
 
 
