@@ -11,6 +11,7 @@ from emulator.core.properties import NodeProperties
 from tests.simulation.zookeeper_mutants import LETTER
 from tests.simulation.zookeeper_mutants import ROWS as MUTANT_ROWS
 from tests.unit.docs.places import ROOT, place_problems
+from tests.unit.docs.switch_readers import reads_switch
 
 _NOTHING = "—"
 _NO_RULE = "None"
@@ -50,6 +51,30 @@ def _switch_problems(words: str) -> list[str]:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_a_row_names_what_exists(row: Failure) -> None:
     assert problems(row) == []
+
+
+def rules_of(row: Failure) -> list[str]:
+    """Returns the rules that a row names as those that can be switched off."""
+    return [name for name in (words.partition("=")[0] for words in row.named) if is_rule(name) and "." not in name]
+
+
+def is_read_where_it_says(row: Failure) -> bool:
+    """Whether one of the places of a row reads one of its rules: a row may name others as a condition, too."""
+    places = [place.strip("`") for place in row.where.split("<br>")]
+    return any(reads_switch(place, rule) for place in places for rule in rules_of(row))
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if rules_of(row)], ids=lambda row: row.id)
+def test_the_place_of_a_rule_reads_the_switch_that_takes_it_away(row: Failure) -> None:
+    assert is_read_where_it_says(row)
+
+
+def test_a_place_that_does_not_read_the_switch_is_told() -> None:
+    row = Failure(
+        "S99", "here", "It is lost.", "Keep it.", "`core/broker/isr.py::can_expand`", "`refusals_are_final=off`"
+    )
+    assert not is_read_where_it_says(row)
+    assert is_read_where_it_says(row._replace(where="`core/controller/alter_partition.py::_outdate_copies`"))
 
 
 @pytest.mark.parametrize(
