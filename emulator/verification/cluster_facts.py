@@ -58,12 +58,14 @@ class ClusterFacts:
         events: but for those of one partition alone.
         event_files: name of each process's event file.
         node_directories: nodes that left a directory.
+        is_history_whole: whether every line of the clients' histories was read.
     """
 
     def __init__(self) -> None:
         self.events = EventTable()
         self.event_files: dict[_Process, str] = {}
         self.node_directories: set[int] = set()
+        self.is_history_whole = True
 
     def place(self, told: CollectedEvent[Event]) -> EventPlace:
         """Returns where an event stands in the event log."""

@@ -73,7 +73,7 @@ def _are_kept(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
 
 
 def _are_read(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
-    if not facts.is_all_read:
+    if not facts.is_known_what_was_read:
         return np.ones(len(acked), np.bool_)
     read = facts.received.only(facts.received.has("phase", "final"))
     return are_among([acked["base_offset"], acked["crc"]], [read["base_offset"], read["crc"]])
@@ -86,7 +86,7 @@ def _first_lacking(facts: "PartitionFacts", acked: AckedBatch) -> LeaderTerm | N
 
 
 def _is_missed(facts: "PartitionFacts", acked: AckedBatch, read: frozenset[tuple[int, int]]) -> bool:
-    return facts.is_all_read and (acked.base_offset, acked.crc) not in read
+    return facts.is_known_what_was_read and (acked.base_offset, acked.crc) not in read
 
 
 def _read_at_the_end(facts: "PartitionFacts") -> frozenset[tuple[int, int]]:

@@ -286,6 +286,11 @@ class PartitionFacts:
         """Whether the final consumer read the partition to its end."""
         return any(read.type is OperationType.OK for read in self.final_reads)
 
+    @property
+    def is_known_what_was_read(self) -> bool:
+        """Whether what the final consumer did not get is missing, and not only the line that tells of it."""
+        return self.is_all_read and self.cluster.is_history_whole
+
     @cached_property
     def damaged_from(self) -> Mapping[int, int]:
         """By node, the offset from which its final log cannot be read because the harness damaged a batch there."""

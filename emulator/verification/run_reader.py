@@ -50,6 +50,7 @@ def read_run(run: RunDirectory) -> RunEvidence:
         reader.read_events(path.name, ledger.blocks(path))
     for path in run.histories:
         reader.read_history(path.name, ledger.blocks(path))
+    facts.cluster.is_history_whole = reader.history.is_gapless and not reader.history.corrupt
     timeline = facts.order_events()
     read_final_logs(run, facts, timeline, ledger)
     metadata_logs = read_metadata_logs(run, ledger)

@@ -362,6 +362,13 @@ def test_what_was_altered_and_sealed_again_is_not_valid(name: str, form: str, ru
     assert FORMS[form](run).verdict is not Verdict.VALID
 
 
+@pytest.mark.parametrize("name", [name for name in TOLD_BY_ACCOUNTS if "beyond 64 bits" in name])
+def test_a_line_that_cannot_be_read_proves_no_loss(name: str, run: Path) -> None:
+    TOLD_BY_ACCOUNTS[name](run)
+    reseal(run)
+    assert verdict_on(run).verdict is Verdict.UNKNOWN
+
+
 @pytest.mark.parametrize("victim", ["events/1-0", "history"])
 def test_a_packed_file_that_was_exchanged_is_not_valid(victim: str, original: Path, run: Path) -> None:
     """It is whole and has a seal of its own, and is not what the harness found at the end."""
