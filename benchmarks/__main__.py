@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from benchmarks import boot, console, failover, oracle, pages, produce, simulator, suites
+from benchmarks import boot, console, event_writing, failover, oracle, pages, produce, simulator, suites
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
 
@@ -15,6 +15,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "console": console.measure,
     "failover": failover.measure,
     "oracle": oracle.measure,
+    "events": event_writing.measure,
     "simulator": simulator.measure,
     "pages": pages.measure,
     "suites": suites.measure,

@@ -70,6 +70,7 @@ from emulator.node.event_writer import EventWriter
 from emulator.storage.file_digest import content_of
 
 EVENTS_PER_BATCH: Final = 7
+LEADER_EVENTS_PER_BATCH: Final = 3
 PARTITIONS: Final = 12
 _BROKERS: Final = tuple(BrokerId(NodeId(number)) for number in range(3))
 _LEADER: Final = _BROKERS[0]
@@ -127,6 +128,19 @@ def generate_run(path: Path, *, events: int, partitions: int = PARTITIONS) -> No
             each.result()
     _write_events(path, _CONTROLLER, _controller_events(partitions))
     _write_events(path, _HARNESS, _harness_events(path, 2 * len(_BROKERS) + partitions))
+
+
+def leader_events(batches: int) -> Iterator[Event]:
+    """Yields what a leader writes down of so many batches of one partition."""
+    for batch in _batches(_Size(batches, 1)):
+        yield from _of_leader(batch)
+
+
+def _of_leader(batch: _Batch) -> Iterator[Event]:
+    cause = CauseId(f"producer-0:{batch.number}")
+    yield _appended(batch, cause, AppendRole.LEADER)
+    yield _advanced(batch, cause)
+    yield _answered(batch, cause)
 
 
 def _write_broker(path: Path, node: BrokerId, size: _Size) -> None:
@@ -205,12 +219,11 @@ def _broker_events(node: BrokerId, size: _Size, logs: list[BinaryIO]) -> Iterato
         yield from _leadership(size.partitions)
     for batch in _batches(size):
         logs[batch.partition].write(batch.content)
-        cause = CauseId(f"producer-0:{batch.number}")
-        yield _appended(batch, cause, AppendRole.LEADER if leads else AppendRole.FOLLOWER)
         if leads:
-            yield _advanced(batch, cause)
-            yield _answered(batch, cause)
+            yield from _of_leader(batch)
         else:
+            cause = CauseId(f"producer-0:{batch.number}")
+            yield _appended(batch, cause, AppendRole.FOLLOWER)
             yield FollowerHighWatermarkUpdated(
                 cause_id=cause,
                 **_of(batch.partition),

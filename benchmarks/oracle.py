@@ -1,6 +1,6 @@
-"""Speed and memory of verification: a large log, two runs as in the demo; ``laststand verify`` of small runs and large.
+"""Speed and memory of verification: a large log, two runs as in the demo; ``laststand verify``; the demo as a whole.
 
-The latter are whole processes as a user waits for them, the start of Spark included, wall and CPU time of all their
+The latter two are whole processes as a user waits for them, the start of Spark included, wall and CPU time of all their
 processes. The figures before are those of one verification in a session that is already there, as a scenario finds it
 when its clusters have stopped.
 """
@@ -33,6 +33,10 @@ SMALL_EVENTS: Final = 4_000
 
 SMALL_RUNS: Final = 100
 DEMO_RUNS: Final = 2
+DEMO_SCENARIO: Final = "kip-966/last-replica-standing"
+DEMO_ERAS: Final = ("kafka-3.9", "kip-966")
+"""As ``make demo`` has them."""
+
 REPETITIONS: Final = 3
 _KIB_PER_MB: Final = 1024
 _BYTES_PER_MB: Final = 1 << 20
@@ -59,6 +63,7 @@ def measure() -> Iterator[Figure]:
         for run in runs:
             generate_run(run, events=SMALL_EVENTS, partitions=1)
         yield from _measure_session(directory, runs[:DEMO_RUNS])
+        yield from _measure_demo(directory / "store")
         yield from _measure_command(runs, directory / "large")
         yield from _measure_large(directory / "very-large")
 
@@ -91,6 +96,13 @@ def _measure_session(directory: Path, demo: list[Path]) -> Iterator[Figure]:
     yield Figure(name="oracle_peak_memory_mb", unit="MB", values=(memory,))
 
 
+def _measure_demo(store: Path) -> Iterator[Figure]:
+    eras = [word for era in DEMO_ERAS for word in ("--era", era)]
+    costs = [_cost_of("run", DEMO_SCENARIO, *eras, "--out", str(store)) for _ in range(REPETITIONS)]
+    yield Figure(name="demo_s", unit="s", values=tuple(cost.wall_s for cost in costs))
+    yield Figure(name="demo_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in costs))
+
+
 def _measure_command(runs: list[Path], large: Path) -> Iterator[Figure]:
     _verify(runs[:1])  # leaves the class archive that every other one finds
     one, ratios = [], []
@@ -103,6 +115,7 @@ def _measure_command(runs: list[Path], large: Path) -> Iterator[Figure]:
     costs = [_verify([large]) for _ in range(REPETITIONS)]
     yield Figure(name="oracle_verify_1m_s", unit="s", values=tuple(cost.wall_s for cost in costs))
     yield Figure(name="oracle_verify_1m_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in costs))
+    yield Figure(name="oracle_verify_1m_memory_mb", unit="MB", values=tuple(cost.memory_mb for cost in costs))
 
 
 def _measure_large(path: Path) -> Iterator[Figure]:
@@ -117,8 +130,12 @@ def _measure_large(path: Path) -> Iterator[Figure]:
 
 
 def _verify(runs: list[Path]) -> Cost:
+    return _cost_of("verify", *map(str, runs))
+
+
+def _cost_of(*arguments: str) -> Cost:
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "emulator.cli", "verify", *map(str, runs)]
+    command = [sys.executable, "-m", "emulator.cli", *arguments]
     memory = 0.0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         verification = psutil.Process(process.pid)

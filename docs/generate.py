@@ -686,6 +686,14 @@ def packed_files_page() -> str:
             "so does the simulator. Either form is verified, with one verdict. `grep -a` finds lines that are not "
             f"packed. This is version {packed_layout.VERSION}."
         ),
+        "\n",
+        _prose(
+            "Each process has one file, and not one for each kind of event: so its lines keep one order, one numbering "
+            "and one seal, and what a killed process had written last is known. Cells and words cost bytes for that: "
+            "an event of a run takes 123 bytes, its share of the history included, where records of one kind in a file "
+            "of their own would take some 76. `make bench NAME=events` compares the cost of writing a packed event "
+            "with that of its JSON."
+        ),
         "\n```\n",
         idea.partition("\n\n")[2].replace("``", "").rpartition("\n\nPure:")[0].replace("::\n\n", ""),
         "\n```\n\n",
