@@ -25,16 +25,24 @@ _TRACES: Final = {"jepsen": ".edn", "perfetto": ".json", "shiviz": ".log"}
 @click.command(short_help="Write runs for other programs.")
 @click.argument("words", metavar="RUN... DIR", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--to", "file_format", type=click.Choice((*_FORMATS, *_TRACES)), default="parquet", show_default=True)
+@click.option("--by-run", "is_by_run", is_flag=True, help="Give each run a folder of its own within each table.")
 @skip_broken_option
 @spark_options
 @json_option
 def export(
-    words: tuple[Path, ...], *, file_format: str, skip_broken: bool, spark_choice: SparkChoice, output: Output
+    words: tuple[Path, ...],
+    *,
+    file_format: str,
+    is_by_run: bool,
+    skip_broken: bool,
+    spark_choice: SparkChoice,
+    output: Output,
 ) -> None:
     """Write the tables of all RUN directories into the new directory DIR, a folder each.
 
     A directory that holds runs stands for all of them. docs/tables.md describes the tables; a table without rows is
-    written, too. In CSV a list or an object is JSON text.
+    written, too. In CSV a list or an object is JSON text. With --by-run a table is divided into folders by its column
+    run (run=...), which programs that read partitioned tables find again; a run without rows has none.
 
     With --to jepsen each run is its clients' history as Jepsen has one, in EDN; with --to shiviz its rare
     events with vector clocks; with --to perfetto a trace of what its nodes were and did, for which the run must have
@@ -47,6 +55,8 @@ def export(
     if directory.exists():
         raise UserError(f"{directory}: exists; expected a new directory")
     if file_format in _TRACES:
+        if is_by_run:
+            raise UserError(f"--by-run divides tables; --to {file_format} writes a file for each run")
         files = _write_traces(paths, directory, file_format)
         report_done("\n".join(files), {"directory": str(directory), "format": file_format, "files": files}, output)
         return
@@ -55,6 +65,8 @@ def export(
         for name in TABLE_NAMES:
             table = runs.table(name)
             writer = (flat(table) if file_format == "csv" else table).write.options(**_FORMATS[file_format])
+            if is_by_run:
+                writer = writer.partitionBy("run")
             writer.format(file_format).save(str((directory / name).resolve()))
     document = {"directory": str(directory), "format": file_format, "tables": TABLE_NAMES}
     report_done(f"{len(TABLE_NAMES)} tables in {directory}", document, output)

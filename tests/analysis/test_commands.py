@@ -187,6 +187,26 @@ def _csv_read(row: dict[str, str], like: dict[str, Any]) -> list[str]:
     ]
 
 
+@pytest.mark.timeout(300)
+def test_export_divides_tables_by_run(spark: SparkSession, runs: Runs, failover_run: Path, tmp_path: Path) -> None:
+    directory, other = tmp_path / "tables", healthy(tmp_path / "healthy" / "1").finish()
+    run_cli("export", failover_run, other, directory, "--by-run")
+    folders = [path.name for path in (directory / "history").iterdir() if path.is_dir()]
+    assert len(folders) == 2
+    assert all(name.startswith("run=") for name in folders)
+    whole = runs.table("history")
+    read = spark.read.schema(whole.schema).parquet(str(directory / "history"))
+    assert {row.run for row in read.select("run").distinct().collect()} == {str(failover_run), str(other)}
+    own = read.filter(read.run == str(failover_run)).select(*whole.columns)
+    assert sorted(map(str, own.collect())) == sorted(map(str, whole.collect()))
+
+
+def test_traces_are_a_file_for_each_run_anyway(failover_run: Path, tmp_path: Path) -> None:
+    told = complaint("export", failover_run, tmp_path / "traces", "--to", "jepsen", "--by-run")
+    assert told == "--by-run divides tables; --to jepsen writes a file for each run"
+    assert not (tmp_path / "traces").exists()
+
+
 def test_export_overwrites_nothing(failover_run: Path, tmp_path: Path) -> None:
     assert complaint("export", failover_run, tmp_path) == f"{tmp_path}: exists; expected a new directory"
     assert complaint("export", failover_run).startswith("the runs or the directory are missing")

@@ -1,6 +1,8 @@
 """The notebook runs from the first cell to the last, over a hand-written run and one more, and writes its plots."""
 
+import json
 from pathlib import Path
+from typing import cast
 
 import nbformat
 import pytest
@@ -9,6 +11,25 @@ from nbclient import NotebookClient
 from tests.verification.run_builder import last_replica_standing
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "runs.ipynb"
+
+
+DRAWN = """
+import json
+
+print(json.dumps([
+    [
+        {line.get_label(): len(line.get_xdata()) for line in axes.lines}
+        | {points.get_label(): len(points.get_offsets()) for points in axes.collections}
+        for axes in plt.figure(number).axes
+    ]
+    for number in plt.get_fignums()
+]))
+"""
+"""Tells of each axes of each figure how many points its lines have."""
+
+
+def drawn(notebook: nbformat.NotebookNode) -> list[list[dict[str, int]]]:
+    return cast(list[list[dict[str, int]]], json.loads(notebook.cells[-1].outputs[0].text))
 
 
 @pytest.mark.timeout(300)
@@ -21,8 +42,16 @@ def test_the_notebook_makes_three_plots(failover_run: Path, tmp_path: Path, monk
     monkeypatch.setenv("LASTSTAND_PLOTS", str(tmp_path))
     monkeypatch.setenv("MPLBACKEND", "agg")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook.cells.append(nbformat.v4.new_code_cell(DRAWN))
     NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(NOTEBOOK.parents[2])}}).execute()
     assert notebook.cells[1].outputs[0].text == "2 runs\n"
+    sizes, at_risk, failovers = drawn(notebook)
+    assert [sorted(panel) for panel in sizes] == [["ELR", "ISR", "min ISR"]] * 2
+    assert [sorted(panel) for panel in at_risk] == [["acknowledged", "gone", "one copy"]] * 2
+    assert all(points > 0 for panel in (*sizes, *at_risk) for points in panel.values())
+    assert all(any(points > 1 for panel in figure for points in panel.values()) for figure in (sizes, at_risk))
+    assert [sorted(panel) for panel in failovers] == [["to_first_ack_all_s", "to_first_ack_s", "to_new_leader_s"]]
+    assert any(points > 0 for points in failovers[0].values())
     for name in ("isr-sizes", "records-at-risk", "failovers"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
