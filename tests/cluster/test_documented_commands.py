@@ -84,7 +84,6 @@ EXIT_CODES: Final = {
     "run kip-966/last-replica-standing --driver simulator --against --set elr=off": {1},
     "run kip-497 --driver simulator --era kip-966 --set maximal_isr=proposed --results results.json": {1},
     "run --rerun results.json": {1},
-    "fuzz --plans 2 --seed 153": {0, 2},
     "simulate --seeds 1..50 --set elr=off": {1},
     "simulate --seeds 1..1000 --set elr=off": {1},
     "simulate --set elr=off": {1},
