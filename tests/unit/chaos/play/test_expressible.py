@@ -13,6 +13,7 @@ ABOUT_BYTES_OR_DISKS = (
     "faults/disks",
     "faults/flipped-bit",
     "faults/flipped-bit-of-the-leader",
+    "faults/slow-links",
     "kip-966/hole-between-segments",
 )
 
