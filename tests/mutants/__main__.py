@@ -24,11 +24,13 @@ from mutmut.stats import status_by_exit_code
 from mutmut.utils.format_utils import orig_function_and_class_names_from_key
 
 from tests.mutants.collected_runner import CollectedRunner
+from tests.mutants.judged import Judged
 from tests.mutants.survivors import Change, ExplanationError, change_between, read_explained
 from tests.mutants.type_errors import TypeErrors
 
 RESULTS: Final = Path("mutants")
 EXPLAINED: Final = Path("tests/mutants/explained.txt")
+JUDGED: Final = Path("tests/mutants/judged.txt")
 _SURVIVED: Final = ("survived", "no tests")
 _KILLED: Final = ("killed", "timeout", "caught by type check")
 _CAUGHT_BY_TYPE_CHECK: Final = 37
@@ -47,6 +49,20 @@ def mutated_files() -> list[Path]:
     """Returns the files that the configuration wants mutants of."""
     paths = (path for folder in config().source_paths for path in sorted(folder.rglob("*.py")))
     return [path for path in paths if config().should_mutate(path)]
+
+
+def within(files: Sequence[Path], lines: int) -> tuple[list[Path], list[Path]]:
+    """Returns the smallest files that have so many lines together, and the others; the smallest one in any case."""
+    taken: list[Path] = []
+    left: list[Path] = []
+    for path in sorted(files, key=_lines_of):
+        fits = sum(map(_lines_of, (*taken, path))) <= lines
+        (taken if fits or not taken else left).append(path)
+    return taken, left
+
+
+def _lines_of(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def results_of(path: Path) -> SourceFileMutationData:
@@ -124,10 +140,12 @@ def main() -> int:
     """Returns 1 where a mutant survived without explanation, 254 for what the caller can mend."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--since", metavar="REV", help="only files that differ from this commit")
+    parser.add_argument("--unjudged", action="store_true", help="only files that differ from what was judged")
+    parser.add_argument("--lines", type=int, metavar="N", help="of these as many as have N lines, small ones first")
     parser.add_argument("--report", action="store_true", help="of the results at hand, without a run")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="these; if none, all that are configured")
     options = parser.parse_args()
-    files = mutated_files()
+    files = mutated = mutated_files()
     if options.files:
         files = [path for path in files if path in options.files]
     if options.since is not None:
@@ -136,6 +154,15 @@ def main() -> int:
             sys.stdout.write(f"mutants: git knows no commit {options.since} here\n")
             return 254
         files = [path for path in files if path in changed]
+    judged = Judged.read(JUDGED)
+    if options.unjudged:
+        files = judged.without(files)
+        if options.lines is not None:
+            files, left = within(files, options.lines)
+            for path in left:
+                sys.stdout.write(f"mutants: {path} is not judged, and left to `make mutants`\n")
+        for path in files:
+            sys.stdout.write(f"mutants: {path} is not judged as it is\n")
     if not files:
         sys.stdout.write("mutants: of the files that are mutated, none is meant\n")
         return 0
@@ -143,7 +170,10 @@ def main() -> int:
         read_explained(EXPLAINED)
         if not options.report:
             run_mutants(files)
-        return report(files)
+        exit_code = report(files)
+        if exit_code == 0:
+            judged.note(files, among=mutated)
+        return exit_code
     except ExplanationError as error:
         sys.stdout.write(f"mutants: {error}\n")
         return 254

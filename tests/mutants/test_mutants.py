@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from tests.mutants.__main__ import within
 from tests.mutants.survivors import Change, ExplanationError, read_explained
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +95,36 @@ def test_only_files_that_differ_from_a_commit_are_tried(project: Path) -> None:
         subprocess.run([*git, *command], cwd=project, check=True)
     assert try_mutants(project, "--since", "HEAD") == (0, "mutants: of the files that are mutated, none is meant\n")
     assert try_mutants(project, "--since", "missing") == (254, "mutants: git knows no commit missing here\n")
+
+
+def test_files_are_tried_until_they_were_judged_as_they_are(project: Path) -> None:
+    nothing = "mutants: of the files that are mutated, none is meant\n"
+    gate = project / "gates/gate.py"
+    (project / "tests/test_gate.py").write_text(TESTS + "    assert not is_shut(2, 2)\n")
+    assert try_mutants(project, "--unjudged", "gates/gate.py")[0] == 0
+    assert try_mutants(project, "--unjudged", "gates/gate.py") == (0, nothing)
+    gate.write_text(f"{GATES}\n\ndef is_wide(size: int) -> bool:\n    return size > 7\n")
+    exit_code, output = try_mutants(project, "--unjudged", "gates/gate.py")
+    assert exit_code == 1
+    assert "mutants: gates/gate.py is not judged as it is" in output
+    assert try_mutants(project, "--unjudged", "gates/gate.py")[0] == 1, "what survived is tried again"
+    gate.write_text(GATES)
+    assert try_mutants(project, "--unjudged", "gates/gate.py") == (0, nothing)
+
+
+def test_small_files_come_first_where_the_lines_are_few(tmp_path: Path) -> None:
+    large, small, middle = (tmp_path / name for name in ("large", "small", "middle"))
+    for path, lines in ((large, 9), (small, 2), (middle, 3)):
+        path.write_text("line\n" * lines)
+    assert within([large, small, middle], 5) == ([small, middle], [large])
+    assert within([large], 5) == ([large], [])
+
+
+def test_the_list_of_what_was_judged_has_files_that_are_mutated() -> None:
+    lines = (ROOT / "tests/mutants/judged.txt").read_text().splitlines()
+    mutated = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]["only_mutate"]
+    assert lines
+    assert {line.split("  ")[1] for line in lines} <= set(mutated)
 
 
 def test_a_reason_holds_up_to_the_next(tmp_path: Path) -> None:
