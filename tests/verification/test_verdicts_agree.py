@@ -62,7 +62,7 @@ def test_simulate_and_verify_come_to_the_same_verdict(seeds: range, tmp_path: Pa
 
 
 def test_a_disagreement_is_found(tmp_path: Path, judge: Judge) -> None:
-    plan = explore(15, SweepOptions(era="kip-966")).plan
+    plan = explore(9, SweepOptions(era="kip-966")).plan
     simulation = write_run(plan, tmp_path / "run", name="run")
     reports = judge({"run": tmp_path / "run"})
     assert disagreements({"run": simulation.judgement()}, reports) == []
