@@ -65,6 +65,11 @@ class LogChecks:
             del self._batches[name, topic_id]
         self._cut_off = {key: cut for key, cut in self._cut_off.items() if key[0].topic != topic}
 
+    def has_batch(self, name: TopicPartition, topic_id: TopicId, base_offset: Offset, crc: int) -> bool:
+        """Whether a log of this topic ever had a batch at an offset."""
+        batches = self._batches.get((name, topic_id), {})
+        return any(key[0] == base_offset and batch[0] == crc for key, batch in batches.items())
+
     def opened(self, node_id: NodeId, name: TopicPartition, event: LogOpened) -> None:
         """A log was created, or found at start."""
         self._check_topic(node_id, name, event.topic_id)

@@ -86,7 +86,8 @@ class Oracle:
         match record:
             case SendRecorded():
                 is_known = record.topic_id is not None
-                if record.type is OperationType.OK and is_known and not self._is_current(record):
+                is_of_another = is_known and not self._is_current(record) and not self._is_in_the_present_topic(record)
+                if record.type is OperationType.OK and is_of_another:
                     self.checks.clients.attempted(record)
                     return  # the topic that had this name before has taken its promises along
                 self.checks.clients.sent(client, record, acks=self._cluster.clients.producer_acks[client])
@@ -221,6 +222,14 @@ class Oracle:
             leader_epoch=None if acknowledgement is None else acknowledgement.leader_epoch,
         )
         self.checks.durability.acked(name, promise)
+
+    def _is_in_the_present_topic(self, record: SendRecorded) -> bool:
+        """Whether a client that is behind names the topic before, and its batch went to the one of that name now."""
+        state = self._cluster.state(record.partition)
+        if state is None or record.base_offset is None:
+            return False
+        crc = record.attempts[-1].crc
+        return self.checks.logs.has_batch(record.partition, state.topic_id, record.base_offset, crc)
 
     def _is_current(self, record: SendRecorded | PollRecorded) -> bool:
         """Whether a line of the history is about the topic that has this name now."""
