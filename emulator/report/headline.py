@@ -3,6 +3,7 @@
 Every number is the verdict's.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,7 +49,7 @@ def headline(verdict: VerdictReport, partitions: list[PartitionStory], story: Ru
     if verdict.losses:
         what = _what_is_left(verdict, is_one=lost == 1)
         figure, rest = number(lost), f"of {number(acked)} records acknowledged with acks=all {what}"
-        cause = _cause_of_loss(verdict, partitions[0], story) if partitions else ""
+        cause = _cause_of_loss(verdict, partitions[0], story) if partitions else _first_line(verdict.losses)
     elif verdict.verdict is Verdict.VIOLATION:
         count = len(verdict.violated())
         figure, rest = number(count), f"{'check is' if count == 1 else 'checks are'} violated, and nothing is lost"
@@ -81,6 +82,8 @@ def _guarantee(verdict: VerdictReport) -> tuple[str, str]:
 
 def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -> str:
     losses = losses_of(verdict, partition)
+    if not losses:  # the story does not have the partition that lost
+        return _first_line(verdict.losses)
     parts = []
     fates: dict[CopyFate, set[int]] = {}
     for copy in (copy for loss in losses for copy in loss.copies):
@@ -109,7 +112,11 @@ def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory, story: Run
         log = "an empty log" if first.log_end_offset == 0 else f"a log that ended at {number(first.log_end_offset)}"
         parts.append(f"broker {first.node} was elected leader with {log}")
     cause = "; ".join([*parts, *cut_after]) or _cause_of_unread(losses, partition, story)
-    return f"{capitalized(cause)}." if cause else losses[0].story[0].text
+    return f"{capitalized(cause)}." if cause else _first_line(losses)
+
+
+def _first_line(losses: Sequence[Loss]) -> str:
+    return next((line.text for loss in losses for line in loss.story), "")
 
 
 def _truncated(

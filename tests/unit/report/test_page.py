@@ -1,5 +1,6 @@
 """The page of a run says what was lost and why, asks the network for nothing, and escapes what comes from a run."""
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -91,6 +92,18 @@ def test_what_is_left_of_the_records_is_told(loss: ReportedRun, loss_class: Loss
 
 def _rest(run: ReportedRun, verdict: VerdictReport) -> str:
     return headline(verdict, worst_first(verdict, run.story), run.story).rest
+
+
+@pytest.mark.parametrize("known", [(), ("payments",)])
+def test_a_loss_in_a_partition_that_the_story_does_not_have_is_told_in_its_own_words(
+    loss: ReportedRun, known: tuple[str, ...]
+) -> None:
+    partitions = tuple(msgspec.structs.replace(loss.story.partitions[0], topic=topic) for topic in known)
+    run = dataclasses.replace(loss, story=msgspec.structs.replace(loss.story, partitions=partitions))
+    first_line = loss.verdict.losses[0].story[0].text
+    head = headline(run.verdict, worst_first(run.verdict, run.story), run.story)
+    assert (head.figure, head.cause) == ("100", first_line)
+    assert first_line in Page(render(run)).text
 
 
 def test_a_valid_run_says_who_kept_everything_at_the_worst_moment(survival: ReportedRun) -> None:
