@@ -37,7 +37,7 @@ def _problem(poll: Poll, expected: int | None) -> str | None:
 CHECK = PartitionCheck(
     check_id="C1",
     name="ConsumerOrder",
-    source="Jepsen's Kafka workload, nonmonotonic-poll and int-poll-skip",
+    source="Jepsen's Kafka workload, nonmonotonic-poll and poll-skip",
     premises=frozenset({Premise.CONSUMED}),
     find=_find,
 )

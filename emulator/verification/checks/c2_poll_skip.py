@@ -28,7 +28,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="C2",
     name="PollSkip",
-    source="Jepsen's Kafka workload, poll-skip and unseen",
+    source="Jepsen's Kafka workload, lost-write and unseen",
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.ACKED_ALL, Premise.READ_AT_THE_END}),
     find=_find,

@@ -67,7 +67,7 @@ def _are_whole(facts: PartitionFacts, sent: Tried) -> Mask:
 CHECK = PartitionCheck(
     check_id="D10",
     name="NoPhantom",
-    source="Jepsen's Kafka workload: what is read was written",
+    source="Reliable broadcast (Cachin, Guerraoui and Rodrigues 2011), No creation",
     needs=frozenset({Evidence.HISTORY}),
     premises=frozenset({Premise.STORED}),
     find=_find,

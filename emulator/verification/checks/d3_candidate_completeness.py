@@ -113,7 +113,7 @@ def _kept(facts: PartitionFacts, committed: Mapping[int, int], state: PartitionC
 CHECK = PartitionCheck(
     check_id="D3",
     name="CandidateCompleteness",
-    source="KIP-966, Eligible Leader Replicas",
+    source="KIP-966, ELR invariants",
     needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS, Evidence.TOPIC_IDS}),
     premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
     find=_find,

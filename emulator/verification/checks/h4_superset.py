@@ -97,7 +97,7 @@ def _is_known(
 CHECK = PartitionCheck(
     check_id="H4",
     name="Superset",
-    source="KIP-497; Kafka's PartitionState.maximalIsr",
+    source="KIP-497; KIP-966, ELR invariants; Kafka's PartitionState.maximalIsr",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
     find=_find,

@@ -59,7 +59,7 @@ def _stale_members(event: AlterPartitionDecided, made: PartitionChanged | None, 
 CHECK = PartitionCheck(
     check_id="M10",
     name="APAccept",
-    source="KIP-497; KIP-903; Kafka's ReplicationControlManager.validateAlterPartitionData",
+    source="KIP-497; KIP-841; KIP-903; Kafka's ReplicationControlManager.validateAlterPartitionData",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.PROPOSAL_ACCEPTED}),
     find=_find,

@@ -29,7 +29,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="M11",
     name="ISRGrowth",
-    source="KIP-497",
+    source="KIP-497; KIP-966, Controller behaviors",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.ISR_GREW}),
     find=_find,

@@ -19,5 +19,5 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 CHECK = PartitionCheck(
-    check_id="M17", name="ELRReplicas", source="KIP-966, ELR invariants", premises=frozenset({Premise.ELR}), find=_find
+    check_id="M17", name="ELRReplicas", source="KIP-966, Other behaviors", premises=frozenset({Premise.ELR}), find=_find
 )

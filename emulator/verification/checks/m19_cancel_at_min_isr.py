@@ -34,7 +34,7 @@ def _is_cancelled(new: PartitionChanged, old: PartitionChanged) -> bool:
 CHECK = PartitionCheck(
     check_id="M19",
     name="CancelAtMinISR",
-    source="KIP-455; KIP-966; Kafka's PartitionReassignmentReplicas",
+    source="KIP-966, Other behaviors",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.REASSIGNMENT_CANCELLED}),
     find=_find,

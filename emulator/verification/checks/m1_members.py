@@ -33,7 +33,7 @@ def _problem(state: PartitionChanged) -> str | None:
 CHECK = PartitionCheck(
     check_id="M1",
     name="Members",
-    source="KIP-966; Kafka's PartitionRegistration",
+    source="KIP-966, ELR invariants; Kafka's PartitionChangeBuilder",
     premises=frozenset({Premise.COMMITTED}),
     find=_find,
 )

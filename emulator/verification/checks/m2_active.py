@@ -31,7 +31,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="M2",
     name="Active",
-    source="KIP-841; KIP-966",
+    source="KIP-841; KIP-966, ISR invariants",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.COMMITTED}),
     find=_find,

@@ -114,7 +114,7 @@ def _finding(facts: PartitionFacts, state: PartitionChanged, excluded: _Exclusio
 CHECK = PartitionCheck(
     check_id="M5",
     name="UncleanExclusion",
-    source="KIP-966, Unclean shutdown",
+    source="KIP-966, ELR invariants and Detection of an unclean shutdown",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.OWN_WORD, Premise.UNCLEAN_REGISTRATION}),
     find=_find,

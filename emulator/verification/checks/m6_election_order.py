@@ -55,7 +55,7 @@ def _problem(new: PartitionChanged, old: PartitionChanged, leader: int, cluster:
 CHECK = PartitionCheck(
     check_id="M6",
     name="ElectionOrder",
-    source="KIP-966; Kafka's PartitionChangeBuilder",
+    source="KIP-966, Unclean recovery; Kafka's PartitionChangeBuilder",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.ELECTED}),
     find=_find,

@@ -47,7 +47,7 @@ def _went_back(facts: PartitionFacts) -> Iterator[Finding]:
 CHECK = PartitionCheck(
     check_id="M9",
     name="EpochMono",
-    source="KIP-497, partition epoch; Kafka's PartitionChangeBuilder",
+    source="Kafka's PartitionChangeBuilder",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.CHANGED}),
     find=_find,
