@@ -49,9 +49,10 @@ class KafkaMetadata:
         return self.image.next_offset
 
     def read(self) -> None:
-        """Takes in what was written since the last call."""
+        """Takes in what was written since the last call, and what brokers printed."""
         batches = self._reader.read_new()
         for batch in batches:
             self._witness.committed(batch)
+        self._witness.look()
         if batches:
             self._on_change()

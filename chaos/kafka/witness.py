@@ -1,8 +1,9 @@
 """Writes the event files of Kafka's nodes: what can be seen of them from outside.
 
-A controller's events are its metadata log. Of a broker only the ends of its processes are known, and the broker epoch
-that it leaves in its log directory when it stops in order. Each file says who wrote it, so that no check takes what is
-absent for something that did not happen.
+A controller's events are its metadata log. Of a broker the ends of its processes are known, the broker epoch that it
+leaves in its log directory when it stops in order, and what it prints about its roles and about cuts of its logs; not
+what it appends, nor how high watermarks move. Each file says who wrote it, so that no check takes what is absent for
+something that did not happen.
 """
 
 import time
@@ -18,6 +19,7 @@ from emulator.core.controller.view import ClusterView
 from emulator.core.events import (
     BrokerStateChanged,
     ControllerEvent,
+    Event,
     MessageIntercepted,
     NodeStarted,
     NodeStopped,
@@ -38,6 +40,7 @@ from emulator.core.types import (
     NodeRole,
     Witness,
 )
+from emulator.kafka.broker_log_lines import BrokerLogReader
 from emulator.kafka.metadata_log import CommittedBatch
 from emulator.kafka.metadata_records import OtherRecord
 from emulator.node.event_writer import EventWriter
@@ -67,7 +70,8 @@ class NodeWitness:
         )
         self._files: dict[NodeId, EventWriter] = {}
         self._registered: set[NodeId] = set()
-        self._early: dict[NodeId, list[MessageIntercepted]] = {}
+        self._early: dict[NodeId, list[Event]] = {}
+        self._printed: dict[NodeId, BrokerLogReader] = {}
         self._stopping: set[NodeId] = set()
         self._previous_epochs: dict[BrokerId, BrokerEpoch] = {}
 
@@ -80,7 +84,9 @@ class NodeWitness:
         self._stopping.discard(node_id)
         if node_id == self._layout.controller_id:
             self._name(node_id, IncarnationId(f"controller-{incarnation}"))
-        elif (epoch := self._epoch_on_disk(node_id)) is not None:
+            return
+        self._printed[node_id] = BrokerLogReader(self._layout.node_log(node_id), cause_id=_CAUSE)
+        if (epoch := self._epoch_on_disk(node_id)) is not None:
             self._previous_epochs[BrokerId(node_id)] = epoch
         else:
             self._previous_epochs.pop(BrokerId(node_id), None)
@@ -91,6 +97,8 @@ class NodeWitness:
 
     def ended(self, node_id: NodeId, incarnation: int, cause: EndCause) -> None:
         """A node's process is gone."""
+        self._read_printed(node_id)
+        self._printed.pop(node_id, None)
         file = self._files.pop(node_id, None)
         if file is None:
             return
@@ -114,13 +122,27 @@ class NodeWitness:
 
     def intercepted(self, event: MessageIntercepted) -> None:
         """The harness did something to a message to a node, or to its answer."""
-        file = self._files.get(event.target)
+        self._tell(event.target, [event])
+
+    def look(self) -> None:
+        """Writes what the brokers printed since the last call."""
+        for node_id in self._printed:
+            self._read_printed(node_id)
+
+    def _read_printed(self, node_id: NodeId) -> None:
+        if node_id in self._printed:
+            self._tell(node_id, self._printed[node_id].read_new())
+
+    def _tell(self, node_id: NodeId, events: Sequence[Event]) -> None:
+        """Writes events of a running process, or keeps them until its first line can be written."""
+        file = self._files.get(node_id)
         if file is None:
             return
-        if event.target not in self._registered:
-            self._early[event.target].append(event)
+        if node_id not in self._registered:
+            self._early[node_id].extend(events)
             return
-        file.add(event)
+        for event in events:
+            file.add(event)
         file.flush()
 
     def committed(self, batch: CommittedBatch) -> None:

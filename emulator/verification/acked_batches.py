@@ -24,8 +24,8 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may
     have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
     it. The leader's own answer names that epoch. Without that event it is unknown: the client may have believed in an
-    epoch that was over, and leaders elected since then need not have the batch. Of leaders that write no events, the
-    client's epoch has to do: it is never later than the true one.
+    epoch that was over, and leaders elected since then need not have the batch. Of leaders that do not tell what they
+    append, the epoch in a copy that is left has to do, or the client's: neither is later than the true one.
     Of the topic ids that both name, that of the later topic counts: a client may believe in a topic that was
     deleted while it is answered for its successor, and a leader may answer for one that the client knows to be gone
     (S41).
@@ -35,7 +35,7 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     base_offsets, counts = sent["base_offset"], sent["record_count"]
     appended = _appended_epochs(facts, topics, sent)
     if facts.cluster.is_seen_from_outside:
-        appended = np.maximum(appended, sent["leader_epoch"])
+        appended = np.maximum(np.maximum(appended, sent["leader_epoch"]), _copied_epochs(facts, topics, sent))
     producers: dict[Hashable, int] = {}
     operations: dict[Hashable, int] = {}
     columns = {
@@ -92,9 +92,24 @@ def _appended_epochs(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatc
         [topics, sent["node"], sent["base_offset"], sent["crc"]],
         [facts.topics(batches), batches["node"], batches["base_offset"], batches["crc"]],
     )
-    order = np.lexsort((batches["leader_epoch"], appended))
-    places = order[np.maximum(np.searchsorted(appended, own, "right", sorter=order) - 1, 0)]
-    return np.where(appended[places] == own, batches["leader_epoch"][places], NONE)
+    return _last_epochs(own, appended, batches["leader_epoch"])
+
+
+def _copied_epochs(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatch]) -> Ints:
+    """By batch, the last epoch that a copy of it in a final log has; ``NONE`` if no log has one."""
+    final = facts.final_batches
+    if not len(final) or not len(sent):
+        return np.full(len(sent), NONE)
+    own, copied = keys_of(
+        [topics, sent["base_offset"], sent["crc"]], [facts.topics(final), final["base_offset"], final["crc"]]
+    )
+    return _last_epochs(own, copied, final["leader_epoch"])
+
+
+def _last_epochs(own: Ints, held: Ints, leader_epochs: Ints) -> Ints:
+    order = np.lexsort((leader_epochs, held))
+    places = order[np.maximum(np.searchsorted(held, own, "right", sorter=order) - 1, 0)]
+    return np.where(held[places] == own, leader_epochs[places], NONE)
 
 
 def _created(facts: "PartitionFacts", topic_id: str) -> int:

@@ -146,9 +146,13 @@ class PartitionFacts:
         It settles the partition only if its process lived to an orderly end, and, where an election came after it
         (brokers that stop one by one), if the final consumer could read.
         """
-        acted = self._led_when_settled() if self.cluster.is_seen_from_outside else {}
-        for took_over in self.events.of(BecameLeader):
-            acted[took_over.event.topic_id, took_over.event.leader_epoch, took_over.node] = took_over.incarnation
+        if self.cluster.is_seen_from_outside:
+            acted = self._led_when_settled()
+        else:
+            acted = {
+                (took_over.event.topic_id, took_over.event.leader_epoch, took_over.node): took_over.incarnation
+                for took_over in self.events.of(BecameLeader)
+            }
         last: dict[str, tuple[int, int, int]] = {}
         for change in self.changes:
             new = change.new
@@ -171,7 +175,7 @@ class PartitionFacts:
     def _led_when_settled(self) -> dict[tuple[str, int, int], int]:
         """Who led when the cluster was seen to settle: topic id, epoch and leader, and its incarnation.
 
-        Leaders that write no events acted if their followers caught up with them.
+        Leaders that do not tell what they append acted if their followers caught up with them.
         """
         led: dict[tuple[str, int, int], int] = {}
         for settled in self.cluster.events.of(ClusterSettled):

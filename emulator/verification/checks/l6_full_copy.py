@@ -42,7 +42,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _cut_off(facts: PartitionFacts) -> Iterator[int]:
-    """Yields the brokers that appended nothing after they had truncated their logs."""
+    """Yields the brokers that appended nothing after they had truncated their logs; none if appends are not known."""
+    if facts.cluster.is_seen_from_outside:
+        return
     appended = facts.events.rows(BatchAppended)
     incarnations, sequences = appended["incarnation"], appended["sequence"]
     for truncated in facts.events.of(LogTruncated):

@@ -51,6 +51,6 @@ CHECK = PartitionCheck(
     name="TopicId",
     source="KIP-516",
     needs=frozenset({Evidence.EVENTS}),
-    premises=frozenset({Premise.LOG_OPENED}),
+    premises=frozenset({Premise.OWN_WORD, Premise.LOG_OPENED}),
     find=_find,
 )

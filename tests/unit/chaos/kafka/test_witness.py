@@ -14,6 +14,11 @@ from emulator.plan.nodes import CONTROLLER
 from emulator.storage.line_file import line_files, read_texts
 
 BROKER = NodeId(1)
+LINES = (
+    "Creating new partition orders-0 with topic id JU6m_a2wR9ey4wFS3SVhKg.\n"
+    "Leader orders-0 with topic id Some(JU6m_a2wR9ey4wFS3SVhKg) starts at leader epoch 1 from offset 110 with "
+    "partition epoch 2, high watermark 100, ISR [0,1], adding replicas [] and removing replicas [] .\n"
+)
 
 
 @pytest.fixture
@@ -39,7 +44,7 @@ def touched(target: NodeId) -> MessageIntercepted:
 def told_of(layout: ClusterLayout, node_id: NodeId) -> list[str]:
     (path,) = line_files(layout.directory / "events", f"{node_id}-*")
     lines, _ = read_texts(path, begin=0)
-    kinds = ("NodeStarted", "MessageIntercepted", "FileSealed")
+    kinds = ("NodeStarted", "MessageIntercepted", "BecameLeader", "FileSealed")
     return [next(kind for kind in kinds if f'"{kind}"'.encode() in line) for line in lines.splitlines()]
 
 
@@ -57,3 +62,27 @@ def test_what_a_node_got_before_its_registration_is_told_after_its_start(layout:
     witness.ended(BROKER, 0, EndCause.KILLED)
     witness.intercepted(touched(BROKER))
     assert told_of(layout, BROKER) == ["NodeStarted", "MessageIntercepted", "FileSealed"]
+
+
+def test_what_a_broker_prints_is_told_of_its_process_alone(layout: ClusterLayout) -> None:
+    printed = layout.node_log(BROKER)
+    printed.parent.mkdir(parents=True)
+    printed.write_text(LINES)
+    witness = NodeWitness(layout)
+    witness.started(BROKER, 0)
+    witness.look()
+    with printed.open("a") as file:
+        file.write(LINES)
+    witness.look()
+    witness.ended(BROKER, 0, EndCause.KILLED)
+    assert told_of(layout, BROKER) == ["NodeStarted", "BecameLeader", "FileSealed"]
+
+
+def test_what_a_broker_printed_last_is_told_before_its_end(layout: ClusterLayout) -> None:
+    witness = NodeWitness(layout)
+    witness.started(BROKER, 0)
+    printed = layout.node_log(BROKER)
+    printed.parent.mkdir(parents=True)
+    printed.write_text(LINES)
+    witness.ended(BROKER, 0, EndCause.KILLED)
+    assert told_of(layout, BROKER) == ["NodeStarted", "BecameLeader", "FileSealed"]

@@ -1,0 +1,183 @@
+"""What a broker of Kafka prints about its replicas: whom it follows, where it begins to lead, where it cuts a log.
+
+The lines are those of ``Partition.makeLeader`` and ``makeFollower``, ``ReplicaManager.getOrCreatePartition``,
+``AbstractFetcherThread`` (why a log is cut) and ``UnifiedLog.truncateTo`` (that it was), at level INFO, as Kafka 3.9 to
+4.4 print them. A cut names only the new end. A follower cuts before it appends, so the old end is the one that it told
+when it began to follow, or at its last cut since then. A cut whose old end or reason is not told is left out.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from emulator.core.events import BecameFollower, BecameLeader, LogTruncated, PartitionEvent
+from emulator.core.types import (
+    BrokerId,
+    CauseId,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicId,
+    TruncationReason,
+)
+
+_PARTITION: Final = r"(?P<topic>[\w.-]+)-(?P<partition>\d+)"
+_CREATING: Final = re.compile(rf"Creating new partition {_PARTITION} with topic id (?P<id>[\w-]+)")
+_LEADER: Final = re.compile(
+    rf"Leader {_PARTITION} with topic id \S+ starts at leader epoch (?P<leader_epoch>\d+) from offset (?P<end>\d+)"
+    r" with partition epoch (?P<partition_epoch>\d+), high watermark (?P<high_watermark>\d+), ISR \[(?P<isr>[\d, ]*)\]"
+)
+_FOLLOWER: Final = re.compile(
+    rf"Follower {_PARTITION} starts at leader epoch (?P<leader_epoch>\d+) from offset (?P<end>\d+)"
+    r" with partition epoch (?P<partition_epoch>\d+) and high watermark (?P<high_watermark>\d+)\."
+    r" Current leader is (?P<leader>-?\d+)"
+)
+_WHY: Final = re.compile(
+    rf"Truncating partition {_PARTITION} with .* due to (?P<why>local high watermark|leader epoch and offset)"
+)
+_CUT: Final = re.compile(rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Truncating to offset (?P<end>\d+)$")
+_REASONS: Final = {
+    "local high watermark": TruncationReason.HIGH_WATERMARK,
+    "leader epoch and offset": TruncationReason.DIVERGING_EPOCH,
+}
+
+_Name = tuple[str, int]
+"""Topic and partition."""
+
+
+class _Follower(NamedTuple):
+    """What a follower told of its log last."""
+
+    leader: BrokerId | None
+    leader_epoch: LeaderEpoch
+    log_end_offset: Offset
+    high_watermark: Offset
+
+
+class BrokerLogLines:
+    """The lines of one process, in its order.
+
+    Args:
+        cause_id: of the events.
+    """
+
+    def __init__(self, cause_id: CauseId) -> None:
+        self._cause_id = cause_id
+        self._topic_ids: dict[_Name, TopicId] = {}
+        self._followers: dict[_Name, _Follower] = {}
+        self._reasons: dict[_Name, TruncationReason] = {}
+
+    def events(self, lines: Iterable[str]) -> Iterator[PartitionEvent]:
+        """Yields what further lines tell."""
+        for line in lines:
+            if (creating := _CREATING.search(line)) is not None:
+                self._topic_ids[_name(creating)] = TopicId(creating["id"])
+            elif (why := _WHY.search(line)) is not None:
+                self._reasons[_name(why)] = _REASONS[why["why"]]
+            else:
+                yield from self._told(line)
+
+    def _told(self, line: str) -> Iterator[PartitionEvent]:
+        told = _LEADER.search(line) or _FOLLOWER.search(line) or _CUT.search(line)
+        if told is None:
+            return
+        topic_id = self._topic_ids.get(_name(told))
+        if topic_id is None:
+            return
+        if told.re is _LEADER:
+            yield self._lead(told, topic_id)
+        elif told.re is _FOLLOWER:
+            yield self._follow(told, topic_id)
+        else:
+            yield from self._cut(told, topic_id)
+
+    def _lead(self, told: re.Match[str], topic_id: TopicId) -> BecameLeader:
+        topic, partition = _name(told)
+        self._followers.pop((topic, partition), None)
+        return BecameLeader(
+            cause_id=self._cause_id,
+            topic=topic,
+            partition=partition,
+            topic_id=topic_id,
+            leader_epoch=LeaderEpoch(int(told["leader_epoch"])),
+            partition_epoch=PartitionEpoch(int(told["partition_epoch"])),
+            epoch_start_offset=Offset(int(told["end"])),
+            high_watermark=Offset(int(told["high_watermark"])),
+            isr=tuple(BrokerId(NodeId(int(member))) for member in told["isr"].split(",") if member),
+        )
+
+    def _follow(self, told: re.Match[str], topic_id: TopicId) -> BecameFollower:
+        topic, partition = _name(told)
+        leader = int(told["leader"])
+        follower = self._followers[topic, partition] = _Follower(
+            leader=None if leader < 0 else BrokerId(NodeId(leader)),
+            leader_epoch=LeaderEpoch(int(told["leader_epoch"])),
+            log_end_offset=Offset(int(told["end"])),
+            high_watermark=Offset(int(told["high_watermark"])),
+        )
+        self._reasons.pop((topic, partition), None)
+        return BecameFollower(
+            cause_id=self._cause_id,
+            topic=topic,
+            partition=partition,
+            topic_id=topic_id,
+            leader=follower.leader,
+            leader_epoch=follower.leader_epoch,
+            partition_epoch=PartitionEpoch(int(told["partition_epoch"])),
+            log_end_offset=follower.log_end_offset,
+            high_watermark=follower.high_watermark,
+        )
+
+    def _cut(self, told: re.Match[str], topic_id: TopicId) -> Iterator[LogTruncated]:
+        topic, partition = _name(told)
+        new_end_offset = Offset(int(told["end"]))
+        follower = self._followers.get((topic, partition))
+        reason = self._reasons.pop((topic, partition), None)
+        if follower is None or reason is None or follower.log_end_offset <= new_end_offset:
+            return
+        self._followers[topic, partition] = follower._replace(
+            log_end_offset=new_end_offset, high_watermark=min(follower.high_watermark, new_end_offset)
+        )
+        yield LogTruncated(
+            cause_id=self._cause_id,
+            topic=topic,
+            partition=partition,
+            topic_id=topic_id,
+            reason=reason,
+            old_end_offset=follower.log_end_offset,
+            new_end_offset=new_end_offset,
+            high_watermark=follower.high_watermark,
+            leader=follower.leader,
+            leader_epoch=follower.leader_epoch,
+        )
+
+
+class BrokerLogReader:
+    """Follows what a process prints, from where the file ends now.
+
+    Args:
+        path: of the file, which need not exist yet; earlier processes may have written to it.
+        cause_id: of the events.
+    """
+
+    def __init__(self, path: Path, *, cause_id: CauseId) -> None:
+        self._path = path
+        self._position = path.stat().st_size if path.exists() else 0
+        self._lines = BrokerLogLines(cause_id)
+
+    def read_new(self) -> list[PartitionEvent]:
+        """Returns what the whole lines tell that were printed since the last call."""
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._position)
+            content = file.read()
+        whole = content[: content.rfind(b"\n") + 1]
+        self._position += len(whole)
+        return list(self._lines.events(whole.decode(errors="replace").splitlines()))
+
+
+def _name(told: re.Match[str]) -> _Name:
+    return told["topic"], int(told["partition"])

@@ -1,0 +1,98 @@
+"""Brokers of which only roles and cuts of logs are known, because the harness wrote down what they print."""
+
+import json
+from pathlib import Path
+
+from emulator.core import events as e
+from emulator.verification.judge_here import judge_here
+from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
+from emulator.verification.vocabulary import tag
+from tests.verification.resealing import reseal
+from tests.verification.run_builder import CONTROLLER, RunBuilder
+
+PRINTED = {tag(kind) for kind in (e.NodeStarted, e.NodeStopped, e.BecameLeader, e.BecameFollower, e.LogTruncated)}
+
+
+def judged(run: RunBuilder) -> VerdictReport:
+    """Returns the verdict if brokers tell no more than Kafka's, and clients know of the first term alone."""
+    directory = run.finish()
+    for path in (directory / "events").glob("[0-9]*.jsonl"):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            if line["type"] == tag(e.NodeStarted):
+                line["witness"] = "harness"
+        if not path.name.startswith(f"{CONTROLLER}-"):
+            lines = [line for line in lines if line["type"] in PRINTED]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path = directory / "history.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        for attempt in line.get("attempts", ()):
+            attempt["leader_epoch"] = 0
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    reseal(directory)
+    return judge_here(directory).report
+
+
+def test_what_was_appended_in_a_later_term_than_the_client_knew_was_not_lost_by_its_leader(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "run")
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.send()
+    run.alter(reason="reassignment", leader=0)
+    run.send()
+    run.settle()
+    report = judged(run)
+    assert (report.verdict, report.losses) == (Verdict.VALID, ())
+
+
+def test_what_a_leader_said_that_it_lacks_was_lost_even_if_it_is_back(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "run")
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    batch = run.send(acks=1, to=(0,))
+    run.alter(reason="broker_fenced", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
+    for node in (1, 2):
+        run.append(node, batch)
+    run.expand((0, 1, 2))
+    run.send()
+    run.settle()
+    assert {counts.acks: counts.lost for counts in judged(run).counts} == {-1: 0, 1: 10}
+
+
+def test_checks_that_need_to_know_what_brokers_append_are_not_asked(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "run")
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.send()
+    run.alter(reason="reassignment", leader=0)
+    run.truncate(2, 0)
+    run.send()
+    run.settle()
+    asked = {check.check_id for check in judged(run).checks if check.status is not CheckStatus.NOT_ASKED}
+    assert asked.isdisjoint(("D2", "D3", "D8", "D9", "D15", "E1", "H1", "H2", "H3", "L1", "L3", "M15"))
+    assert {"M8", "M9", "M13"} <= asked
+
+
+def test_a_broker_that_cut_its_log_has_to_have_a_full_copy(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "run")
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.send()
+    run.truncate(2, 0)
+    run.settle()
+    [full_copy] = [check for check in judged(run).checks if check.check_id == "L6"]
+    assert full_copy.status is CheckStatus.VIOLATED
+
+
+def test_the_settled_leader_is_that_of_the_moment_when_the_cluster_had_settled(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "run")
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.send()
+    run.settle()
+    run.read_all()
+    run.alter(reason="controlled_shutdown", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
+    run.logs[1, "orders", 0].clear()
+    report = judged(run)
+    assert report.losses == ()
