@@ -46,7 +46,6 @@ COVERAGE: Final = (
     "alter_partition:INELIGIBLE_REPLICA",
     "alter_partition:INVALID_UPDATE_VERSION",
     "alter_partition:NONE",
-    "alter_partition:STALE_BROKER_EPOCH",
     "answered:held_back",
     "answered:ignored",
     "answered:pending",
@@ -57,7 +56,6 @@ COVERAGE: Final = (
     "election:last_known_leader",
     "election:no_candidate",
     "election:unclean",
-    "elr:reassigned_away",
     "fenced:session_expired",
     "fenced:shutdown",
     "in_time:L10",
@@ -86,6 +84,9 @@ COVERAGE: Final = (
 )
 """Marks that a broad sweep of era ``kip-966`` must hit: a rule that was never at work was not tested."""
 
+RARE_COVERAGE: Final = ("alter_partition:STALE_BROKER_EPOCH", "elr:reassigned_away")
+"""Marks that only a long one must hit."""
+
 
 class SweepReport(msgspec.Struct, kw_only=True):
     """The result of a sweep so far.
@@ -104,8 +105,8 @@ class SweepReport(msgspec.Struct, kw_only=True):
         medians: per schedule.
         findings: schedules with findings; the first only, or one per distinct finding.
         found: number of schedules with findings.
-        too_little: medians below ``PROGRESS_MIN``, marks of ``COVERAGE`` never hit and pairs of ``MUST_OCCUR`` never
-            met, where they are asked for.
+        too_little: medians below ``PROGRESS_MIN``, marks of ``COVERAGE`` and ``RARE_COVERAGE`` never hit and pairs of
+            ``MUST_OCCUR`` never met, where they are asked for.
         gaps: conjunctions that never occurred, where the sweep is long enough for them.
         is_interrupted: whether a KeyboardInterrupt ended it.
     """
@@ -184,7 +185,7 @@ class _Tally:
         if is_broad and self._options.era == DEFAULT_ERA and not self._options.switches:
             report.too_little += [mark for mark in COVERAGE if not self._marks[mark]]
             if report.schedules >= CONJUNCTION_SCHEDULES:
-                report.too_little += [pair for pair in MUST_OCCUR if not self._marks[pair]]
+                report.too_little += [mark for mark in (*RARE_COVERAGE, *MUST_OCCUR) if not self._marks[mark]]
                 report.gaps = [pair for pair in CONJUNCTIONS if not self._marks[pair]]
         return report
 

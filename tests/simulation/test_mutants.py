@@ -33,7 +33,7 @@ def test_the_canary_is_found_and_shrunk() -> None:
 
 def test_shrinking_keeps_the_best_plan_when_its_trials_are_used_up() -> None:
     options = SweepOptions(switches=(("elr", "off"),), profiles=("restarts",), stop_at=StopAt.OUTCOME)
-    (schedule,) = sweep(iter(range(8, 300)), options).findings
+    (schedule,) = sweep(iter(range(20, 300)), options).findings
     goal = goal_of(schedule.outcome.findings)
     first, again = (shrink(schedule.plan, goal, trials_max=10) for _ in range(2))
     whole = shrink(schedule.plan, goal)
