@@ -71,7 +71,8 @@ def await_health(service: str, expected: str) -> None:
 @pytest.mark.timeout(300)
 def test_a_project_that_somebody_else_started_is_attached_to_broken_and_judged(commands: Commands) -> None:
     shell = commands.type
-    with project("--scale", "client=0"):
+    # No session shall end because the machine is busy.
+    with project("--scale", "client=0", LASTSTAND_BROKER_SESSION_TIMEOUT_MS="12000"):
         assert "3 brokers and a controller serve" in shell("attach", "--compose-project", PROJECT)
         shell("topics", "create", "orders", "--replica-assignment", "0:1:2")
         shell("produce", "orders", stdin="one\ntwo\n")
