@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from emulator.live.server import LiveView, ViewPlace
+from tests.browser.axe import run_axe
 from tests.browser.test_report_page import drag
 from tests.cluster.survivors import leave_nothing
 from tests.cluster.test_standing import Terminal
@@ -72,9 +72,7 @@ def test_names_are_escaped_and_axe_finds_nothing(browser: Browser, stage: Played
     with served(stage) as view, opened(browser, view.address) as (tab, complaints):
         expect(tab.locator("#state")).to_have_text("live", timeout=DEADLINE_MS)
         expect(tab.locator(".nodes th")).to_have_text(NAME)
-        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-        found = tab.evaluate("axe.run()")
-        assert [(each["id"], [node["html"][:120] for node in each["nodes"]]) for each in found["violations"]] == []
+        assert run_axe(tab).violations == []
         assert complaints == []
 
 

@@ -1,6 +1,5 @@
 """Pages with many runs, in a real browser: the overview, and the gallery's index. Each cell can be read and opened."""
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +10,7 @@ from docs.failures_table import DOCUMENT, failures_of
 from docs.gallery import INDEX, write_gallery
 from emulator.report.overview import PlayedCell, UnplayedCell, write_overview
 from emulator.report.run_files import ReportedRun
+from tests.browser.axe import run_axe
 from tests.browser.test_report_page import opened
 
 REASON = (
@@ -44,11 +44,9 @@ def test_axe_finds_nothing(
     name: str, scheme: Literal["light", "dark"], browser: Browser, many: dict[str, Path]
 ) -> None:
     with opened(browser, many[name], color_scheme=scheme) as tab:
-        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-        found = tab.evaluate("axe.run()")
-        violations = [(each["id"], node["html"][:120]) for each in found["violations"] for node in each["nodes"][:3]]
-        assert violations == []
-        assert len(found["passes"]) > 10
+        found = run_axe(tab)
+        assert found.violations == []
+        assert found.passes > 10
 
 
 @pytest.mark.parametrize("name", ["overview", "gallery"])

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 from emulator.report.comparison import compare_decisions
 from emulator.report.page import DRAWN_MAX, render
 from emulator.report.run_files import ReportedRun
+from tests.browser.axe import run_axe
 
 FIRST_SCREEN = {"width": 1440, "height": 900}
 PAINT_MS_MAX = 2000
@@ -200,11 +201,9 @@ def test_axe_finds_nothing(
     name: str, scheme: Literal["light", "dark"], browser: Browser, pages: dict[str, Path]
 ) -> None:
     with opened(browser, pages[name], color_scheme=scheme) as tab:
-        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-        found = tab.evaluate("axe.run()")
-        violations = [(each["id"], node["html"][:120]) for each in found["violations"] for node in each["nodes"][:3]]
-        assert violations == []
-        assert len(found["passes"]) > 10
+        found = run_axe(tab)
+        assert found.violations == []
+        assert found.passes > 10
 
 
 def test_both_pictures_of_a_comparison_tell_events_and_axe_finds_nothing(
@@ -220,8 +219,7 @@ def test_both_pictures_of_a_comparison_tell_events_and_axe_finds_nothing(
                 tab.keyboard.press("ArrowRight")
                 told.append(tab.locator("#box").inner_text())
             assert leader in told[-1], name
-        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-        assert tab.evaluate("axe.run()")["violations"] == []
+        assert run_axe(tab).violations == []
 
 
 def many_partitions(run: ReportedRun) -> ReportedRun:
@@ -250,8 +248,7 @@ def test_a_hundred_partitions_are_painted_in_time(
         last.locator("summary").focus()
         tab.keyboard.press("Enter")
         assert last.locator("pre").inner_text().startswith("faults")
-        tab.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-        assert tab.evaluate("axe.run('#others')")["violations"] == []
+        assert run_axe(tab, "#others").violations == []
 
 
 def test_a_policy_that_is_broken_would_be_noticed(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
