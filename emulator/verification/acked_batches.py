@@ -25,7 +25,9 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
     it. The leader's own answer names that epoch. Without that event it is unknown: the client may have believed in an
     epoch that was over, and leaders elected since then need not have the batch. Of leaders that do not tell what they
-    append, the epoch in a copy that is left has to do, or the client's: neither is later than the true one.
+    append, the epoch in a copy that is left has to do, or the client's: neither is later than the true one. The true
+    one may be any in which that leader led again with the batch: it may have answered a request that it got in a term
+    that was over without its knowledge. So the last of them counts.
     Of the topic ids that both name, that of the later topic counts: a client may believe in a topic that was
     deleted while it is answered for its successor, and a leader may answer for one that the client knows to be gone
     (S41).
@@ -35,7 +37,9 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     base_offsets, counts = sent["base_offset"], sent["record_count"]
     appended = _appended_epochs(facts, topics, sent)
     if facts.cluster.is_seen_from_outside:
-        appended = np.maximum(np.maximum(appended, sent["leader_epoch"]), _copied_epochs(facts, topics, sent))
+        copied = _copied_epochs(facts, topics, sent)
+        appended = np.maximum(np.maximum(appended, sent["leader_epoch"]), copied)
+        told = np.where(copied != NONE, _last_terms(facts, topics, sent, after_epochs=appended), told)
     producers: dict[Hashable, int] = {}
     operations: dict[Hashable, int] = {}
     columns = {
@@ -104,6 +108,17 @@ def _copied_epochs(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatch]
         [topics, sent["base_offset"], sent["crc"]], [facts.topics(final), final["base_offset"], final["crc"]]
     )
     return _last_epochs(own, copied, final["leader_epoch"])
+
+
+def _last_terms(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatch], *, after_epochs: Ints) -> Ints:
+    """By batch, the last epoch in which who acknowledged it began to lead with it; ``after_epochs`` where none is."""
+    epochs, last_offsets = after_epochs.copy(), sent["base_offset"] + sent["record_count"] - 1
+    for topic_id, terms in facts.terms.items():
+        is_of_topic = topics == facts.topic_number(topic_id)
+        for term in terms:
+            leads_again = (sent["node"] == term.node) & (last_offsets < term.log_end_offset)
+            epochs[is_of_topic & leads_again & (epochs < term.leader_epoch)] = term.leader_epoch
+    return epochs
 
 
 def _last_epochs(own: Ints, held: Ints, leader_epochs: Ints) -> Ints:

@@ -22,6 +22,7 @@ from emulator.core.errors import MissingToolError
 from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
 from emulator.verification.verdict import CheckStatus, Expected, VerdictReport
+from emulator.verification.verdict_forms import summary
 from emulator.verification.verify import verify_runs
 from tests.cluster.survivors import MARK, await_end, survivors
 
@@ -129,7 +130,7 @@ def test_a_bundled_scenario_ends_as_expected_of_the_era(
     name: str, kafka: KafkaProgram, tmp_path: Path, spark: SparkSession
 ) -> None:
     scenario, report = play(kafka, patient_copy(name, tmp_path), tmp_path / "store", spark)
-    assert compare(report, scenario.expectation(judged_as(kafka.distribution))) == (Expected.MET, ())
+    assert compare(report, scenario.expectation(judged_as(kafka.distribution))) == (Expected.MET, ()), summary(report)
 
 
 def patient_copy(name: str, directory: Path) -> Path:
