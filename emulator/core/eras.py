@@ -11,16 +11,36 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import ConfigError
-from emulator.core.inter_broker_protocol import LATEST, PROPERTY, VERSIONS, IbpLevel, ibp_level
+from emulator.core.inter_broker_protocol import (
+    LATEST,
+    PROPERTY,
+    VERSIONS,
+    IbpLevel,
+    InterBrokerProtocol,
+    format_ibps,
+    parse_ibps,
+)
 from emulator.core.switches import ERAS, Switches, era_switches, is_switch, switch_choices, switch_texts, with_switch
+from emulator.core.types import BrokerId
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperRules
 
 
 class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):
-    """The rules of a ZooKeeper cluster: beside the switches, its own rules and the protocol version of its brokers."""
+    """The rules of a ZooKeeper cluster: beside the switches, its own rules and the protocol version of its brokers.
+
+    Attributes:
+        zookeeper: its own rules.
+        ibp: the protocol version of every broker but the following.
+        other_ibps: that of single brokers, ascending: a rolling upgrade that is under way.
+    """
 
     zookeeper: ZooKeeperRules = ZooKeeperRules()
     ibp: IbpLevel = LATEST
+    other_ibps: tuple[tuple[BrokerId, IbpLevel], ...] = ()
+
+    def protocol_of(self, broker_id: BrokerId) -> InterBrokerProtocol:
+        """Returns what a broker sends and writes."""
+        return self.zookeeper.protocol(dict(self.other_ibps).get(broker_id, self.ibp))
 
 
 ALL_ERAS: Final = (*ERAS, *ZOOKEEPER_ERAS)
@@ -70,7 +90,8 @@ def with_rule(switches: Switches, name: str, text: str) -> Switches:
     if not isinstance(switches, ZooKeeperSwitches):
         raise ConfigError(key=name, value=text, expected="a ZooKeeper era: " + ", ".join(ZOOKEEPER_ERAS))
     if name == PROPERTY:
-        return msgspec.structs.replace(switches, ibp=ibp_level(text))
+        ibp, others = parse_ibps(text)
+        return msgspec.structs.replace(switches, ibp=ibp, other_ibps=others)
     rules = _values(name)
     if text not in rules:
         raise ConfigError(key=name, value=text, expected="one of " + ", ".join(rules))
@@ -94,7 +115,7 @@ def rule_texts(switches: Switches) -> dict[str, str]:
         name: {True: "on", False: "off"}.get(value, str(value))
         for name, value in msgspec.to_builtins(switches.zookeeper).items()
     }
-    return {**switch_texts(plain_switches(switches)), **own, PROPERTY: VERSIONS[switches.ibp]}
+    return {**switch_texts(plain_switches(switches)), **own, PROPERTY: format_ibps(switches.ibp, switches.other_ibps)}
 
 
 def _values(name: str) -> Mapping[str, Enum | bool]:

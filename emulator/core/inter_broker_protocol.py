@@ -5,6 +5,7 @@ differ for a while: the release says what a node understands, the protocol what 
 ``VERSIONS``; ``2.6`` means the last one of that release.
 """
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final, NewType
 
@@ -12,6 +13,7 @@ import msgspec
 
 from emulator.core.errors import ConfigError
 from emulator.core.metadata_version import LEVELS as METADATA_VERSIONS
+from emulator.core.types import BrokerId, NodeId
 
 IbpLevel = NewType("IbpLevel", int)
 """Index into ``VERSIONS``; compares as the versions do."""
@@ -50,6 +52,30 @@ def ibp_level(version: str) -> IbpLevel:
     if not matches:
         raise ConfigError(key=PROPERTY, value=version, expected=f"{VERSIONS[0]} to {VERSIONS[-1]}, or a release")
     return IbpLevel(matches[-1])
+
+
+def parse_ibps(text: str) -> tuple[IbpLevel, tuple[tuple[BrokerId, IbpLevel], ...]]:
+    """Reads a version and those of single brokers: ``3.9,0:2.6,2:2.6`` is 3.9, and 2.6 on brokers 0 and 2.
+
+    Returns:
+        The version of every other broker, and those of the named ones, ascending.
+
+    Raises:
+        ConfigError: no such version, no such form, or a broker that is named twice.
+    """
+    default, *named = text.split(",")
+    levels: dict[BrokerId, IbpLevel] = {}
+    for each in named:
+        broker, colon, version = each.partition(":")
+        if not colon or not broker.isdecimal() or int(broker) in levels:
+            raise ConfigError(key=PROPERTY, value=text, expected="a version, then BROKER:VERSION of single brokers")
+        levels[BrokerId(NodeId(int(broker)))] = ibp_level(version)
+    return ibp_level(default), tuple(sorted(levels.items()))
+
+
+def format_ibps(ibp: IbpLevel, others: Iterable[tuple[BrokerId, IbpLevel]]) -> str:
+    """Returns the text that ``parse_ibps`` reads."""
+    return ",".join((VERSIONS[ibp], *(f"{broker_id}:{VERSIONS[level]}" for broker_id, level in others)))
 
 
 LATEST: Final = ibp_level("3.9")

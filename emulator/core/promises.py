@@ -303,6 +303,18 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "Z7": _zookeeper(
             "Each write of a state node raises its version by one and the leader epoch by one or not at all."
         ),
+        "Z8": _zookeeper(
+            "A broker takes a role only from a LeaderAndIsr that was meant for this registration of it or a later one, "
+            "of a controller that none it has heard of replaced.",
+            judged_by=JudgedBy.SIMULATOR,
+            control_broker_epoch_check=("on",),
+        ),
+        "Z9": _zookeeper(
+            "An ISR that leaves the leader epoch is written by the leader itself, or as the leader asked for it, at "
+            "the version that it named, if the release's checks of AlterIsr and AlterPartition allow it; and a leader "
+            "takes for committed what its node had.",
+            judged_by=JudgedBy.SIMULATOR,
+        ),
         "L1": _liveness("Every broker has applied all metadata.", judged_by=JudgedBy.BOTH, clusters=Clusters.KRAFT),
         "L2": _liveness("Every broker runs and is unfenced.", judged_by=JudgedBy.BOTH),
         "L3": _liveness("Every partition has a leader, unless no replica may lead it.", judged_by=JudgedBy.BOTH),

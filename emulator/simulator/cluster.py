@@ -17,7 +17,6 @@ from emulator.core.errors import InvariantError
 from emulator.core.events import MessageIntercepted, NodeStarted
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.inputs import RequestReceived, TimerFired
-from emulator.core.messages import Response
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
 from emulator.core.types import (
@@ -109,7 +108,7 @@ class SimulatedCluster:
         self.properties = properties
         self.steps = 0
         self.administered = 0
-        self.on_response: Callable[[BrokerNode, Response], None] | None = None
+        self.on_response: Callable[[BrokerNode, SendResponse], None] | None = None
         self.is_halted = False
         self.queue = EventQueue()
         self.network = Network()
@@ -208,8 +207,8 @@ class SimulatedCluster:
     # --- Views ------------------------------------------------------------------------------------------------------
 
     @property
-    def balance_ms(self) -> int:
-        """After how long leaders have been moved back to their places (``leader.imbalance.check.interval.seconds``)."""
+    def settling_ms(self) -> int:
+        """After how long a quiet cluster has done what it does by itself: leaders are back in their places by then."""
         return 1000 * self.properties.leader_imbalance_check_interval_seconds
 
     @property
@@ -373,10 +372,10 @@ class SimulatedCluster:
                 if isinstance(node, ConsumerNode):
                     node.note_request(effect)
                 self.wire.ask(NodeAsker(node, self._step), effect)
-            case SendResponse(response=response):
+            case SendResponse():
                 if isinstance(node, BrokerNode):
                     if self.on_response is not None:
-                        self.on_response(node, response)
+                        self.on_response(node, effect)
                     effect = with_batches(node.disk, effect)
                 self.wire.respond(effect)
             case SendRecorded() | PollRecorded() | FinalReadRecorded():

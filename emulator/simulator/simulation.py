@@ -279,10 +279,10 @@ class Simulation:
         return pulse(self.cluster, self.oracle.tally)
 
     def _is_restless(self) -> bool:
-        """Whether it changes even once leaders have had the time to move back to their places: that is no livelock."""
-        self.cluster.run(self.cluster.balance_ms + QUIET_MS)
+        """Whether it changes even once it has had the time for what it does by itself: that is no livelock."""
+        self.cluster.run(self.cluster.settling_ms + QUIET_MS)
         before = self._pulse()
-        self.cluster.run(self.cluster.balance_ms + QUIET_MS)
+        self.cluster.run(self.cluster.settling_ms + QUIET_MS)
         return self._pulse() != before
 
     def _converge(self) -> list[tuple[str, TopicPartition | None, str]]:

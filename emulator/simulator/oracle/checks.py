@@ -3,8 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable
 
+from emulator.core.effects import SendResponse
 from emulator.core.types import TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.clients import ClientChecks
 from emulator.simulator.oracle.configuration import Configuration
@@ -68,3 +70,6 @@ class Checks:
         for checks in (self.durability, self.controller, self.metadata, self.leaders, self.logs):
             checks.attach(cluster)
         self.promptness.attach(cluster, self.configuration)
+
+    def answered(self, node: BrokerNode, answer: SendResponse) -> None:
+        """A broker answers a request: which one concerns no check of a KRaft cluster."""

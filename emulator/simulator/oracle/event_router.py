@@ -42,6 +42,7 @@ from emulator.core.events import (
     UncleanLeaderElected,
     UncleanRecoveryDropped,
     UncleanRecoveryStarted,
+    ZnodeWritten,
 )
 from emulator.core.types import BrokerId, FenceReason, NodeId, TopicId, TopicPartition
 from emulator.plan.nodes import CONTROLLER
@@ -77,6 +78,7 @@ class EventRouter:
             NodeStarted: self._node_started,
             TopicCreated: self._topic_created,
             TopicDeleted: self._topic_deleted,
+            ZnodeWritten: self._znode_written,
         }
         self._on_partition: Mapping[type[Event], Callable[[NodeId, TopicPartition, Event], None]] = {
             AlterPartitionAnswered: self._answered,
@@ -212,6 +214,10 @@ class EventRouter:
         if real_topic_id(event.topic_id) is None:
             self._checks.leaders.forget(event.topic)
             self._checks.logs.forget(event.topic)
+
+    def _znode_written(self, _: NodeId, event: Event) -> None:
+        assert isinstance(event, ZnodeWritten)
+        self._checks.metadata.znode_written(event)
 
     def _applied(self, node_id: NodeId, event: Event) -> None:
         assert isinstance(event, MetadataApplied)

@@ -127,7 +127,7 @@ class LeaderRules:
             and progress.leader_epoch is not None
             and term_start <= progress.leader_epoch <= event.leader_epoch
         }
-        bounds = self._bounds(name, event)
+        bounds = self._bounds(node_id, name, event)
         short = [member for member in bounds if (end := ends.get(member)) is None or end < event.new]
         if short or event.new > event.log_end_offset:
             self._alarm_log.report(
@@ -137,7 +137,7 @@ class LeaderRules:
         if held and event.new < min(held):
             self._alarm_log.report("H1", name, f"{name}: it stays behind what all hold: {event.describe()}")
 
-    def _bounds(self, name: TopicPartition, event: HighWatermarkAdvanced) -> tuple[BrokerId, ...]:
+    def _bounds(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> tuple[BrokerId, ...]:
         """Returns the members whose log ends a high watermark may not pass."""
         return event.maximal_isr
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from emulator.core.broker.isr import Committed
 from emulator.core.broker.partition import Partition
-from emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied
+from emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, ZnodeWritten
 from emulator.core.image import PartitionState
 from emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
@@ -106,6 +106,9 @@ class MetadataChecks:
         if state is not None and state.topic_id == event.topic_id and node.broker_id in state.replicas:
             sentence = f"broker {node.node_id} removed its log of {name} ({event.reason}), and is a replica: {state}"
             self._alarm_log.report("L7", name, sentence)
+
+    def znode_written(self, event: ZnodeWritten) -> None:
+        """ZooKeeper was written: not in a KRaft cluster."""
 
     def missing(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
         """Yields what a healed cluster has not come to yet; L1 is asked of the cluster itself."""

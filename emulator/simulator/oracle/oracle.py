@@ -12,6 +12,7 @@ from typing import Final
 
 import emulator
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from emulator.core.effects import SendResponse
 from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import Event
 from emulator.core.history import OperationType
@@ -56,7 +57,7 @@ class Oracle:
         """Says which cluster is watched."""
         self._cluster = cluster
         self.checks.attach(cluster)
-        cluster.on_response = self.responded
+        cluster.on_response = self.answered
         cluster.wire.on_end = self.checks.conjunctions.request_ended
 
     @property
@@ -116,8 +117,13 @@ class Oracle:
         """Takes note that an action changed something."""
         self._promptness.ask()
 
-    def responded(self, node: BrokerNode, response: Response) -> None:
+    def answered(self, node: BrokerNode, answer: SendResponse) -> None:
         """Takes note of a broker's answer to a request."""
+        self.checks.answered(node, answer)
+        self.responded(node, answer.response)
+
+    def responded(self, node: BrokerNode, response: Response) -> None:
+        """Takes note of what a broker answers."""
         if isinstance(response, FetchResponse):
             for part in response.partitions:
                 if part.error is not ErrorCode.NONE and self._cluster.state(part.topic_partition) is not None:

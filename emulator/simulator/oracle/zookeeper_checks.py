@@ -11,17 +11,23 @@ from typing import cast
 
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+from emulator.core.effects import SendResponse
 from emulator.core.events import (
+    AlterPartitionAnswered,
+    BecameFollower,
+    BecameLeader,
     BrokerRegistered,
     HighWatermarkAdvanced,
     IncarnationEnded,
     LogDeleted,
     PartitionChanged,
     UncleanLeaderElected,
+    ZnodeWritten,
 )
 from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, NodeId, TopicPartition
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from emulator.core.inputs import RequestReceived
+from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, NodeId, TopicPartition, ZnodeWrite
+from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.partition_state import StateFormat, decode_state
 from emulator.core.zookeeper.nodes.small_nodes import decode_controller_epoch
@@ -38,6 +44,8 @@ from emulator.simulator.oracle.metadata import MetadataChecks
 from emulator.simulator.oracle.promptness import Promptness
 from emulator.simulator.oracle.reference import MetadataReference
 from emulator.simulator.oracle.truth import PartitionTruth
+from emulator.simulator.oracle.zookeeper_proposals import ProposalChecks
+from emulator.simulator.oracle.zookeeper_roles import RoleChecks
 from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 
 
@@ -46,13 +54,32 @@ class ZooKeeperChecks(Checks):
 
     def __init__(self, on_alarm: Callable[[Alarm], None] | None) -> None:
         super().__init__(on_alarm)
-        metadata = ZooKeeperMetadata(self.alarm_log)
+        self._roles = RoleChecks(self.alarm_log)
+        self._proposals = ProposalChecks(self.alarm_log)
+        metadata = ZooKeeperMetadata(self.alarm_log, self._proposals)
         self.metadata = metadata
-        self.controller = ZooKeeperWrites(self.alarm_log, metadata)
-        self.leaders = ZooKeeperLeaders(self.alarm_log, metadata.reference, self.truths)
+        self.controller = ZooKeeperWrites(self.alarm_log, metadata, self._proposals)
+        self.leaders = ZooKeeperLeaders(
+            self.alarm_log, metadata.reference, self.truths, roles=self._roles, proposals=self._proposals
+        )
         self.durability = ZooKeeperDurability(self.alarm_log, self.truths, self.copies)
         self.logs = ZooKeeperLogs(self.alarm_log, self.truths)
         self.promptness = NoPromptness(self.alarm_log, self.truths, self.durability, self.tally.mark)
+
+    def attach(self, cluster: SimulatedCluster) -> None:
+        """Says which cluster is watched."""
+        super().attach(cluster)
+        cluster = cast(ZooKeeperCluster, cluster)
+        self._proposals.attach(cluster)
+        cluster.on_request = self._asked
+
+    def _asked(self, node: BrokerNode, received: RequestReceived) -> None:
+        self._roles.asked(node, received)
+        self._proposals.asked(node, received)
+
+    def answered(self, node: BrokerNode, answer: SendResponse) -> None:
+        """A broker answers a request: what it has taken, it knows."""
+        self._roles.answered(node, answer)
 
 
 class ZooKeeperReference(MetadataReference):
@@ -80,10 +107,12 @@ class ZooKeeperReference(MetadataReference):
 class ZooKeeperMetadata(MetadataChecks):
     """What brokers and the controller make of the nodes: M14, Z1, Z2, Z4, Z5, Z6."""
 
-    def __init__(self, alarm_log: AlarmLog) -> None:
+    def __init__(self, alarm_log: AlarmLog, proposals: ProposalChecks) -> None:
         super().__init__(alarm_log)
         self.reference: ZooKeeperReference = ZooKeeperReference()
+        self._proposals = proposals
         self._known_epochs: dict[tuple[BrokerId, int], ControllerEpoch] = {}
+        self._last_elected = ControllerEpoch(0)
 
     def controller_started(self) -> None:
         """The server started: it has lost nothing."""
@@ -96,6 +125,18 @@ class ZooKeeperMetadata(MetadataChecks):
         if offset < self._last_offset:
             self._alarm_log.report("M14", None, f"write {offset} was told after {self._last_offset}")
         self._last_offset = offset
+
+    def znode_written(self, event: ZnodeWritten) -> None:
+        """ZooKeeper was written: M14, an election of a controller raises the epoch."""
+        self._proposals.writer = SessionId(event.session_id)
+        if event.path != paths.CONTROLLER or event.write is not ZnodeWrite.CREATED:
+            return
+        data = cast(ZooKeeperCluster, self._cluster).zookeeper_node.store.server.data(paths.CONTROLLER_EPOCH)
+        elected = ControllerEpoch(0) if data is None else decode_controller_epoch(data)
+        if elected <= self._last_elected:
+            sentence = f"write {event.metadata_offset} elected a controller in epoch {elected}"
+            self._alarm_log.report("M14", None, f"{sentence}, after one of {self._last_elected}")
+        self._last_elected = elected
 
     def check_role(self, node: BrokerNode, name: TopicPartition, partition: Partition | None) -> None:
         """Z2 on a broker; Z6: who leads in an epoch was written as its leader."""
@@ -148,11 +189,34 @@ class ZooKeeperLeaders(LeaderRules):
     """Rules of leaders: Z3, and no H4, as nobody is eligible beside the ISR."""
 
     def __init__(
-        self, alarm_log: AlarmLog, reference: ZooKeeperReference, truths: Mapping[TopicPartition, PartitionTruth]
+        self,
+        alarm_log: AlarmLog,
+        reference: ZooKeeperReference,
+        truths: Mapping[TopicPartition, PartitionTruth],
+        *,
+        roles: RoleChecks,
+        proposals: ProposalChecks,
     ) -> None:
         super().__init__(alarm_log, reference)
         self._last_isrs = reference.last_isrs
         self._truths = truths
+        self._roles = roles
+        self._proposals = proposals
+
+    def became_leader(self, node_id: NodeId, name: TopicPartition, event: BecameLeader) -> None:
+        """A term begins, or goes on: Z8."""
+        super().became_leader(node_id, name, event)
+        self._roles.took_role(self._cluster.nodes[BrokerId(node_id)], name, event)
+
+    def became_follower(self, node_id: NodeId, name: TopicPartition, event: BecameFollower) -> None:
+        """A term is over: Z8."""
+        super().became_follower(node_id, name, event)
+        self._roles.took_role(self._cluster.nodes[BrokerId(node_id)], name, event)
+
+    def answered(self, node_id: NodeId, name: TopicPartition, event: AlterPartitionAnswered) -> None:
+        """A leader heard of its proposal: Z9, second half."""
+        super().answered(node_id, name, event)
+        self._proposals.answered(name, event)
 
     def check_superset(self, name: TopicPartition) -> None:
         """Not promised."""
@@ -160,7 +224,7 @@ class ZooKeeperLeaders(LeaderRules):
     def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
         """A leader commits: Z3, and what every leader's high watermark must keep to."""
         super().high_watermark_advanced(node_id, name, event)
-        excused = {*self._truths[name].ledger.outstanding(), *self._leaving(name, event)}
+        excused = {*self._truths[name].ledger.outstanding(), *self._leaving(node_id, name, event)}
         for member in self._last_isrs.get((name, event.leader_epoch), ()):
             log = self._cluster.nodes[member].disk.logs.get(name)
             end = 0 if log is None else log.log_end_offset
@@ -168,17 +232,22 @@ class ZooKeeperLeaders(LeaderRules):
                 sentence = f"{name}: leader {node_id} of epoch {event.leader_epoch} commits up to {event.new}, and"
                 self._alarm_log.report("Z3", name, f"{sentence} member {member} of the ISR ends at {end}")
 
-    def _bounds(self, name: TopicPartition, event: HighWatermarkAdvanced) -> tuple[BrokerId, ...]:
+    def _bounds(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> tuple[BrokerId, ...]:
         """Returns the members that stay: those that a reassignment removes may hold it back, and need not."""
-        leaving = self._leaving(name, event)
+        leaving = self._leaving(node_id, name, event)
         return tuple(member for member in event.maximal_isr if member not in leaving)
 
-    def _leaving(self, name: TopicPartition, event: HighWatermarkAdvanced) -> frozenset[BrokerId]:
-        """Returns the members that a reassignment removes: they leave the ISR after it was told to do without them."""
+    def _leaving(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> frozenset[BrokerId]:
+        """Returns the members that a reassignment removes, by what the leader was told.
+
+        It is told to do without them before they leave the ISR (Z28); that they have been assigned again by now, it
+        may not have been told.
+        """
         state = self._cluster.state(name)
-        if state is None:
-            return frozenset()
-        return frozenset({*state.removing_replicas, *(set(event.maximal_isr) - set(state.replicas))})
+        removed = () if state is None else state.removing_replicas
+        told = self._roles.replicas_told(node_id, name)
+        forgotten = () if told is None else set(event.maximal_isr) - set(told)
+        return frozenset({*removed, *forgotten})
 
 
 class ZooKeeperDurability(DurabilityChecks):
@@ -204,9 +273,10 @@ class ZooKeeperLogs(LogChecks):
 class ZooKeeperWrites(ControllerRules):
     """M6, M14, Z6 and Z7 on the writes of state nodes, whoever made them."""
 
-    def __init__(self, alarm_log: AlarmLog, metadata: ZooKeeperMetadata) -> None:
+    def __init__(self, alarm_log: AlarmLog, metadata: ZooKeeperMetadata, proposals: ProposalChecks) -> None:
         super().__init__(alarm_log)
         self._metadata = metadata
+        self._proposals = proposals
         self._controller_epochs: dict[TopicPartition, ControllerEpoch] = {}
 
     def committed(self, name: TopicPartition, event: PartitionChanged) -> None:
@@ -214,6 +284,7 @@ class ZooKeeperWrites(ControllerRules):
         before = self._last.get(name)
         self._last[name] = event
         self._metadata.reference.written(name, event)
+        self._proposals.written(name, before, event)
         is_first = before is None or before.topic_id != event.topic_id or before.partition_epoch > event.partition_epoch
         is_decision = is_first or before is None or before.leader_epoch != event.leader_epoch
         self._check_controller_epoch(name, is_decision=is_decision)

@@ -5,6 +5,7 @@ brokers need. Each broker process hosts a controller, which acts while it is ele
 server's writes add up to, and its offsets are zxids.
 """
 
+from collections.abc import Callable
 from typing import cast
 
 from emulator.core.admin_messages import (
@@ -13,11 +14,13 @@ from emulator.core.admin_messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
+from emulator.core.broker.isr_notifier import LINGER_MS, LOOK_INTERVAL_MS
 from emulator.core.effects import Effect, SendResponse, StopNode
 from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import IncarnationEnd
-from emulator.core.inputs import RequestReceived
+from emulator.core.inputs import RequestReceived, TimerFired
+from emulator.core.inter_broker_protocol import InterBrokerProtocol
 from emulator.core.messages import Response
 from emulator.core.types import BrokerId, IncarnationId, MetadataOffset, NodeId, TopicPartition
 from emulator.core.zookeeper.identifiers import SessionId
@@ -27,7 +30,7 @@ from emulator.core.zookeeper_controller.controller import FIRST_BALANCE_MS
 from emulator.core.zookeeper_controller.term import Term
 from emulator.core.zookeeper_history import ZooKeeperHistory
 from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, MetadataNode
+from emulator.simulator.nodes import BrokerNode, InputT, MetadataNode, Node
 from emulator.simulator.streams import Streams
 from emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode, ZooKeeperNode
 from emulator.simulator.zookeeper.service import ZooKeeperStore
@@ -54,8 +57,16 @@ class NoStreams:
         """There is none."""
 
 
+def _unobserved(node: BrokerNode, received: RequestReceived) -> None:
+    """Nobody wants to know."""
+
+
 class ZooKeeperCluster(SimulatedCluster):
-    """The ZooKeeper server (node 100), brokers 0..N-1, and clients (node 1000); arguments as of its base."""
+    """The ZooKeeper server (node 100), brokers 0..N-1, and clients (node 1000); arguments as of its base.
+
+    Attributes:
+        on_request: called with each request that a broker takes, before its step.
+    """
 
     converge_ms = 90_000
     """A request that a controller dropped is given up after ``controller.socket.timeout.ms``, which is 30 s."""
@@ -67,9 +78,9 @@ class ZooKeeperCluster(SimulatedCluster):
     """Whoever missed a control request waits for the next election: KAFKA-2729."""
 
     @property
-    def balance_ms(self) -> int:
-        """A controller looks soon after its election, and then at every interval."""
-        return max(FIRST_BALANCE_MS, super().balance_ms)
+    def settling_ms(self) -> int:
+        """A controller looks at leaders soon after its election, too; what leaders wrote is told after a while."""
+        return max(FIRST_BALANCE_MS, LOOK_INTERVAL_MS + LINGER_MS, super().settling_ms)
 
     def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
         return ZooKeeperBrokerNode(broker_id, self._store)
@@ -83,6 +94,8 @@ class ZooKeeperCluster(SimulatedCluster):
         assert isinstance(switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
         history = ZooKeeperHistory(switches.zookeeper, self.properties, incarnation_of=self._incarnation_of)
         self._store = ZooKeeperStore(history, switches.zookeeper, switches.zookeeper.protocol(switches.ibp))
+
+        self.on_request: Callable[[BrokerNode, RequestReceived], None] = _unobserved
 
     def _incarnation_of(self, _: BrokerId, session_id: SessionId) -> IncarnationId:
         """Returns which process has a session; one that registers runs."""
@@ -112,6 +125,11 @@ class ZooKeeperCluster(SimulatedCluster):
             return False
         count = len(self.nodes)
         return all(node.broker is not None and len(node.broker.image.brokers) == count for node in self.nodes.values())
+
+    def protocol_of(self, broker_id: BrokerId) -> InterBrokerProtocol:
+        """Returns what a broker sends and writes."""
+        assert isinstance(self.switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
+        return self.switches.protocol_of(broker_id)
 
     def is_being_deleted(self, topic: str) -> bool:
         """Whether somebody has asked for a topic's deletion, which is not over."""
@@ -164,6 +182,12 @@ class ZooKeeperCluster(SimulatedCluster):
         """Nothing is drawn here: an unclean leader is the first that is online."""
 
     # --- Steps ----------------------------------------------------------------------------------------------------
+
+    def _step(self, node: Node[InputT], incoming: InputT | TimerFired) -> None:
+        is_at_work = node.core is not None and not node.is_paused
+        if is_at_work and isinstance(incoming, RequestReceived) and isinstance(node, BrokerNode):
+            self.on_request(node, incoming)
+        super()._step(node, incoming)
 
     def _receive(self, node_id: NodeId, received: RequestReceived) -> bool:
         if not isinstance(received.request, ElectLeadersRequest | AlterPartitionReassignmentsRequest):

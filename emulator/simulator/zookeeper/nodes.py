@@ -45,7 +45,7 @@ class ZooKeeperBrokerNode(BrokerNode):
         self.core = self.process_core = ZooKeeperProcessCore(
             config,
             switches.zookeeper,
-            switches.zookeeper.protocol(switches.ibp),
+            switches.protocol_of(self.broker_id),
             session_timeout_ms=properties.broker_session_timeout_ms,
         )
         self.broker = self.process_core.process.broker

@@ -1,34 +1,51 @@
 """Each check of a ZooKeeper cluster fires where somebody breaks its promise, and holds where nobody does."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 import pytest
 
 from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
-from emulator.core.events import HighWatermarkAdvanced, LogDeleted
+from emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest
+from emulator.core.events import AlterPartitionAnswered, BecameFollower, HighWatermarkAdvanced, LogDeleted
+from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, IsrMember, Request
 from emulator.core.types import (
+    BrokerEpoch,
     BrokerId,
     CauseId,
+    IsrAnswer,
     LeaderEpoch,
+    LeaderRecoveryState,
     LogDeletedReason,
     NodeId,
     Offset,
+    PartitionEpoch,
     TopicId,
     TopicPartition,
 )
 from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, StateFormat, decode_state, encode_state
-from emulator.core.zookeeper.operations import Create, SetData, Step
+from emulator.core.zookeeper.nodes.partition_state import (
+    LeaderAndIsr,
+    PartitionLeadership,
+    StateFormat,
+    decode_state,
+    encode_state,
+)
+from emulator.core.zookeeper.nodes.small_nodes import encode_controller
+from emulator.core.zookeeper.operations import Create, Delete, SetData, Step
+from emulator.core.zookeeper_controller.term import Term
+from emulator.core.zookeeper_rules import AlterIsrChecks, ZooKeeperRules
 from emulator.plan.plan import parse_plan
 from emulator.simulator.simulation import Simulation
 from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+from emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode
 
 ORDERS: Final = TopicPartition("orders", 0)
+ZERO, ONE, TWO = (BrokerId(NodeId(number)) for number in range(3))
 _PLAN: Final = """
-cluster brokers=3 era=kafka-3.9-zk
+cluster brokers=3 era={era}
 topic orders replicas=(0,1,2) min.insync.replicas=2
 """
 _CAUSE: Final = CauseId("test")
@@ -37,8 +54,8 @@ _CAUSE: Final = CauseId("test")
 class World:
     """A cluster that serves one partition, and somebody who writes into its ZooKeeper."""
 
-    def __init__(self) -> None:
-        self.simulation = Simulation(parse_plan(_PLAN))
+    def __init__(self, era: str = "kafka-3.9-zk") -> None:
+        self.simulation = Simulation(parse_plan(_PLAN.format(era=era)))
         self.simulation.begin()
         cluster = self.simulation.cluster
         assert isinstance(cluster, ZooKeeperCluster)
@@ -68,6 +85,33 @@ class World:
         data = encode_state(leadership, state_format=StateFormat.WITH_RECOVERY)
         self.write(SetData(path=paths.state_node(ORDERS), data=data, version=None))
 
+    def write_in_session_of(self, broker_id: BrokerId, leader_and_isr: LeaderAndIsr) -> None:
+        """Writes a decision as if a broker's process did."""
+        found = msgspec.structs.replace(self.decided(), leader_and_isr=leader_and_isr)
+        core = cast(ZooKeeperBrokerNode, self.cluster.nodes[broker_id]).process_core
+        assert core is not None
+        assert core.client.session_id is not None
+        own, self._session = self._session, core.client.session_id
+        self.decide(found)
+        self._session = own
+
+    def ask(self, broker_id: BrokerId, request: object) -> None:
+        """Has a broker take a request, and waits until it has acted on it."""
+        self.cluster.wire.ask_past_links(broker_id, cast(Request, request), cause_id=_CAUSE)
+        self.cluster.run(50)
+
+    def broker(self, broker_id: BrokerId) -> ZooKeeperBroker:
+        """Returns a broker's core."""
+        broker = self.cluster.nodes[broker_id].broker
+        assert isinstance(broker, ZooKeeperBroker)
+        return broker
+
+    def term(self) -> Term:
+        """Returns what the controller knows."""
+        term = self.cluster.term
+        assert term is not None
+        return term
+
     def fired(self) -> set[str]:
         """Returns the checks that fired, those included that a healed cluster does not come to."""
         oracle = self.simulation.oracle
@@ -76,16 +120,12 @@ class World:
 
 
 def _stale_cache(world: World) -> None:
-    term = world.cluster.term
-    assert term is not None
-    del term.context.leadership[ORDERS]
+    del world.term().context.leadership[ORDERS]
 
 
 def _forgotten_epoch(world: World) -> None:
     world.fired()
-    broker = world.cluster.nodes[BrokerId(NodeId(1))].broker
-    assert isinstance(broker, ZooKeeperBroker)
-    broker.fence.controller_epoch = ControllerEpoch(0)
+    world.broker(ONE).fence.controller_epoch = ControllerEpoch(0)
 
 
 def _ahead_of_a_member(world: World) -> None:
@@ -119,7 +159,7 @@ def _deleted_log(world: World) -> None:
         reason=LogDeletedReason.DELETED,
         log_end_offset=Offset(0),
     )
-    world.simulation.oracle.checks.metadata.log_deleted(world.cluster.nodes[BrokerId(NodeId(1))], ORDERS, event)
+    world.simulation.oracle.checks.metadata.log_deleted(world.cluster.nodes[ONE], ORDERS, event)
 
 
 def _left_notification(world: World) -> None:
@@ -128,7 +168,7 @@ def _left_notification(world: World) -> None:
 
 def _other_leader_in_an_epoch(world: World) -> None:
     found = world.decided()
-    decided = msgspec.structs.replace(found.leader_and_isr, leader=BrokerId(NodeId(1)))
+    decided = msgspec.structs.replace(found.leader_and_isr, leader=ONE)
     world.decide(msgspec.structs.replace(found, leader_and_isr=decided))
 
 
@@ -151,6 +191,114 @@ def _two_epochs_at_once(world: World) -> None:
     world.decide(msgspec.structs.replace(found, leader_and_isr=raised))
 
 
+def _second_election_in_an_epoch(world: World) -> None:
+    world.write(Delete(path=paths.CONTROLLER, version=None))
+    world.write(Create(path=paths.CONTROLLER, data=encode_controller(ONE, now_ms=0)))
+
+
+def _role(world: World, **fields: object) -> LeaderAndIsrRequest:
+    """Returns what a controller says that has broker 1 follow broker 2 in the next leader epoch."""
+    replicas = world.decided().leader_and_isr.isr
+    wanted = LeaderAndIsrPartition(
+        name=ORDERS,
+        controller_epoch=ControllerEpoch(1),
+        leader=TWO,
+        leader_epoch=LeaderEpoch(1),
+        isr=replicas,
+        partition_epoch=PartitionEpoch(1),
+        replicas=replicas,
+    )
+    request = LeaderAndIsrRequest(controller_id=ZERO, controller_epoch=ControllerEpoch(1), partitions=(wanted,))
+    return msgspec.structs.replace(request, **fields)
+
+
+def _role_for_a_former_life(world: World) -> None:
+    fence = world.broker(ONE).fence
+    fence._rules = ZooKeeperRules(control_broker_epoch_check=False)
+    world.ask(ONE, _role(world, broker_epoch=BrokerEpoch(1)))
+
+
+def _role_by_a_controller_that_was_replaced(world: World) -> None:
+    world.ask(ONE, _role(world, controller_epoch=ControllerEpoch(7), partitions=()))
+    world.broker(ONE).fence.controller_epoch = ControllerEpoch(0)
+    world.ask(ONE, _role(world))
+
+
+def _role_by_nobody(world: World) -> None:
+    event = BecameFollower(
+        cause_id=_CAUSE,
+        topic=ORDERS.topic,
+        partition=ORDERS.partition,
+        topic_id=TopicId("id-of-orders"),
+        leader=TWO,
+        leader_epoch=LeaderEpoch(1),
+        partition_epoch=PartitionEpoch(1),
+        log_end_offset=Offset(0),
+        high_watermark=Offset(0),
+    )
+    world.cluster.event_log.write(world.cluster.nodes[ONE], event)
+
+
+def _wanted(world: World, *isr: BrokerId, **fields: object) -> AlterPartitionRequest:
+    """Returns what the leader, broker 0, asks for that wants this ISR."""
+    found = world.decided().leader_and_isr
+    data = AlterPartitionData(
+        topic=ORDERS.topic,
+        topic_id=None,
+        partition=ORDERS.partition,
+        leader_epoch=found.leader_epoch,
+        partition_epoch=found.partition_epoch,
+        new_isr=tuple(IsrMember(broker_id=each, broker_epoch=None) for each in isr),
+    )
+    epoch = world.cluster.image.brokers[ZERO].broker_epoch
+    request = AlterPartitionRequest(broker_id=ZERO, broker_epoch=epoch, partitions=(data,), api_version=1)
+    return msgspec.structs.replace(request, **fields)
+
+
+def _member_that_shuts_down(world: World) -> None:
+    world.term().alter_partition._checks = AlterIsrChecks.KAFKA_3_2
+    world.term().context.shutting_down.add(TWO)
+    world.ask(ZERO, _wanted(world, ZERO, TWO))
+
+
+def _sender_of_a_former_life(world: World) -> None:
+    alter_partition = world.term().alter_partition
+    vars(alter_partition)["handle"] = alter_partition._handle
+    world.ask(ZERO, _wanted(world, ZERO, ONE, broker_epoch=BrokerEpoch(1)))
+
+
+def _recovery_beside_others(world: World) -> None:
+    world.term().alter_partition._checks = AlterIsrChecks.KAFKA_2_7
+    request = _wanted(world, ZERO, ONE)
+    recovering = msgspec.structs.replace(request.partitions[0], leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    world.ask(ZERO, msgspec.structs.replace(request, partitions=(recovering,)))
+
+
+def _isr_that_nobody_asked_for(world: World) -> None:
+    found = world.decided()
+    world.write_in_session_of(ZERO, msgspec.structs.replace(found.leader_and_isr, isr=(ZERO, ONE)))
+
+
+def _stranger_in_the_isr(world: World) -> None:
+    world.term().alter_partition._checks = AlterIsrChecks.KAFKA_3_3
+    world.ask(ZERO, _wanted(world, ONE, TWO))
+
+
+def _leader_that_misheard(world: World) -> None:
+    found = world.decided().leader_and_isr
+    event = AlterPartitionAnswered(
+        cause_id=_CAUSE,
+        topic=ORDERS.topic,
+        partition=ORDERS.partition,
+        topic_id=world.cluster.image.topics[ORDERS.topic],
+        error="NONE",
+        outcome=IsrAnswer.COMMITTED,
+        committed_isr=(ZERO,),
+        partition_epoch=found.partition_epoch,
+    )
+    world.cluster.event_log.write(world.cluster.nodes[ZERO], event)
+
+
 CASES: Final[tuple[tuple[str, Callable[[World], None]], ...]] = (
     ("Z1", _stale_cache),
     ("Z2", _forgotten_epoch),
@@ -161,6 +309,15 @@ CASES: Final[tuple[tuple[str, Callable[[World], None]], ...]] = (
     ("Z7", _two_epochs_at_once),
     ("M14", _late_controller),
     ("M14", _controller_before),
+    ("M14", _second_election_in_an_epoch),
+    ("Z8", _role_for_a_former_life),
+    ("Z8", _role_by_a_controller_that_was_replaced),
+    ("Z8", _role_by_nobody),
+    ("Z9", _isr_that_nobody_asked_for),
+    ("Z9", _sender_of_a_former_life),
+    ("Z9", _member_that_shuts_down),
+    ("Z9", _recovery_beside_others),
+    ("Z9", _leader_that_misheard),
 )
 
 
@@ -170,6 +327,20 @@ def test_it_fires(check_id: str, break_promise: Callable[[World], None]) -> None
     assert check_id not in world.fired()
     break_promise(world)
     assert check_id in world.fired()
+
+
+def test_a_leader_of_the_kip_asks_for_replicas_itself_among_them() -> None:
+    world = World("kip-550-zk")
+    _stranger_in_the_isr(world)
+    assert "Z9" in world.fired()
+
+
+def test_a_leader_writes_its_isr_itself_where_its_protocol_has_it_so() -> None:
+    for writer, fired in ((ZERO, set()), (ONE, {"Z9"})):
+        world = World("kafka-2.6-zk")
+        decided = world.decided().leader_and_isr
+        world.write_in_session_of(writer, msgspec.structs.replace(decided, isr=(ZERO, ONE)))
+        assert {check_id for check_id in world.fired() if check_id == "Z9"} == fired
 
 
 def test_nothing_fires_in_a_cluster_that_serves() -> None:

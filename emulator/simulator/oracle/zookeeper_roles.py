@@ -1,0 +1,84 @@
+"""Z8: from which LeaderAndIsr a broker takes a role, by what it was sent and what it answered.
+
+What a process knows of controller epochs is kept here, and not read from its fence: the highest that a request named
+which it has taken.
+"""
+
+from typing import Final, cast
+
+from emulator.core.control_messages import (
+    ControlRequest,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+    UpdateMetadataResponse,
+)
+from emulator.core.effects import SendResponse
+from emulator.core.errors import ErrorCode
+from emulator.core.events import BecameFollower, BecameLeader
+from emulator.core.inputs import RequestReceived
+from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, RequestId, TopicPartition
+from emulator.core.zookeeper.identifiers import ControllerEpoch
+from emulator.simulator.nodes import BrokerNode
+from emulator.simulator.oracle.alarm_log import AlarmLog
+
+_ANSWERS: Final = (LeaderAndIsrResponse, UpdateMetadataResponse, StopReplicaResponse)
+
+_Process = tuple[BrokerId, int]
+_Role = tuple[TopicPartition, LeaderEpoch, PartitionEpoch]
+
+
+class RoleChecks:
+    """Checks of one run."""
+
+    def __init__(self, alarm_log: AlarmLog) -> None:
+        self._alarm_log = alarm_log
+        self._asked: dict[RequestId, ControlRequest] = {}
+        self._told: dict[tuple[_Process, _Role], list[tuple[LeaderAndIsrRequest, LeaderAndIsrPartition]]] = {}
+        self._known_epochs: dict[_Process, ControllerEpoch] = {}
+        self._replicas: dict[tuple[NodeId, TopicPartition], tuple[BrokerId, ...]] = {}
+
+    def asked(self, node: BrokerNode, received: RequestReceived) -> None:
+        """A broker takes a request from the network."""
+        request = received.request
+        if not isinstance(request, ControlRequest):
+            return
+        self._asked[received.request_id] = request
+        if isinstance(request, LeaderAndIsrRequest):
+            for wanted in request.partitions:
+                role = (wanted.name, wanted.leader_epoch, wanted.partition_epoch)
+                self._told.setdefault((_process(node), role), []).append((request, wanted))
+
+    def answered(self, node: BrokerNode, answer: SendResponse) -> None:
+        """A broker answers a request; it knows the controller epoch of one that it has taken."""
+        request, response = self._asked.get(answer.request_id), cast(object, answer.response)
+        if request is None or not isinstance(response, _ANSWERS):
+            return
+        if response.error is ErrorCode.NONE:
+            known = self._known_epochs.get(_process(node), request.controller_epoch)
+            self._known_epochs[_process(node)] = max(known, request.controller_epoch)
+
+    def took_role(self, node: BrokerNode, name: TopicPartition, event: BecameLeader | BecameFollower) -> None:
+        """A broker leads or follows from now on: Z8."""
+        role = (name, event.leader_epoch, event.partition_epoch)
+        told = self._told.get((_process(node), role), ())
+        fresh = [wanted for request, wanted in told if self._is_fresh(node, request)]
+        if not fresh:
+            which = "no request gave it" if not told else f"only requests that were too old gave it: {told}"
+            self._alarm_log.report("Z8", name, f"broker {node.node_id} took a role, and {which}: {event.describe()}")
+            return
+        self._replicas[node.node_id, name] = fresh[-1].replicas
+
+    def replicas_told(self, node_id: NodeId, name: TopicPartition) -> tuple[BrokerId, ...] | None:
+        """Returns the replicas that a broker was told of with its role; ``None`` if it took none."""
+        return self._replicas.get((node_id, name))
+
+    def _is_fresh(self, node: BrokerNode, request: LeaderAndIsrRequest) -> bool:
+        own = None if node.broker is None else node.broker.broker_epoch
+        is_for_this_life = request.broker_epoch is None or own is None or request.broker_epoch >= own
+        return is_for_this_life and request.controller_epoch >= self._known_epochs.get(_process(node), 0)
+
+
+def _process(node: BrokerNode) -> _Process:
+    return node.broker_id, node.incarnation
