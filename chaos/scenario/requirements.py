@@ -9,7 +9,8 @@ from typing import Final
 
 from chaos.scenario.conditions import PartitionIs, Until
 from chaos.scenario.scenario import Requirement, Scenario, Step
-from emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES, rule_choices, rule_texts
+from emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES, rule_choices, rule_texts, strange_protocol
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.switches import Switches
 from emulator.plan.actions import UpdateFeature
 from emulator.plan.yaml_cursor import Cursor
@@ -57,6 +58,9 @@ def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
         switches: its rules, with what was asked for on top.
     """
     have = {**rule_texts(switches), ERAS_KEY: era}
+    stranger = strange_protocol(switches, brokers=scenario.brokers)
+    if stranger is not None:
+        return (f"{PROPERTY}={stranger} names a broker that is none of 0 to {scenario.brokers - 1}",)
     return tuple(
         f"{each.source} (line {each.line}) requires {_wanted(each)}, and {_found(each, era, have.get(each.name))}"
         for each in scenario.requires

@@ -118,6 +118,12 @@ def rule_texts(switches: Switches) -> dict[str, str]:
     return {**switch_texts(plain_switches(switches)), **own, PROPERTY: format_ibps(switches.ibp, switches.other_ibps)}
 
 
+def strange_protocol(switches: Switches, *, brokers: int) -> str | None:
+    """Returns the protocol versions of a cluster that name a broker which it does not have; ``None`` if they do not."""
+    others = switches.other_ibps if isinstance(switches, ZooKeeperSwitches) else ()
+    return rule_texts(switches)[PROPERTY] if any(broker_id >= brokers for broker_id, _ in others) else None
+
+
 def _values(name: str) -> Mapping[str, Enum | bool]:
     default = getattr(ZooKeeperRules(), name)
     if isinstance(default, Enum):

@@ -13,7 +13,7 @@ from emulator.core.inter_broker_protocol import IbpLevel
 from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
-from emulator.core.types import NodeId
+from emulator.core.types import BrokerId, NodeId
 from emulator.core.zookeeper_rules import ZooKeeperRules
 from emulator.rpc.interception import InterceptionOrder
 
@@ -23,18 +23,20 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     Attributes:
         rules: of such a cluster.
-        ibp: the protocol that the broker speaks.
+        ibp: the protocol that brokers speak.
+        other_ibps: that of single brokers.
     """
 
     rules: ZooKeeperRules
     ibp: IbpLevel
+    other_ibps: tuple[tuple[BrokerId, IbpLevel], ...] = ()
 
 
 def zookeeper_config(switches: Switches) -> ZooKeeperConfig | None:
     """Returns what rules say about ZooKeeper; ``None`` where they are those of a KRaft cluster."""
     if not isinstance(switches, ZooKeeperSwitches):
         return None
-    return ZooKeeperConfig(rules=switches.zookeeper, ibp=switches.ibp)
+    return ZooKeeperConfig(rules=switches.zookeeper, ibp=switches.ibp, other_ibps=switches.other_ibps)
 
 
 def all_rules(switches: Switches, zookeeper: ZooKeeperConfig | None) -> Switches:
@@ -42,7 +44,7 @@ def all_rules(switches: Switches, zookeeper: ZooKeeperConfig | None) -> Switches
     if zookeeper is None:
         return switches
     shared = {name: getattr(switches, name) for name in Switches.__struct_fields__}
-    return ZooKeeperSwitches(**shared, zookeeper=zookeeper.rules, ibp=zookeeper.ibp)
+    return ZooKeeperSwitches(**shared, zookeeper=zookeeper.rules, ibp=zookeeper.ibp, other_ibps=zookeeper.other_ibps)
 
 
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

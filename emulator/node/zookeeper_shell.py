@@ -69,7 +69,7 @@ class ZooKeeperBrokerShell(BrokerShell):
         rules = self._config.rules()
         if not isinstance(rules, ZooKeeperSwitches):
             raise InvariantError("a broker of a cluster with ZooKeeper has the rules of one")
-        process = ZooKeeperProcess(config, rules.zookeeper, rules.zookeeper.protocol(rules.ibp))
+        process = ZooKeeperProcess(config, rules.zookeeper, rules.protocol_of(config.broker_id))
         self._networked = NetworkedProcess(process)
         return process.broker
 

@@ -19,8 +19,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.core.eras import ZOOKEEPER_RULES, era_rules, is_rule, with_rule
+from emulator.core.eras import ZOOKEEPER_RULES, era_rules, is_rule, strange_protocol, with_rule
 from emulator.core.errors import ConfigError, EmulatorError
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
 from emulator.core.switches import DEFAULT_ERA, Switches
 from emulator.core.types import BrokerId, NodeId, TopicPartition
@@ -247,7 +248,9 @@ def _parse_cluster(line: str) -> Plan:
         properties=tuple((name, value) for name, value in pairs.items() if not is_rule(name)),
         topics=(),
     )
-    plan.rules()
+    stranger = strange_protocol(plan.rules(), brokers=plan.brokers)
+    if stranger is not None:
+        raise ConfigError(key=PROPERTY, value=stranger, expected=f"brokers 0 to {plan.brokers - 1}")
     plan.node_properties()
     _check_timed_flush(NODE_FLUSH_TIME, pairs)
     return plan

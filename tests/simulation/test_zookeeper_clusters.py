@@ -277,6 +277,48 @@ def test_a_finding_is_explained_by_the_failure_without_which_it_is_not_found(
     assert explained(plan) == failures
 
 
+_TOLD_LATE = """
+cluster brokers=4 era={era}
+topic orders replicas=(0,1,2);(1,2,3) min.insync.replicas=2
+expire-session 1
+wait 450
+expire-session 0
+wait 970
+expire-session 2
+wait 1152
+lose-responses 3->100
+expire-session 1
+wait 5131
+"""
+
+_REMOVED_AND_ADDED = """
+cluster brokers=3 era={era}
+topic orders replicas=(0,1,2) min.insync.replicas=1
+produce orders-0 acks=all records=1
+produce orders-0 acks=all records=1
+produce orders-0 acks=all records=1
+produce orders-0 acks=all records=1
+produce orders-0 acks=all records=1
+cut 1->0
+wait 14
+cut 0->100
+wait 426
+rejoin 0
+wait 20
+reassign orders-0 replicas=0,1
+wait 48
+reassign orders-0 replicas=2,0,1
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [_TOLD_LATE, _REMOVED_AND_ADDED], ids=["a notification that is due", "a leader that forgot a replica"]
+)
+def test_what_looks_like_a_broken_promise_and_is_none(text: str) -> None:
+    """Told of an ISR seconds after all else is quiet; told to do without a replica that was assigned again since."""
+    assert not played(text, "kafka-2.5-zk").findings()
+
+
 def test_a_rule_that_is_broken_is_explained_by_no_failure_that_loses_records() -> None:
     """A controller that was replaced and is not fenced (Z08) decides a reassignment, without which there is no Z28."""
     plan = parse_plan(_ZOMBIE.format(era="kafka-3.9-zk"))

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from emulator.core.eras import ZooKeeperSwitches, era_rules, rule_texts, strange_protocol, with_rule
 from emulator.core.errors import ConfigError
 from emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, ibp_level
 from emulator.core.switches import ERAS, ERAS_WITH_ZOOKEEPER, Switches
+from emulator.core.types import BrokerId, NodeId
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, IsrWriteUnknown, ZooKeeperRules
 
 ROOT = Path(__file__).parents[3]
@@ -86,6 +88,22 @@ def test_a_leader_that_may_try_again_writes_itself() -> None:
     for name, era in ZOOKEEPER_ERAS.items():
         writes_itself = era.ibp < ibp_level("2.7-IV2")
         assert (era.rules.isr_write_unknown is IsrWriteUnknown.KEEP) == writes_itself, name
+
+
+def test_single_brokers_have_protocols_of_their_own() -> None:
+    switches = with_rule(era_rules("kafka-3.9-zk"), PROPERTY, "3.9,2:2.6,0:2.7-IV0")
+    assert rule_texts(switches)[PROPERTY] == "3.9-IV0,0:2.7-IV0,2:2.6-IV0"
+    assert isinstance(switches, ZooKeeperSwitches)
+    levels = [switches.protocol_of(BrokerId(NodeId(number))).level for number in range(3)]
+    assert [VERSIONS[level] for level in levels] == ["2.7-IV0", "3.9-IV0", "2.6-IV0"]
+    assert strange_protocol(switches, brokers=3) is None
+    assert strange_protocol(switches, brokers=2) == "3.9-IV0,0:2.7-IV0,2:2.6-IV0"
+
+
+@pytest.mark.parametrize("text", ["3.9,2.6", "3.9,x:2.6", "3.9,1:2.6,1:2.7", "3.9,1:1.0", "1:2.6", "3.9,"])
+def test_protocols_of_single_brokers_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(ConfigError, match=PROPERTY):
+        with_rule(era_rules("kafka-3.9-zk"), PROPERTY, text)
 
 
 def test_a_release_means_its_last_version() -> None:

@@ -52,6 +52,10 @@ def test_a_topic_that_a_step_creates_may_be_named_by_later_steps() -> None:
             "cluster brokers=3 erl=off\n",
             "line 1: unknown key 'erl'; expected a Kafka property of a node or a switch: elr,",
         ),
+        (
+            "cluster brokers=3 era=kafka-3.9-zk inter.broker.protocol.version=3.9,3:2.6\ntopic t replicas=(0)\n",
+            "line 1: inter.broker.protocol.version=3.9-IV0,3:2.6-IV0 is not allowed; expected brokers 0 to 2",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_plan_is_said_in_words(text: str, complaint: str) -> None:

@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from chaos.play.expressible import not_expressible
+from chaos.scenario.requirements import unmet
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
+from emulator.core.eras import era_rules, with_rule
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.plan.drivers import DriverName
 
 ABOUT_BYTES_OR_DISKS = (
@@ -59,6 +62,14 @@ def test_every_bundled_scenario_can_be_played_on_both_unless_it_is_about_bytes_o
         assert not_expressible(scenario, scenario.properties, DriverName.PROCESS) == ()
     refused = not_expressible(scenario, scenario.properties, DriverName.SIMULATOR)
     assert bool(refused) == (name in ABOUT_BYTES_OR_DISKS)
+
+
+def test_a_protocol_of_a_broker_that_is_not_there_is_refused() -> None:
+    scenario = read_scenario(Path("flush.yaml"), TEXT.format(properties="", topic="", step="start: {node: 1}"))
+    switches = with_rule(era_rules("kafka-3.9-zk"), PROPERTY, "3.9,2:2.6")
+    assert unmet(scenario, "kafka-3.9-zk", switches) == (
+        "inter.broker.protocol.version=3.9-IV0,2:2.6-IV0 names a broker that is none of 0 to 1",
+    )
 
 
 def test_an_action_that_a_driver_does_not_have_is_refused_with_the_reason() -> None:
