@@ -9,6 +9,8 @@ so the setting also covers programs that know nothing of it, such as toxiproxy-s
 over ``execve`` but not over ``fork``; it also kills a stopped process. A ``preexec_fn`` would do the same inside a
 forked copy of a threaded interpreter, which may deadlock.
 
+A process that is started without a command line, such as a worker of a pool, asks for itself: ``end_with_parent``.
+
 The kernel means the *thread* that started the child: start children from the main thread only. Linux only.
 """
 
@@ -32,18 +34,23 @@ def die_with_parent(argv: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *argv]
 
 
-def become(*, parent_pid: int, argv: Sequence[str]) -> None:
-    """Replaces this process by ``argv``, to be killed together with its parent ``parent_pid``.
-
-    Does not return. Exits with 125 if the parent had ended before the request reached the kernel, and with 127 if
-    ``argv`` cannot be executed.
-    """
+def end_with_parent(parent_pid: int) -> None:
+    """Has the kernel kill this process when its parent ends; exits with 125 if it had ended before."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
     # A parent that died before the request was made sends no signal: this process already has another parent.
     if os.getppid() != parent_pid:
         sys.exit(_EXIT_ORPHANED)
+
+
+def become(*, parent_pid: int, argv: Sequence[str]) -> None:
+    """Replaces this process by ``argv``, to be killed together with its parent ``parent_pid``.
+
+    Does not return. Exits with 125 if the parent had ended before the request reached the kernel, and with 127 if
+    ``argv`` cannot be executed.
+    """
+    end_with_parent(parent_pid)
     try:
         os.execvp(argv[0], list(argv))
     except OSError as error:

@@ -19,6 +19,9 @@ _LOOK_MS: Final = 50
 _LOOKS: Final = 600
 """Half a minute: a broker tells with each heartbeat what it has applied."""
 
+_TRIES: Final = 10
+"""Each ends with a broker that is fenced, at most one for each that was killed."""
+
 
 async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more: Iterable[Action]) -> None:
     """Heals every fault, and waits for leaders and full ISRs.
@@ -34,6 +37,17 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
     """
     for action in [*repairs(target, node_ids), *more]:
         await target.perform(action)
+    for _ in range(_TRIES):
+        seen_end = await _settled_end(target)
+        if await _have_caught_up(target, seen_end):
+            # What was looked at, and not all that is committed by now: something may have changed again.
+            target.note(ClusterSettled(cause_id=target.cause_id, metadata_offset=seen_end))
+            return
+    raise StepError("brokers are fenced again and again")
+
+
+async def _settled_end(target: Target) -> MetadataOffset:
+    """Waits for leaders and full ISRs; returns where the metadata ends that has them."""
     committed = await target.committed_end()
     seen_end = target.image.next_offset
 
@@ -45,21 +59,24 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
         return settled(target.image)
 
     await target.wait(look, timeout_s=SETTLE_TIMEOUT_S)
-    await _all_caught_up(target, seen_end)
-    # What was looked at, and not all that is committed by now: something may have changed again.
-    target.note(ClusterSettled(cause_id=target.cause_id, metadata_offset=seen_end))
+    return seen_end
 
 
-async def _all_caught_up(target: Target, end_offset: MetadataOffset) -> None:
-    """Waits until every broker that is unfenced has said that it applied the metadata up to there."""
+async def _have_caught_up(target: Target, end_offset: MetadataOffset) -> bool:
+    """Waits until every broker has said that it applied the metadata up to there.
+
+    Returns:
+        False if a broker was fenced first: it may be one that was killed and started again, and that the controller
+        took for alive, as its session had not ended.
+    """
     for _ in range(_LOOKS):
         described = await target.ask_controller(DescribeClusterRequest())
         assert isinstance(described, DescribeClusterResponse)
-        behind = [
-            each for each in described.brokers if not each.is_fenced and (each.applied_offset or 0) < end_offset - 1
-        ]
+        if any(each.is_fenced for each in described.brokers):
+            return False
+        behind = [each for each in described.brokers if (each.applied_offset or 0) < end_offset - 1]
         if not behind:
-            return
+            return True
         await target.pause(duration_ms=_LOOK_MS)
     brokers = ", ".join(f"{each.broker_id} (up to {each.applied_offset})" for each in behind)
     raise StepError(f"brokers do not get metadata up to {end_offset - 1}: {brokers}")

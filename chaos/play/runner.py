@@ -73,12 +73,14 @@ class Run:
             were played.
         order: what it plays.
         target: what its steps act on, while they are played; ``None`` before and after.
+        stopped: why it is about to be cancelled, where that cannot be said as the task is.
     """
 
     def __init__(self, order: RunOrder, *, make_driver: MakeDriver, on_status: Callable[[RunStatus], None]) -> None:
         self.problem: str | None = None
         self.left_out: str | None = None
         self.target: Target | None = None
+        self.stopped: str | None = None
         self.order = order
         self._beside: StepPlayer | None = None
         self._acting = asyncio.Lock()
@@ -136,7 +138,7 @@ class Run:
         try:
             await self._play()
         except asyncio.CancelledError as cancelled:
-            self._fail(str(cancelled) or "interrupted")
+            self._fail(str(cancelled) or self.stopped or "interrupted")
             raise
 
     # --- Phases ---------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Plays the cells of a suite, several at a time, and has them judged in batches while others play."""
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
 from chaos.suite.cells import Cell
 from chaos.suite.results import CellResult, CellStatus, judged_result, unplayed_result
+from chaos.suite.virtual_time import VirtualTimePlayers
+from emulator.plan.drivers import DriverName
 from emulator.report.failure_picture import failure_picture
 from emulator.verification.verdict import Expected, VerdictReport
 from emulator.verification.verdict_forms import write_verdict
@@ -102,6 +105,7 @@ class SuitePlayer:
         self._unjudged = 0
         self._changed = asyncio.Condition()
         self._is_stopped = False
+        self._virtual_time = VirtualTimePlayers(min(settings.jobs, os.cpu_count() or 1))
 
     async def play(self) -> None:
         """Plays and judges everything.
@@ -110,10 +114,13 @@ class SuitePlayer:
             ExceptionGroup: no further cell could be played, or no verdict be had; what is in ``results`` stands.
         """
         self._playing = self._settings.jobs
-        async with asyncio.TaskGroup() as tasks:
-            for number in range(self._settings.jobs):
-                tasks.create_task(self._play_cells(), name=f"player {number}")
-            tasks.create_task(self._judge_cells(), name="judge")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for number in range(self._settings.jobs):
+                    tasks.create_task(self._play_cells(), name=f"player {number}")
+                tasks.create_task(self._judge_cells(), name="judge")
+        finally:
+            self._virtual_time.close()
 
     def all_results(self) -> tuple[CellResult, ...]:
         """Returns a result for each cell that was begun, in their order; where no verdict came it is not played."""
@@ -157,6 +164,8 @@ class SuitePlayer:
 
     async def _play_cell(self, cell: Cell, order: RunOrder) -> str | None:
         """Plays a cell; returns from which step on steps were left out, and why."""
+        if order.driver is DriverName.SIMULATOR:
+            return await self._virtual_time.play(order, timeout_s=self._settings.timeout_s)
         run = Run(order, make_driver=make_driver, on_status=lambda status: self._listener.status(cell, status))
         playing = asyncio.create_task(run.play(), name=cell.name)
         timeout_s = self._settings.timeout_s

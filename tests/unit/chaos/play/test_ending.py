@@ -17,29 +17,36 @@ from emulator.core.image import MetadataImage
 from emulator.core.types import BrokerEpoch, BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId
 
 END = MetadataOffset(5)
+FENCED = -1
 
 
 class Cluster:
-    """Nothing is broken; a broker has applied metadata up to what ``told`` says, from one look to the next."""
+    """Nothing is broken; a broker has applied metadata up to what ``told`` says, from one look to the next.
+
+    ``FENCED`` says that it is fenced; the next time that the cluster is looked at, ``END`` is one offset further.
+    """
 
     cause_id = CauseId("end")
     has_broken_links = False
 
-    def __init__(self, *told: int | None, is_fenced: bool = False) -> None:
+    def __init__(self, *told: int | None) -> None:
         self.image = MetadataImage()
         self.image.next_offset = END
         self.notes: list[Event] = []
         self.waits = 0
+        self._end = END
         self._told = list(told)
-        self._is_fenced = is_fenced
 
     async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
         seen = see()
+        if not seen.reached:
+            self.image.next_offset = MetadataOffset(self.image.next_offset + 1)
+            seen = see()
         assert seen.reached, timeout_s
         return seen
 
     async def committed_end(self) -> MetadataOffset:
-        return END
+        return self._end
 
     async def pause(self, *, duration_ms: int) -> None:
         assert duration_ms > 0
@@ -47,11 +54,13 @@ class Cluster:
 
     async def ask_controller(self, _request: object) -> DescribeClusterResponse:
         offset = self._told[0] if len(self._told) == 1 else self._told.pop(0)
+        if offset == FENCED:
+            self._end = MetadataOffset(self._end + 1)
         broker = DescribedBroker(
             broker_id=BrokerId(NodeId(0)),
             broker_epoch=BrokerEpoch(1),
             incarnation_id=IncarnationId("a"),
-            is_fenced=self._is_fenced,
+            is_fenced=offset == FENCED,
             in_controlled_shutdown=False,
             applied_offset=None if offset is None else MetadataOffset(offset),
         )
@@ -59,7 +68,7 @@ class Cluster:
             error=ErrorCode.NONE,
             cluster_id="c",
             controller_id=NodeId(100),
-            metadata_end_offset=END,
+            metadata_end_offset=self._end,
             brokers=(broker,),
         )
 
@@ -86,7 +95,14 @@ async def test_a_broker_that_stays_behind_is_told(monkeypatch: pytest.MonkeyPatc
     assert cluster.notes == []
 
 
-async def test_nobody_waits_for_a_broker_that_is_fenced() -> None:
-    cluster = Cluster(None, is_fenced=True)
+async def test_a_broker_that_is_fenced_while_it_is_behind_makes_the_cluster_settle_again() -> None:
+    cluster = Cluster(2, FENCED, 2, 5)
     await settle(cluster)
-    assert cluster.waits == 0
+    assert cluster.notes == [ClusterSettled(cause_id=cluster.cause_id, metadata_offset=MetadataOffset(END + 1))]
+
+
+async def test_a_broker_that_is_fenced_again_and_again_is_told() -> None:
+    cluster = Cluster(FENCED)
+    with pytest.raises(StepError, match="again and again"):
+        await settle(cluster)
+    assert cluster.notes == []

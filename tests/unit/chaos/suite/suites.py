@@ -35,10 +35,11 @@ def cell(name: str, *, repetition: int = 1, skipped: str | None = None) -> Cell:
 
 
 class Orders:
-    """Makes run directories in ``store``."""
+    """Makes run directories in ``store``, for processes if nothing else is said."""
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path, *, driver: DriverName = DriverName.PROCESS) -> None:
         self._store = store
+        self._driver = driver
 
     def __call__(self, cell: Cell) -> RunOrder:
         return RunOrder(
@@ -49,7 +50,7 @@ class Orders:
             properties=(),
             seed=cell.seed,
             toxiproxy=None,
-            driver=DriverName.SIMULATOR,
+            driver=self._driver,
         )
 
 
