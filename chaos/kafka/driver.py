@@ -9,17 +9,20 @@ from chaos.kafka.target import open_kafka_target
 from chaos.kafka.witness import NodeWitness
 from chaos.play.run_order import RunOrder
 from chaos.process.driver import ProcessDriver
+from chaos.process.proxied_messages import proxied_links
 from chaos.process.target import ProcessTarget
 from emulator.client.config import Wire
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.kafka_cluster import KafkaCluster
-from emulator.cluster.kafka_messages import KafkaMessages
+from emulator.cluster.link_messages import LinkMessages
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.sync_shim import find_sync_shim
 from emulator.core.errors import InvariantError
 from emulator.core.types import NodeId
+from emulator.kafka.message_proxy import MessageProxy
 from emulator.plan.channels import Link
-from emulator.plan.nodes import NodeRef
+from emulator.plan.nodes import CONTROLLER
+from emulator.rpc.interception import Interceptor
 
 
 class KafkaDriver(ProcessDriver):
@@ -29,8 +32,8 @@ class KafkaDriver(ProcessDriver):
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
         self._witness = NodeWitness(order.layout)
-        self._messages = KafkaMessages(
-            _links_of(order), controller_id=order.layout.controller_id, record=self._witness.intercepted
+        self._messages = LinkMessages(
+            proxied_links(order.scenario), make_proxy=_proxy, record=self._witness.intercepted
         )
         super().__init__(order, logger=logger, on_problem=on_problem)
         self._metadata = KafkaMetadata(order.layout, witness=self._witness, on_change=self._changes.change)
@@ -74,17 +77,11 @@ class KafkaDriver(ProcessDriver):
         self._witness.ended(node_id, incarnation, end.cause)
 
 
-def _links_of(order: RunOrder) -> frozenset[Link[NodeId]]:
-    """Returns the links to whose messages a scenario does something; a role may be any broker."""
-    brokers = order.scenario.broker_ids
-
-    def nodes(end: NodeRef) -> tuple[NodeId, ...]:
-        return (NodeId(end),) if isinstance(end, int) else brokers
-
-    return frozenset(
-        Link(source, target)
-        for channel in order.scenario.channels
-        for source in nodes(channel.source)
-        for target in nodes(channel.target)
-        if source != target
+def _proxy(link: Link[NodeId], target_address: str, interceptor: Callable[[], Interceptor]) -> MessageProxy:
+    return MessageProxy(
+        source=link.source,
+        target=link.target,
+        target_address=target_address,
+        is_to_controller=link.target == CONTROLLER,
+        interceptor=interceptor,
     )

@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from chaos.kafka.message_faults import KafkaMessageFaults
 from chaos.kafka.metadata import KafkaMetadata
 from chaos.play.waiting import ChangeSignal
 from chaos.process.annotations import annotated
 from chaos.process.client_link import ClientLink
 from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
+from chaos.process.proxied_messages import ProxiedMessageFaults
 from chaos.process.target import ProcessTarget
 from emulator.client.admin_error import AdminError
-from emulator.cluster.kafka_messages import KafkaMessages
+from emulator.cluster.link_messages import LinkMessages
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
 from emulator.core.errors import ErrorCode
@@ -91,7 +91,7 @@ async def open_kafka_target(
     cluster: ProcessCluster,
     *,
     metadata: KafkaMetadata,
-    messages: KafkaMessages,
+    messages: LinkMessages,
     client: ClientLink,
     log: HarnessLog,
     changes: ChangeSignal,
@@ -104,7 +104,7 @@ async def open_kafka_target(
         log=log,
         changes=changes,
         session_timeout_ms=session_timeout_ms,
-        messages=KafkaMessageFaults(cluster, messages=messages),
+        messages=ProxiedMessageFaults(cluster, messages=messages),
     )
     async with annotated() as annotations, asyncio.TaskGroup() as tasks:
         following = tasks.create_task(metadata.run())

@@ -10,10 +10,21 @@ from chaos.scenario.step_reader import read_step
 from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import EmulatorError
 from emulator.core.types import NodeId
-from emulator.plan.actions import ActionTemplate, Kill, OnNodes, Pause, Resume, Start, Stop, deed_of
+from emulator.plan.actions import (
+    ActionTemplate,
+    Kill,
+    OnChannel,
+    OnNodes,
+    Pause,
+    PowerLoss,
+    Resume,
+    Start,
+    Stop,
+    deed_of,
+)
 from emulator.plan.drivers import DriverName
 from emulator.plan.names import Names
-from emulator.plan.nodes import NodeRef
+from emulator.plan.nodes import CONTROLLER, NodeRef
 from emulator.plan.plan_lint import problems, refusal
 from emulator.plan.steps import action_text
 from emulator.plan.yaml_cursor import ScenarioError, open_document
@@ -48,12 +59,20 @@ def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: Driver
     refused = refusal(action, driver) or server_refusal(action, has_zookeeper=has_zookeeper)
     if names.zookeeper_at is not None and not has_zookeeper:
         refused = NO_ZOOKEEPER
+    if isinstance(action, OnChannel) and has_zookeeper and action.channel.target == CONTROLLER:
+        refused = "single messages to a ZooKeeper server are told apart where a scenario names them beforehand"
+    if isinstance(action, PowerLoss) and not all(_keeps_ledger(target, node) for node in action.nodes):
+        refused = "it is not recorded what the server syncs: there was no C compiler when the cluster was started"
     if refused is not None:
         raise UnplayableStepError(f"{deed_of(action).verb}: {refused}")
     row = deed_of(action)
     if target.cluster.toxiproxy is None and (row.breaks_links or row.verb == "heal"):
         raise UnplayableStepError("this cluster was started with --no-proxies, so its links cannot be cut or healed")
     return step
+
+
+def _keeps_ledger(target: FaultTarget, node: NodeRef) -> bool:
+    return not isinstance(node, int) or target.cluster.keeps_ledger(NodeId(node))
 
 
 def _read(text: str, names: Names) -> Step:

@@ -150,7 +150,8 @@ def _deeds_of_node(target: FaultTarget, node: NodeId) -> Iterator[ActionTemplate
         yield Kill(nodes=(node,))
     else:
         yield from (kind(nodes=(node,)) for kind in _OF_PROCESS)
-        yield PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE))
+        if cluster.keeps_ledger(node):
+            yield PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE))
         if node != cluster.layout.controller_id:
             yield ReplaceDisk(nodes=(BrokerId(node),))
     if links is not None:

@@ -236,6 +236,10 @@ class Scenario:
         """Whether it must be known what nodes have synced."""
         return any(isinstance(step.action, PowerLoss) for step in self.steps)
 
+    def loses_power_of(self, node_id: NodeId) -> bool:
+        """Whether it must be known what a certain node has synced."""
+        return any(isinstance(step.action, PowerLoss) and node_id in step.action.nodes for step in self.steps)
+
     @property
     def eras(self) -> tuple[str, ...]:
         """Eras to play it in, where nobody names one: the default, or, where it expects only others, those."""

@@ -5,15 +5,16 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from chaos.play.barriers import Observation
-from chaos.play.zookeeper_server import zookeeper_for
+from chaos.play.zookeeper_server import recording_syncs, zookeeper_for
 from chaos.process.target import ProcessTarget
 from chaos.standing.cluster import StandingCluster
 from chaos.standing.order import StandingOrder
 from chaos.standing.status import ZooKeeperStatus
+from chaos.zookeeper.messages import server_messages
 from chaos.zookeeper.metadata import ZooKeeperMetadata
 from chaos.zookeeper.server_events import ServerEvents
 from chaos.zookeeper.target import open_zookeeper_target
-from emulator.cluster.child import EndCause, ProcessEnd
+from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
 from emulator.core.errors import InvariantError
@@ -34,18 +35,20 @@ class StandingZooKeeperCluster(StandingCluster):
         Raises:
             MissingToolError: there is no Java, or no ZooKeeper.
         """
-        self._zookeeper = zookeeper_for((order.era,), order.driver)
+        self._zookeeper = recording_syncs(zookeeper_for((order.era,), order.driver))
         super().__init__(order)
 
     def _make_cluster(self) -> ProcessCluster:
         if self._zookeeper is None:
             raise InvariantError("a cluster with ZooKeeper without ZooKeeper")
-        self._events = ServerEvents(self._layout)
+        self._events = ServerEvents(self._layout, keeps_ledger=self._zookeeper.sync_shim is not None)
+        self._messages = server_messages((), record=self._events.intercepted)
         self._metadata = ZooKeeperMetadata(self._events, on_change=self._changes.change)
         return ZooKeeperCluster(
             self._layout,
             zookeeper=self._zookeeper,
             program=sys.executable,
+            messages=self._messages,
             on_start=self._note_start,
             on_server_end=self._note_server_end,
             on_unexpected_end=self._notice_crash,
@@ -57,6 +60,7 @@ class StandingZooKeeperCluster(StandingCluster):
             self._cluster,
             events=self._events,
             metadata=self._metadata,
+            messages=self._messages,
             client=self._client_link,
             log=self._log,
             changes=self._changes,
@@ -86,7 +90,7 @@ class StandingZooKeeperCluster(StandingCluster):
         await self._changes.wait(gone, timeout_s=timeout_s)
 
     def _close_log(self) -> None:
-        self._events.ended(EndCause.UNEXPECTED)
+        self._events.close()
         super()._close_log()
 
     def _zookeeper_status(self) -> ZooKeeperStatus:

@@ -18,7 +18,7 @@ from chaos.suite.results import read_report, to_play_again
 from chaos.suite.selection import Selected, select
 from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.cluster.sync_shim import find_sync_shim
-from emulator.core.eras import era_rules
+from emulator.core.eras import era_rules, is_zookeeper_era
 from emulator.core.errors import ConfigError
 from emulator.core.switches import era_switches
 from emulator.plan.drivers import DriverName
@@ -70,7 +70,7 @@ class Suite:
             toxiproxy=self.toxiproxies[driver],
             driver=driver,
             kafka=kafka,
-            zookeeper=zookeeper_for((cell.era,), driver),
+            zookeeper=zookeeper_for((cell.era,), driver, (cell.scenario,)),
         )
 
 
@@ -123,7 +123,9 @@ def make_suite(
         listed = list(cells)
         played = [cell for cell in listed if cell.skipped is None]
         for driver in drivers:
-            zookeeper_for((cell.era for cell in played if cell.driver in (None, driver)), driver)
+            own = [cell for cell in played if cell.driver in (None, driver)]
+            with_zookeeper = (cell.scenario for cell in own if is_zookeeper_era(cell.era))
+            zookeeper_for((cell.era for cell in own), driver, with_zookeeper)
         count, cells = len(listed), iter(listed)
         if not listed:
             raise ConfigError(

@@ -7,11 +7,13 @@ from contextlib import AbstractAsyncContextManager
 
 from chaos.play.run_order import RunOrder
 from chaos.process.driver import ProcessDriver
+from chaos.process.proxied_messages import proxied_links
 from chaos.process.target import ProcessTarget
+from chaos.zookeeper.messages import server_messages
 from chaos.zookeeper.metadata import ZooKeeperMetadata
 from chaos.zookeeper.server_events import ServerEvents
 from chaos.zookeeper.target import open_zookeeper_target
-from emulator.cluster.child import EndCause, ProcessEnd
+from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
 from emulator.core.errors import InvariantError
@@ -22,17 +24,20 @@ class ZooKeeperDriver(ProcessDriver):
     """``Driver`` of processes around a ZooKeeper server; arguments as of ``ProcessDriver``."""
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
-        self._events = ServerEvents(order.layout)
+        if order.zookeeper is None:
+            raise InvariantError("a run on ZooKeeper without ZooKeeper")
+        self._zookeeper = order.zookeeper
+        self._events = ServerEvents(order.layout, keeps_ledger=order.zookeeper.sync_shim is not None)
+        self._messages = server_messages(proxied_links(order.scenario), record=self._events.intercepted)
         super().__init__(order, logger=logger, on_problem=on_problem)
         self._metadata = ZooKeeperMetadata(self._events, on_change=self._changes.change)
 
     def _make_cluster(self) -> ProcessCluster:
-        if self._order.zookeeper is None:
-            raise InvariantError("a run on ZooKeeper without ZooKeeper")
         return ZooKeeperCluster(
             self._order.layout,
-            zookeeper=self._order.zookeeper,
+            zookeeper=self._zookeeper,
             program=sys.executable,
+            messages=self._messages,
             on_start=self._note_start,
             on_server_end=self._note_end,
             on_unexpected_end=self._notice_crash,
@@ -43,6 +48,7 @@ class ZooKeeperDriver(ProcessDriver):
             self._cluster,
             events=self._events,
             metadata=self._metadata,
+            messages=self._messages,
             client=self._client,
             log=self._log,
             changes=self._changes,
@@ -51,7 +57,7 @@ class ZooKeeperDriver(ProcessDriver):
 
     async def close(self, *, problem: str | None) -> None:
         """Ends the server's event file, then the harness's."""
-        self._events.ended(EndCause.UNEXPECTED)
+        self._events.close()
         await super().close(problem=problem)
 
     def _note_start(self, node_id: NodeId, incarnation: int) -> None:

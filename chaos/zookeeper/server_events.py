@@ -6,6 +6,7 @@ its transaction on, which is before anybody could hear of it.
 
 import contextlib
 import time
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -14,7 +15,7 @@ from emulator.cluster.child import EndCause
 from emulator.cluster.layout import ClusterLayout
 from emulator.core.eras import ZooKeeperSwitches, rule_texts
 from emulator.core.errors import InvariantError
-from emulator.core.events import Event, NodeStarted, NodeStopped, OtherRecordCommitted
+from emulator.core.events import Event, MessageIntercepted, NodeStarted, NodeStopped, OtherRecordCommitted
 from emulator.core.image import MetadataImage
 from emulator.core.properties import node_properties, property_texts
 from emulator.core.types import BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
@@ -22,6 +23,7 @@ from emulator.core.zookeeper.identifiers import SessionId
 from emulator.core.zookeeper_history import ZooKeeperHistory
 from emulator.node.event_writer import EventWriter
 from emulator.storage.line_file import line_files, stream_lines
+from emulator.storage.sync_ledger import durable_prefixes
 from emulator.zookeeper.transaction_log import LoggedTransaction, TransactionLogReader
 
 _CAUSE: Final = CauseId("zookeeper")
@@ -41,16 +43,19 @@ class ServerEvents:
 
     Args:
         layout: of the cluster.
+        keeps_ledger: whether it is recorded what the server syncs. Then nothing counts that a loss of power could still
+            take, until the server is started again.
 
     Attributes:
         log: what the server has written, as far as it was read.
     """
 
-    def __init__(self, layout: ClusterLayout) -> None:
+    def __init__(self, layout: ClusterLayout, *, keeps_ledger: bool) -> None:
         if not isinstance(layout.switches, ZooKeeperSwitches):
             raise InvariantError("a ZooKeeper server in a cluster with other rules")
         self.log = TransactionLogReader(layout.data_directory(layout.controller_id))
         self._layout = layout
+        self._keeps_ledger = keeps_ledger
         self._history = ZooKeeperHistory(
             layout.switches.zookeeper,
             node_properties(dict(layout.properties)),
@@ -79,9 +84,12 @@ class ServerEvents:
 
     def started(self, node_id: NodeId, incarnation: int) -> None:
         """A process is about to start; whatever an earlier one did is in the log by now."""
-        self.read()
-        self._incarnations[node_id] = incarnation
         layout = self._layout
+        if node_id == layout.controller_id:
+            self.close()
+        else:
+            self.read()
+        self._incarnations[node_id] = incarnation
         if node_id != layout.controller_id:
             return
         self._file = EventWriter(
@@ -109,13 +117,19 @@ class ServerEvents:
     def ended(self, cause: EndCause) -> None:
         """The server's process is gone."""
         self.read()
-        file, self._file = self._file, None
-        if file is None:
-            return
-        self._time_ns = max(self._time_ns, time.monotonic_ns())
         if cause is EndCause.STOPPED:
-            file.add(NodeStopped(cause_id=_CAUSE))
-        file.close()
+            self._write(NodeStopped(cause_id=_CAUSE), time_ns=time.monotonic_ns())
+
+    def close(self) -> None:
+        """Reads all that the last process of the server has left, and ends its file."""
+        self._take_all(self.log.read_new())
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+    def intercepted(self, event: MessageIntercepted) -> None:
+        """Something was done to a message to or from the server."""
+        self._write(event, time_ns=time.monotonic_ns())
 
     # --- The log --------------------------------------------------------------------------------------------------
 
@@ -123,10 +137,16 @@ class ServerEvents:
         """Takes in what the server has written since the last call; returns whether that was anything.
 
         Raises:
-            StorageError: its log is none.
+            StorageError: its log is none, or its ledger cannot be read.
         """
+        return self._take_all(self.log.read_new(synced=self._synced if self._keeps_ledger else None))
+
+    def _synced(self) -> Mapping[int, int]:
+        return durable_prefixes(str(self._layout.ledger_directory(self._layout.controller_id)))
+
+    def _take_all(self, transactions: Iterator[LoggedTransaction]) -> bool:
         has_read = False
-        for transaction in self.log.read_new():
+        for transaction in transactions:
             self._take(transaction)
             has_read = True
         return has_read

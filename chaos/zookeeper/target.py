@@ -10,7 +10,7 @@ from chaos.process.annotations import Annotations, annotated
 from chaos.process.client_link import ClientLink
 from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
-from chaos.process.message_faults import MessageFaults
+from chaos.process.proxied_messages import ProxiedMessageFaults
 from chaos.process.target import ProcessTarget
 from chaos.zookeeper import expire_session as _expire_session  # noqa: F401 - enters its executor
 from chaos.zookeeper.administration import config_problem, described, placed_partitions, placed_topic
@@ -19,6 +19,7 @@ from chaos.zookeeper.metadata import ZooKeeperMetadata
 from chaos.zookeeper.server_events import ServerEvents
 from emulator.client.admin_connection import AdminConnection
 from emulator.client.admin_error import AdminError
+from emulator.cluster.link_messages import LinkMessages
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
@@ -201,6 +202,7 @@ async def open_zookeeper_target(
     *,
     events: ServerEvents,
     metadata: ZooKeeperMetadata,
+    messages: LinkMessages,
     client: ClientLink,
     log: HarnessLog,
     changes: ChangeSignal,
@@ -213,7 +215,7 @@ async def open_zookeeper_target(
         log=log,
         changes=changes,
         session_timeout_ms=session_timeout_ms,
-        messages=MessageFaults(cluster),
+        messages=ProxiedMessageFaults(cluster, messages=messages),
     )
     address = cluster.direct_addresses()[cluster.layout.controller_id]
     async with (

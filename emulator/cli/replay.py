@@ -182,7 +182,7 @@ def _order(
     if is_judged:
         require_spark()
     toxiproxy = toxiproxy_for((scenario,), driver=chosen)
-    zookeeper = zookeeper_for((era,), chosen)
+    zookeeper = zookeeper_for((era,), chosen, (scenario,))
     if out is None:
         check_store(_STORE)
         directory = create_run_directory(_STORE, scenario, now=datetime.now(UTC))

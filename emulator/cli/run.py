@@ -217,7 +217,7 @@ def _campaign(
         require_spark()
     check_store(store)
     toxiproxy = toxiproxy_for((scenario,), driver=driver)
-    zookeeper = zookeeper_for([order.era for order in orders], driver)
+    zookeeper = zookeeper_for([order.era for order in orders], driver, (scenario,))
     return Campaign(
         scenario=scenario,
         eras=orders,

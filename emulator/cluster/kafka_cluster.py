@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final
 
 from emulator.cluster.child import ProcessEnd, ProcessSpec
 from emulator.cluster.kafka_distribution import JVM_OPTIONS, KafkaProgram
-from emulator.cluster.kafka_messages import KafkaMessages
 from emulator.cluster.kafka_probe import KafkaProbeConnection, await_kafka
 from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.link_messages import LinkMessages
 from emulator.cluster.node_host import LocalHost, NodeProcess
 from emulator.cluster.ports import LOOPBACK
 from emulator.cluster.process_cluster import ProcessCluster
@@ -136,7 +136,7 @@ class KafkaCluster(ProcessCluster):
         *,
         kafka: KafkaProgram,
         sync_shim: Path | None,
-        messages: KafkaMessages,
+        messages: LinkMessages,
         on_start: Callable[[NodeId, int], None],
         on_stop: Callable[[NodeId], None],
         on_end: Callable[[NodeId, int, ProcessEnd], None],
@@ -166,6 +166,10 @@ class KafkaCluster(ProcessCluster):
         """Ends a node in order; ``None`` if it was down."""
         self._on_stop(node_id)
         return await super().stop_node(node_id)
+
+    def keeps_ledger(self, _: NodeId) -> bool:
+        """Whether nodes run under the shim."""
+        return self._keeps_ledgers
 
     def _ended(self, end: ProcessEnd) -> None:
         if end.name.isdigit():

@@ -266,6 +266,10 @@ class ProcessCluster:
         """Returns a node's process; ``None`` if it is down."""
         return self._host.children.get(str(node_id))
 
+    def keeps_ledger(self, _: NodeId) -> bool:
+        """Whether it is known what a node has synced, so that it can lose power."""
+        return True
+
     def notify_node(self, node_id: NodeId) -> None:
         """Signals a running node to read the faults of its disk."""
         child = self.process_of(node_id)

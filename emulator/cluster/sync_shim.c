@@ -3,7 +3,7 @@
  * The ledger's form is that of emulator/storage/sync_ledger.py. Only what a power loss could undo is noted: syncs, and
  * before anything durable goes, its bytes or a hard link. Writes are not looked at: how long a file is the disk tells.
  * What is durable is not known here either, so every removed file and every cut byte is kept; the reader of the ledger
- * sorts out what never was durable. Names must need no escapes in JSON; Kafka's need none.
+ * sorts out what never was durable. Names must need no escapes in JSON; those of Kafka and ZooKeeper need none.
  *
  *     LASTSTAND_SYNC_ROOT      the directory below which files are looked at
  *     LASTSTAND_SYNC_LEDGER    the ledger's folder, outside of it, on the same disk

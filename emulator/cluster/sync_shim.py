@@ -1,4 +1,4 @@
-"""The shim that keeps the sync ledger of programs that keep none, such as Kafka's JVMs; ``sync_shim.c`` says how.
+"""The shim that keeps the sync ledger of programs that keep none, which are JVMs; ``sync_shim.c`` says how.
 
 It is built on first use, by the compiler at hand, into the user's cache.
 """
@@ -45,7 +45,7 @@ def sync_shim_environment(library: Path, *, data: Path, ledger: Path) -> dict[st
 
 def _build(library: Path) -> None:
     compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
-    needed = "that records what Kafka syncs, which a power loss needs"
+    needed = "that records what a JVM syncs, which its power loss needs"
     if compiler is None:
         raise MissingToolError(tool="a C compiler", expected=f"cc on PATH: it builds the library {needed}")
     with tempfile.TemporaryDirectory(prefix="sync-shim-", dir=library.parent) as scratch:

@@ -5,19 +5,26 @@ the run's directory.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from emulator.cluster.child import ProcessEnd, ProcessSpec, StartError
 from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.link_messages import LinkMessages
 from emulator.cluster.node_host import LocalHost, NodeProcess
 from emulator.cluster.process_cluster import ProcessCluster, source_environment
 from emulator.cluster.supervisor import Supervisor
+from emulator.cluster.sync_shim import sync_shim_environment
 from emulator.cluster.zookeeper_probe import ZooKeeperProbeConnection, await_zookeeper
 from emulator.cluster.zookeeper_program import ZooKeeperProgram, server_settings
 from emulator.core.properties import node_properties
 from emulator.core.types import NodeId
+from emulator.plan.channels import Link
+from emulator.storage.power_loss import count_as_durable
+from emulator.storage.sync_ledger import has_ledger
+from emulator.zookeeper.transaction_log import LOG_FOLDER
 
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy
@@ -46,6 +53,7 @@ class ZooKeeperHost(LocalHost):
                 name=str(node_id),
                 argv=self._zookeeper.command(Path(*arguments)),
                 stderr_path=self._layout.node_log(node_id),
+                environment=self._sync_environment(),
                 exits_with_signal_number=True,
             )
         )
@@ -59,6 +67,16 @@ class ZooKeeperHost(LocalHost):
             serving.cancel()
             ended.cancel()
         return process
+
+    def _sync_environment(self) -> dict[str, str]:
+        shim, layout = self._zookeeper.sync_shim, self._layout
+        if shim is None:
+            return {}
+        server = layout.controller_id
+        data, ledger = layout.data_directory(server), layout.ledger_directory(server)
+        if not has_ledger(str(ledger)):
+            count_as_durable(str(data), ledger_folder=str(ledger))
+        return sync_shim_environment(shim, data=data, ledger=ledger)
 
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Returns the port of a broker's metrics; the server serves none."""
@@ -83,6 +101,7 @@ class ZooKeeperCluster(ProcessCluster):
         layout: what the cluster is made of; its controller is the server.
         zookeeper: what starts the server.
         program: that runs ``-m emulator.node``.
+        messages: the links to the server whose messages can be interfered with.
         on_start: as for ``ProcessCluster``.
         on_server_end: called with the incarnation and the end of each process of the server, before
             ``on_unexpected_end``.
@@ -97,6 +116,7 @@ class ZooKeeperCluster(ProcessCluster):
         *,
         zookeeper: ZooKeeperProgram,
         program: str,
+        messages: LinkMessages,
         on_start: Callable[[NodeId, int], None],
         on_server_end: Callable[[int, ProcessEnd], None],
         on_unexpected_end: Callable[[str, ProcessEnd], None],
@@ -105,10 +125,22 @@ class ZooKeeperCluster(ProcessCluster):
         super().__init__(layout, on_start=on_start, on_unexpected_end=on_unexpected_end)
         self._before_brokers = before_brokers
         self._host = ZooKeeperHost(self.supervisor, program=program, zookeeper=zookeeper)
+        self._is_under_shim = zookeeper.sync_shim is not None
+        self._messages = messages
         self._on_server_end = on_server_end
+        self._unproxied: Mapping[Link[NodeId], str] = {}
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Kills what still runs, and closes the proxies that know messages."""
+        await super().__aexit__(kind, error, trace)
+        await self._messages.close()
 
     async def start(self) -> None:
         """Starts every process; see ``ProcessCluster``."""
+        if self.layout.toxiproxy is None:
+            self._unproxied = await self._detours()
         if self._before_brokers is not None:
             if self.layout.toxiproxy is not None:
                 await self.start_proxies(self.layout.toxiproxy)
@@ -116,21 +148,35 @@ class ZooKeeperCluster(ProcessCluster):
             await self._before_brokers()
         await super().start()
 
+    async def start_node(self, node_id: NodeId) -> int:
+        """Starts a node; what is done to messages to the server, other than a counted number of them, goes on."""
+        if node_id == self.layout.controller_id:
+            self._messages.starting(node_id, self.interceptions.get(node_id, ()))
+        return await super().start_node(node_id)
+
+    async def _detours(self) -> Mapping[Link[NodeId], str]:
+        return await self._messages.open(self._host.address)
+
     def _note_running(self, node_id: NodeId) -> None:
         """The server that runs already was started by this cluster, and is on record."""
         if node_id != self.layout.controller_id:
             super()._note_running(node_id)
 
+    def keeps_ledger(self, node_id: NodeId) -> bool:
+        """Whether a node keeps one itself, or runs under the shim."""
+        return self._is_under_shim or node_id != self.layout.controller_id
+
     def addresses_for(self, source: NodeId) -> dict[int, str]:
         """Returns where a node, or ``CLIENT``, reaches every node; a controller tells its own broker, too."""
         addresses = super().addresses_for(source)
+        addresses |= {link.target: address for link, address in self._unproxied.items() if link.source == source}
         return {**addresses, source: self._host.address(source)} if source in self.layout.node_ids else addresses
 
     def _configure(self, node_id: NodeId, incarnation: int) -> tuple[str, ...]:
         if node_id != self.layout.controller_id:
             return super()._configure(node_id, incarnation)
         data = self.layout.data_directory(node_id)
-        data.mkdir(parents=True, exist_ok=True)
+        (data / LOG_FOLDER).mkdir(parents=True, exist_ok=True)  # durable from the start: the server syncs no folder
         path = self.layout.node_directory(node_id) / "zoo.cfg"
         properties = node_properties(dict(self.layout.properties))
         settings = server_settings(

@@ -22,10 +22,15 @@ _JVM_OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
     "-Djava.awt.headless=true",
-    "-Dzookeeper.preAllocSize=1024",  # KiB; the default makes each log a file of 64 MiB
+    "-Dzookeeper.preAllocSize=0",  # a log is as long as what was written, and the sync ledger knows lengths
     "-Dzookeeper.snapCount=10000000",
+    "-Dzookeeper.snapshot.trust.empty=true",
 )
-"""A small heap and a quick start; one log file for each process of the server, so that nothing is purged."""
+"""A small heap and a quick start; one log file for each process of the server, so that nothing is purged.
+
+So the logs hold everything from the first transaction on, and a server needs no snapshot: the one that it makes when it
+starts is not synced, so that a power loss takes it, and without trust in the logs alone it would not start any more.
+"""
 
 
 class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +39,12 @@ class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         java: the program.
         class_path: ZooKeeper's jars and those that it needs.
+        sync_shim: what records what it syncs; ``None`` where it will not lose power.
     """
 
     java: Path
     class_path: str
+    sync_shim: Path | None = None
 
     def command(self, configuration: Path) -> tuple[str, ...]:
         """Returns the command line of a server with this ``zoo.cfg``."""

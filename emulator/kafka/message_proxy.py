@@ -23,17 +23,16 @@ from typing import Final
 
 from emulator.core.types import CauseId, NodeId, Way
 from emulator.kafka.api_names import message_name
+from emulator.rpc.frame_proxy import FrameConnection, FrameProxy, drain, read_frame, write_frame
 from emulator.rpc.interception import Interceptor
 
-_HOST: Final = "127.0.0.1"
-_SIZE_BYTES: Final = 4
 _KEY: Final = slice(0, 2)
 _REQUEST_ID: Final = slice(4, 8)
 _RESPONSE_ID: Final = slice(0, 4)
 
 
-class MessageProxy:
-    """Forwards the connections of one link; ``open`` makes it listen.
+class MessageProxy(FrameProxy):
+    """Forwards the connections of one link.
 
     Args:
         source: who dials.
@@ -52,50 +51,20 @@ class MessageProxy:
         is_to_controller: bool,
         interceptor: Callable[[], Interceptor],
     ) -> None:
+        super().__init__(target_address)
         self._source = source
         self._target = target
-        self._target_address = target_address
         self._is_to_controller = is_to_controller
         self._interceptor = interceptor
-        self._server: asyncio.Server
-        self._connections: set[asyncio.Task[None]] = set()
 
-    async def open(self) -> str:
-        """Listens on a free port; returns its ``host:port``."""
-        self._server = await asyncio.start_server(self._forward, _HOST, 0)
-        return f"{_HOST}:{self._server.sockets[0].getsockname()[1]}"
+    def connection(self, dialler: asyncio.StreamWriter, node: asyncio.StreamWriter) -> FrameConnection:
+        """Returns a connection whose messages pass through the interceptor."""
+        return _Connection(self._send, dialler=dialler, node=node)
 
-    async def close(self) -> None:
-        """Closes the port and all connections."""
-        self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
-    def send(self, exchange: "_Exchange", way: Way, deliver: Callable[[], None]) -> None:
-        """Lets the interceptor decide what becomes of a message."""
+    def _send(self, exchange: "_Exchange", way: Way, deliver: Callable[[], None]) -> None:
         api = message_name(exchange.api_key, is_to_controller=self._is_to_controller)
         cause_id = CauseId(f"kafka-{self._source}-{self._target}-{exchange.correlation_id}")
         self._interceptor().send(self._source, api, way, cause_id, deliver)
-
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        try:
-            host, _, port = self._target_address.rpartition(":")
-            node_reader, node_writer = await asyncio.open_connection(host, int(port))
-            try:
-                await _Connection(self.send, dialler=writer, node=node_writer).run(reader, node_reader)
-            finally:
-                await _close(node_writer)
-        except OSError:
-            pass  # nobody listens there: the dialler's connection ends
-        except asyncio.CancelledError:
-            pass  # by `close`; asyncio would report it as an error of this callback
-        finally:
-            await _close(writer)
-            self._connections.discard(task)
 
 
 class _Exchange:
@@ -138,19 +107,19 @@ class _Connection:
             requests = tasks.create_task(self._take_requests(dialler))
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 while True:
-                    self._take_response(await _read_frame(node))
-                    await _drain(self._dialler)
+                    self._take_response(await read_frame(node))
+                    await drain(self._dialler)
             requests.cancel()
 
     async def _take_requests(self, dialler: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             while True:
-                request = await _read_frame(dialler)
+                request = await read_frame(dialler)
                 exchange = _Exchange(request)
                 self._awaited.append(exchange)
                 self._held.add(exchange)
                 self._send(exchange, Way.REQUEST, partial(self._ask, exchange, request))
-                await _drain(self._node)
+                await drain(self._node)
         self._is_given_up = True
         self._dialler.close()
         self._close_if_done()
@@ -158,7 +127,7 @@ class _Connection:
     def _ask(self, exchange: _Exchange, request: bytes) -> None:
         self._held.discard(exchange)
         self._asked.append(exchange)
-        _write_frame(self._node, request)
+        write_frame(self._node, request)
 
     def _take_response(self, response: bytes) -> None:
         correlation_id = response[_RESPONSE_ID].hex()
@@ -178,30 +147,8 @@ class _Connection:
         while self._awaited and (answer := self._awaited[0].answer) is not None:
             self._awaited.popleft()
             if answer:
-                _write_frame(self._dialler, answer)
+                write_frame(self._dialler, answer)
 
     def _close_if_done(self) -> None:
         if self._is_given_up and not self._held and not self._asked:
             self._node.close()
-
-
-async def _read_frame(reader: asyncio.StreamReader) -> bytes:
-    size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
-    return await reader.readexactly(size)
-
-
-def _write_frame(writer: asyncio.StreamWriter, frame: bytes) -> None:
-    if not writer.is_closing():
-        writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
-
-
-async def _close(writer: asyncio.StreamWriter) -> None:
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
-
-
-async def _drain(writer: asyncio.StreamWriter) -> None:
-    """Waits for a slow reader; one that has gone is noticed where it is read from."""
-    with contextlib.suppress(OSError):
-        await writer.drain()

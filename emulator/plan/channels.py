@@ -12,14 +12,27 @@ STREAM: Final = "Stream"
 SYNC: Final = "Sync"
 """Completions of the controller's disk, as an API of the controller with itself."""
 
+EXECUTE: Final = "Execute"
+"""What is asked of ZooKeeper within a session, whatever it is."""
+
+ZOOKEEPER_OPERATIONS: Final = (
+    "Create",
+    "Delete",
+    "Exists",
+    "GetChildren",
+    "GetData",
+    "Multi",
+    "SetData",
+)
+"""The same by what it is; a transaction is ``Multi``."""
+
+SESSION_APIS: Final = ("CloseSession", "Connect", EXECUTE, "OpenSession", "Poll", *ZOOKEEPER_OPERATIONS)
+"""Messages between brokers and ZooKeeper's server."""
+
 ZOOKEEPER_APIS: Final = (
-    "CloseSession",
-    "Connect",
+    *SESSION_APIS,
     "ControlledShutdown",
-    "Execute",
     "LeaderAndIsr",
-    "OpenSession",
-    "Poll",
     "StopReplica",
     "UpdateMetadata",
 )

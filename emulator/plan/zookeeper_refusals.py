@@ -9,18 +9,21 @@ from emulator.plan.actions import (
     DeposeController,
     DiskError,
     DiskFull,
+    Duplicate,
+    DuplicateNext,
     ExpireSession,
     LoseSyncs,
     OnChannel,
     OnNodes,
-    PowerLoss,
+    ReleaseNewest,
     SlowDisk,
 )
-from emulator.plan.nodes import CONTROLLER
+from emulator.plan.channels import SESSION_APIS
+from emulator.plan.nodes import CONTROLLER, NodeRef
 
 NO_ZOOKEEPER: Final = "there is no ZooKeeper in this era"
 
-_OF_DISKS: Final = (PowerLoss, SlowDisk, LoseSyncs, DiskError, DiskFull)
+_OF_DISKS: Final = (SlowDisk, LoseSyncs, DiskError, DiskFull)
 _OF_CLOCKS: Final = (ClockRate, ClockJump)
 
 
@@ -36,11 +39,21 @@ def server_refusal(action: ActionTemplate, *, has_zookeeper: bool) -> str | None
     if not has_zookeeper:
         return era_refusal(action, has_zookeeper=False)
     if isinstance(action, OnChannel) and CONTROLLER in (action.channel.source, action.channel.target):
-        return "single messages to a real ZooKeeper server are not told apart; links to it can be cut"
+        return _refused_messages(action)
     if not isinstance(action, OnNodes) or CONTROLLER not in action.nodes:
         return None
     if isinstance(action, _OF_DISKS):
         return "a real ZooKeeper server uses the machine's disk as it is"
     if isinstance(action, _OF_CLOCKS):
         return "a real ZooKeeper server uses the machine's clock as it is"
+    return None
+
+
+def _refused_messages(action: OnChannel[NodeRef]) -> str | None:
+    if action.channel.source == CONTROLLER:
+        return "a ZooKeeper server calls nobody"
+    if action.channel.api not in SESSION_APIS:
+        return f"brokers ask a ZooKeeper server for {', '.join(SESSION_APIS)}"
+    if isinstance(action, Duplicate | DuplicateNext | ReleaseNewest):
+        return "a connection to a ZooKeeper server carries each message once, and in order"
     return None

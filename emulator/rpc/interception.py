@@ -93,7 +93,7 @@ class _Rule:
         self.intervention = order.intervention
         self.left = order.count or 0
         self.delay_ms = order.delay_ms
-        self.held: deque[tuple[CauseId, Deliver]] = deque()
+        self.held: deque[tuple[CauseId, Deliver, Deliver]] = deque()
 
 
 class Interceptor:
@@ -124,7 +124,15 @@ class Interceptor:
 
     # --- Messages -------------------------------------------------------------------------------------------------
 
-    def send(self, source: NodeId | None, api: str, way: Way, cause_id: CauseId, deliver: Deliver) -> None:
+    def send(
+        self,
+        source: NodeId | None,
+        api: str,
+        way: Way,
+        cause_id: CauseId,
+        deliver: Deliver,
+        drop: Deliver = lambda: None,
+    ) -> None:
         """Lets a message pass, or does to it what was ordered.
 
         Args:
@@ -133,6 +141,7 @@ class Interceptor:
             way: of the message.
             cause_id: of the message.
             deliver: makes it arrive; called at once, later, twice or never.
+            drop: called if it is lost.
         """
         kind = None if source is None else MessageKind(source, api, way)
         rule = None if kind is None else self._rules.get(kind)
@@ -142,10 +151,11 @@ class Interceptor:
         match rule.intervention:
             case Intervention.HOLD:
                 self._note(kind, MessageFate.HELD, cause_id)
-                rule.held.append((cause_id, deliver))
+                rule.held.append((cause_id, deliver, drop))
             case Intervention.LOSE_NEXT:
                 self._note(kind, MessageFate.LOST, cause_id)
                 self._count_down(kind, rule)
+                drop()
             case Intervention.DUPLICATE_NEXT:
                 self._note(kind, MessageFate.DUPLICATED, cause_id)
                 self._count_down(kind, rule)
@@ -211,7 +221,8 @@ class Interceptor:
         if count is None:
             self._end(kind)
         for _ in range(number):
-            self._let_go(kind, *rule.held.popleft())
+            cause_id, deliver, _ = rule.held.popleft()
+            self._let_go(kind, cause_id, deliver)
         return number
 
     def _with_held(self, kind: MessageKind, intervention: Intervention) -> InterceptionReport:
@@ -219,12 +230,14 @@ class Interceptor:
         if rule is None or not rule.held:
             return InterceptionReport(is_changed=False)
         if intervention is Intervention.RELEASE_NEWEST:
-            self._let_go(kind, *rule.held.pop())
+            cause_id, deliver, _ = rule.held.pop()
+            self._let_go(kind, cause_id, deliver)
             return InterceptionReport(is_changed=True, messages=1)
-        cause_id, deliver = rule.held[0]
+        cause_id, deliver, drop = rule.held[0]
         if intervention is Intervention.LOSE_HELD:
             rule.held.popleft()
             self._note(kind, MessageFate.LOST, cause_id)
+            drop()
         elif kind.way is Way.REQUEST and kind.api != STREAM_API:
             self._note(kind, MessageFate.DUPLICATED, cause_id)
             deliver()

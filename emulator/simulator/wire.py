@@ -20,6 +20,7 @@ from emulator.plan.channels import Channel, Link
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
 from emulator.simulator.nodes import InputT, Node
+from emulator.simulator.zookeeper.session_messages import operations_of
 
 _NETWORK_CAUSE = CauseId("network")
 
@@ -137,7 +138,8 @@ class Wire:
         sent_ms = self._queue.now_ms
         self._asked[request_id] = _Asked(asker, effect, answers, sent_ms=sent_ms)
         received = RequestReceived(cause_id=effect.cause_id, request_id=request_id, request=effect.request)
-        self.travel(channel, partial(self._arrive, channel, received, sent_ms))
+        named = self._named(channel, effect.request)
+        self.travel(named, partial(self._arrive, channel, received, sent_ms))
         self._queue.after(effect.timeout_ms, partial(self._fail, request_id, RequestFailure.TIMED_OUT))
 
     def _channels_of(
@@ -151,6 +153,16 @@ class Wire:
             there, back = (Channel(source, destination, api, way) for way in (Way.REQUEST, Way.RESPONSE))
             channels = self._channels[key] = (there, back)
         return channels
+
+    def _named(self, channel: Channel[NodeId], request: Request) -> Channel[NodeId]:
+        """Returns the channel as which something is done to a message, or to an answer: that of what it asks for."""
+        network = self._network
+        if network.held or network.interferences:
+            for operation in operations_of(request):
+                named = channel._replace(api=operation)
+                if named in network.held or named in network.interferences:
+                    return named
+        return channel
 
     def ask_past_links(self, node_id: NodeId, request: Request, *, cause_id: CauseId) -> RequestId:
         """Asks from outside the network; the answer appears in ``answers`` (``None``: connection closed)."""
@@ -211,7 +223,7 @@ class Wire:
             self._queue.after(LATENCY_MS, lambda: self.answers.__setitem__(request_id, effect.response))
             return
         channel = asked.channel
-        self.travel(channel, partial(self._return, channel, effect))
+        self.travel(self._named(channel, asked.effect.request), partial(self._return, channel, effect))
 
     def _return(self, channel: Channel[NodeId], effect: SendResponse) -> None:
         link = (channel.source, channel.target)

@@ -29,6 +29,11 @@ _LEDGER: Final = "ledger.jsonl"
 _KEPT: Final = "kept"
 
 
+def has_ledger(folder: str) -> bool:
+    """Whether a ledger was begun in a folder."""
+    return os.path.exists(f"{folder}/{_LEDGER}")
+
+
 class CutPiece(msgspec.Struct, frozen=True, kw_only=True):
     """Durable bytes ``start..end`` of a file that a truncation, not durable yet, has cut off."""
 

@@ -10,17 +10,21 @@ all that anybody was told. ZooKeeper's ``FileTxnLog``; numbers are big-endian::
 A file grows while it is read. A record that is not whole yet is read the next time.
 """
 
+import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from emulator.core.errors import StorageError
 from emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
 from emulator.core.zookeeper.operations import TreeChange, ZooKeeperEventKind
+
+LOG_FOLDER: Final = "version-2"
+"""In the server's ``dataDir``."""
 
 _HEADER_BYTES: Final = 16
 _MAGIC: Final = b"ZKLG"
@@ -43,6 +47,10 @@ _NAMES: Final = {
     _CLOSE_SESSION: "CloseSession",
     _ERROR: "Error",
 }
+
+
+Synced: TypeAlias = Callable[[], Mapping[int, int]]
+"""Tells how long a prefix of each file is durable, by inode; a file that is missing has no durable byte."""
 
 
 class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +95,7 @@ class TransactionLogReader:
     """
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory / "version-2"
+        self._directory = directory / LOG_FOLDER
         self._nodes: dict[str, Znode] = {}
         self._path: Path | None = None
         self._position = 0
@@ -115,18 +123,21 @@ class TransactionLogReader:
         names = (each.removeprefix(prefix) for each in self._nodes if each.startswith(prefix))
         return tuple(sorted(name for name in names if "/" not in name))
 
-    def read_new(self) -> Iterator[LoggedTransaction]:
+    def read_new(self, *, synced: Synced | None = None) -> Iterator[LoggedTransaction]:
         """Yields the transactions that were written since the last call.
+
+        Args:
+            synced: if given, only those that a loss of power would leave.
 
         Raises:
             StorageError: a file is no transaction log.
         """
         while True:
-            yield from self._read_file()
+            yield from self._read_file(synced)
             following = self._next_file()
             if following is None:
                 return
-            yield from self._read_file()  # what was written before the next file was made
+            yield from self._read_file(synced)  # what was written before the next file was made
             self._path, self._position = following, 0
 
     def _next_file(self) -> Path | None:
@@ -137,9 +148,9 @@ class TransactionLogReader:
         later = [path for path in files if _first_zxid(path) > _first_zxid(self._path)]
         return later[0] if later else None
 
-    def _read_file(self) -> Iterator[LoggedTransaction]:
-        if self._path is None:
-            return
+    def _read_file(self, synced: Synced | None) -> Iterator[LoggedTransaction]:
+        if self._path is None or not self._path.exists():
+            return  # power was lost before anything of it was synced; a file of that name follows
         with self._path.open("rb") as file:
             if self._position == 0:
                 header = file.read(_HEADER_BYTES)
@@ -150,6 +161,9 @@ class TransactionLogReader:
                 self._position = _HEADER_BYTES
             file.seek(self._position)
             content = file.read()
+            if content and synced is not None:
+                end = synced().get(os.fstat(file.fileno()).st_ino, 0)
+                content = content[: max(0, end - self._position)]
         position = 0
         while (record := _record_at(content, position)) is not None:
             position += _RECORD_HEAD.size + len(record) + len(_END)

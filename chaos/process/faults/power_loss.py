@@ -24,6 +24,9 @@ async def power_loss(target: FaultTarget, action: PowerLoss[NodeId]) -> Outcome:
     Raises:
         StorageError: a node's files cannot be read or changed.
     """
+    unknown = [node_id for node_id in action.nodes if not target.cluster.keeps_ledger(node_id)]
+    if unknown:
+        return no_op(f"it is not recorded what node {unknown[0]} syncs")
     killed = await target.take_down(
         action.nodes, target.cluster.kill_node, fault="power_loss", recorded_as=IncarnationEnd.POWER_LOST
     )

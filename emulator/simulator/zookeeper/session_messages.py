@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.operations import Answers, Steps, WatchEvent
+from emulator.core.zookeeper.operations import Answers, Steps, Transaction, WatchEvent
 
 
 class Connection(NamedTuple):
@@ -40,6 +40,13 @@ class ExecuteRequest(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     steps: Steps
     events_seen: int
+
+
+def operations_of(request: object) -> tuple[str, ...]:
+    """Returns what a request asks for, each by its name among ``ZOOKEEPER_OPERATIONS``; nothing for all others."""
+    if not isinstance(request, ExecuteRequest):
+        return ()
+    return tuple("Multi" if isinstance(step, Transaction) else type(step).__name__ for step in request.steps)
 
 
 class PollRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -96,6 +96,25 @@ def test_of_what_is_held_the_oldest_is_lost_or_duplicated() -> None:
     assert traffic.arrived == [2, 2, 3]
 
 
+def test_who_sent_a_message_is_told_that_it_is_lost() -> None:
+    traffic, dropped = Traffic(), list[str]()
+
+    def send(name: str) -> None:
+        traffic.interceptor.send(ONE, "Fetch", Way.REQUEST, CauseId("test"), lambda: None, lambda: dropped.append(name))
+
+    traffic.obey(Intervention.LOSE_NEXT, count=1)
+    send("next")
+    assert dropped == ["next"]
+    send("not lost")
+    traffic.obey(Intervention.HOLD)
+    send("held")
+    send("released")
+    assert dropped == ["next"]
+    traffic.obey(Intervention.LOSE_HELD)
+    traffic.obey(Intervention.RELEASE)
+    assert dropped == ["next", "held"]
+
+
 def test_responses_are_not_duplicated() -> None:
     traffic = Traffic()
     traffic.obey(Intervention.HOLD, RESPONSES)

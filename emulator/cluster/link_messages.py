@@ -1,6 +1,6 @@
-"""Messages between Kafka's nodes that can be interfered with: a proxy for each link that a scenario says so of.
+"""Messages to nodes that are not ours, and can be interfered with: a proxy for each link that a scenario says so of.
 
-It stands between the link's Toxiproxy and the node::
+It stands between the link's Toxiproxy, if there is one, and the node::
 
     broker 0  ->  Toxiproxy 0->100  ->  proxy 0->100, which knows messages  ->  controller
 
@@ -8,21 +8,24 @@ What is held is lost with the process that it is for, as with our own nodes.
 """
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 from emulator.core.events import MessageIntercepted
 from emulator.core.types import NodeId
-from emulator.kafka.message_proxy import MessageProxy
 from emulator.plan.channels import Link
+from emulator.rpc.frame_proxy import FrameProxy
 from emulator.rpc.interception import InterceptionOrder, InterceptionReport, Interceptor
 
+MakeProxy: TypeAlias = Callable[[Link[NodeId], str, Callable[[], Interceptor]], FrameProxy]
+"""Makes the proxy of a link, to the address of its target, with what returns the target's interceptor."""
 
-class KafkaMessages:
+
+class LinkMessages:
     """The proxies of a cluster, and what is done to messages.
 
     Args:
         links: whose messages something will be done to.
-        controller_id: the controller's node id.
+        make_proxy: for the protocol of their targets.
         record: takes an event for each message that was interfered with.
     """
 
@@ -30,14 +33,14 @@ class KafkaMessages:
         self,
         links: Collection[Link[NodeId]],
         *,
-        controller_id: NodeId,
+        make_proxy: MakeProxy,
         record: Callable[[MessageIntercepted], None],
     ) -> None:
         self._links: Final = frozenset(links)
-        self._controller_id = controller_id
+        self._make_proxy = make_proxy
         self._record = record
         self._interceptors: dict[NodeId, Interceptor] = {}
-        self._proxies: list[MessageProxy] = []
+        self._proxies: list[FrameProxy] = []
 
     async def open(self, addresses: Callable[[NodeId], str]) -> dict[Link[NodeId], str]:
         """Makes all proxies listen; returns where.
@@ -48,19 +51,17 @@ class KafkaMessages:
         return {link: await self._open(link, addresses(link.target)) for link in sorted(self._links)}
 
     async def _open(self, link: Link[NodeId], target_address: str) -> str:
-        proxy = MessageProxy(
-            source=link.source,
-            target=link.target,
-            target_address=target_address,
-            is_to_controller=link.target == self._controller_id,
-            interceptor=lambda: self._interceptors[link.target],
-        )
+        proxy = self._make_proxy(link, target_address, lambda: self._interceptors[link.target])
         self._proxies.append(proxy)
         return await proxy.open()
 
     def starting(self, node_id: NodeId, orders: Iterable[InterceptionOrder]) -> None:
         """A process of a node is about to start: these orders are in force, and nothing is held."""
         self._interceptors[node_id] = Interceptor(node_id, orders, record=self._record)
+
+    def covers(self, node_id: NodeId) -> bool:
+        """Whether messages to a node pass through proxies; it was started at least once."""
+        return node_id in self._interceptors
 
     def obey(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport:
         """Carries out an order about messages to a node, and their answers; it was started at least once."""

@@ -1,13 +1,20 @@
 """What is done to messages to a node, over the lives of its processes."""
 
-from emulator.cluster.kafka_messages import KafkaMessages
+from collections.abc import Callable
+
+from emulator.cluster.link_messages import LinkMessages
 from emulator.core.events import MessageIntercepted
 from emulator.core.types import NodeId, Way
 from emulator.plan.channels import Link
-from emulator.rpc.interception import InterceptionOrder, Intervention, MessageKind
+from emulator.rpc.frame_proxy import FrameProxy
+from emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
 
 KIND = MessageKind(NodeId(0), "Fetch", Way.REQUEST)
 NODE = NodeId(1)
+
+
+def make_none(_link: Link[NodeId], _address: str, _interceptor: Callable[[], Interceptor]) -> FrameProxy:
+    raise AssertionError("no link was named")
 
 
 def order(intervention: Intervention, *, count: int | None = None) -> InterceptionOrder:
@@ -16,8 +23,10 @@ def order(intervention: Intervention, *, count: int | None = None) -> Intercepti
 
 def test_a_new_process_has_the_orders_that_last_and_no_others() -> None:
     told: list[MessageIntercepted] = []
-    messages = KafkaMessages((Link(NodeId(0), NODE),), controller_id=NodeId(100), record=told.append)
+    messages = LinkMessages((), make_proxy=make_none, record=told.append)
+    assert not messages.covers(NODE)
     messages.starting(NODE, ())
+    assert messages.covers(NODE)
     assert messages.obey(NODE, order(Intervention.LOSE_NEXT, count=1)).is_changed
     messages.starting(NODE, (order(Intervention.HOLD),))
     assert not messages.obey(NODE, order(Intervention.HOLD)).is_changed

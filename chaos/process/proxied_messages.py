@@ -1,0 +1,45 @@
+"""Faults of single messages to nodes that are not ours: orders go to the proxies of the harness, not to the nodes."""
+
+from chaos.process.message_faults import MessageFaults
+from chaos.scenario.scenario import Scenario
+from emulator.cluster.link_messages import LinkMessages
+from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.types import NodeId
+from emulator.plan.channels import Link
+from emulator.plan.nodes import NodeRef
+from emulator.rpc.interception import InterceptionOrder, InterceptionReport
+
+
+def proxied_links(scenario: Scenario) -> frozenset[Link[NodeId]]:
+    """Returns the links to whose messages a scenario does something; a role may be any broker."""
+    brokers = scenario.broker_ids
+
+    def nodes(end: NodeRef) -> tuple[NodeId, ...]:
+        return (NodeId(end),) if isinstance(end, int) else brokers
+
+    return frozenset(
+        Link(source, target)
+        for channel in scenario.channels
+        for source in nodes(channel.source)
+        for target in nodes(channel.target)
+        if source != target
+    )
+
+
+class ProxiedMessageFaults(MessageFaults):
+    """``MessageFaults`` on links with proxies that know messages; nodes that have none get their orders themselves.
+
+    Args:
+        cluster: of the nodes.
+        messages: its proxies.
+    """
+
+    def __init__(self, cluster: ProcessCluster, *, messages: LinkMessages) -> None:
+        super().__init__(cluster)
+        self._messages = messages
+
+    async def send(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport | None:
+        """Carries out an order about a node's messages; ``None`` while it is down."""
+        if not self._messages.covers(node_id):
+            return await super().send(node_id, order)
+        return self._messages.obey(node_id, order) if self._cluster.is_running(node_id) else None

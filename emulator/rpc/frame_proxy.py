@@ -1,0 +1,97 @@
+"""A proxy for the connections that one node dials to another, which reads frames: an int32 size, and that many bytes.
+
+What becomes of the frames is up to a protocol's own connections.
+"""
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from typing import Final, Protocol
+
+_HOST: Final = "127.0.0.1"
+_SIZE_BYTES: Final = 4
+
+
+class FrameConnection(Protocol):
+    """A connection of a dialler, and the one to the node that belongs to it."""
+
+    async def run(self, dialler: asyncio.StreamReader, node: asyncio.StreamReader) -> None:
+        """Forwards until the node ends its connection, or the dialler does and nothing is left to do for it."""
+        ...
+
+
+class FrameProxy(ABC):
+    """Forwards connections; ``open`` makes it listen.
+
+    Args:
+        target_address: ``host:port`` of the node.
+    """
+
+    def __init__(self, target_address: str) -> None:
+        self._target_address = target_address
+        self._server: asyncio.Server
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @abstractmethod
+    def connection(self, dialler: asyncio.StreamWriter, node: asyncio.StreamWriter) -> FrameConnection:
+        """Returns what forwards a new connection."""
+
+    async def open(self) -> str:
+        """Listens on a free port; returns its ``host:port``."""
+        self._server = await asyncio.start_server(self._forward, _HOST, 0)
+        return f"{_HOST}:{self._server.sockets[0].getsockname()[1]}"
+
+    async def close(self) -> None:
+        """Closes the port and all connections."""
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            host, _, port = self._target_address.rpartition(":")
+            node_reader, node_writer = await asyncio.open_connection(host, int(port))
+            try:
+                await self.connection(writer, node_writer).run(reader, node_reader)
+            finally:
+                await _close(node_writer)
+        except OSError:
+            pass  # nobody listens there: the dialler's connection ends
+        except asyncio.CancelledError:
+            pass  # by `close`; asyncio would report it as an error of this callback
+        finally:
+            await _close(writer)
+            self._connections.discard(task)
+
+
+async def read_frame(reader: asyncio.StreamReader) -> bytes:
+    """Reads a frame's content.
+
+    Raises:
+        IncompleteReadError: the connection ended.
+        OSError: it broke.
+    """
+    size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
+    return await reader.readexactly(size)
+
+
+def write_frame(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    """Writes a frame, unless the connection is closed."""
+    if not writer.is_closing():
+        writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
+
+
+async def drain(writer: asyncio.StreamWriter) -> None:
+    """Waits for a slow reader; one that has gone is noticed where it is read from."""
+    with contextlib.suppress(OSError):
+        await writer.drain()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()

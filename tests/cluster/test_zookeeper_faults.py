@@ -1,0 +1,139 @@
+"""What is done to a real ZooKeeper server and to its messages takes effect, and no more than that."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from chaos.play.zookeeper_server import recording_syncs, zookeeper_for
+from chaos.zookeeper.messages import server_messages
+from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from emulator.core.eras import era_rules
+from emulator.core.events import MessageIntercepted
+from emulator.core.types import BrokerId, NodeId, Way
+from emulator.core.zookeeper.exchange import ZooKeeperConnectionLost, ZooKeeperReconnected
+from emulator.core.zookeeper.identifiers import NodeVersion
+from emulator.core.zookeeper.operations import Create, DataRead, GetData, SetData
+from emulator.plan.channels import Link
+from emulator.plan.drivers import DriverName
+from emulator.plan.nodes import CONTROLLER
+from emulator.rpc.interception import InterceptionOrder, Intervention, MessageKind
+from emulator.storage.power_loss import lose_power
+from emulator.storage.power_loss_plan import Keep
+from emulator.storage.sync_ledger import durable_prefixes
+from emulator.zookeeper.transaction_log import LOG_FOLDER, TransactionLogReader
+from tests.cluster.zookeeper_server import Client
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+
+ERA = "kafka-3.9-zk"
+BROKER = NodeId(0)
+
+
+class ServerAlone:
+    """A cluster of which only the server is started.
+
+    Attributes:
+        touched: what was done to its messages.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        program = recording_syncs(zookeeper_for((ERA,), DriverName.PROCESS))
+        assert program is not None
+        if program.sync_shim is None:
+            pytest.skip("there is no compiler")
+        self.touched: list[MessageIntercepted] = []
+        self.layout = ClusterLayout(
+            run="test",
+            directory=directory,
+            controller_id=CONTROLLER,
+            broker_ids=(BrokerId(BROKER),),
+            switches=era_rules(ERA),
+            properties=(("broker.session.timeout.ms", "4000"),),
+            toxiproxy=None,
+        )
+        self.messages = server_messages((Link(BROKER, CONTROLLER),), record=self.touched.append)
+        self.cluster = ZooKeeperCluster(
+            self.layout,
+            zookeeper=program,
+            program=sys.executable,
+            messages=self.messages,
+            on_start=lambda _node, _incarnation: None,
+            on_server_end=lambda _incarnation, _end: None,
+            on_unexpected_end=lambda _name, _end: None,
+        )
+        self.address = ""
+
+    async def start(self) -> None:
+        await self.cluster.start_node(CONTROLLER)
+        self.address = self.cluster.direct_addresses()[CONTROLLER]
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[ServerAlone]:
+    alone = ServerAlone(tmp_path)
+    async with alone.cluster:
+        await alone.start()
+        yield alone
+
+
+async def test_a_server_that_loses_power_keeps_what_it_has_answered_and_loses_what_it_did_not_sync(
+    server: ServerAlone,
+) -> None:
+    client = Client(server.address)
+    await client.open()
+    await client.execute(Create(path="/a", data=b"1"), SetData(path="/a", data=b"2", version=None))
+    await server.cluster.kill_node(CONTROLLER)
+    data, ledger = (str(place(CONTROLLER)) for place in (server.layout.data_directory, server.layout.ledger_directory))
+    [log] = (Path(data) / LOG_FOLDER).glob("log.*")
+    assert durable_prefixes(ledger)[log.stat().st_ino] == log.stat().st_size
+    with log.open("ab") as file:
+        file.write(b"what was written and not synced")
+    report = lose_power([data], ledger_folder=ledger, keep=Keep.NONE, seed=1)
+    assert [Path(loss.path).name for loss in report.lost_bytes] == [log.name]
+    assert [Path(loss.path).name for loss in report.lost_names] == ["snapshot.0"]
+    await server.start()
+    [read] = await client.execute(GetData(path="/a"))
+    assert isinstance(read, DataRead)
+    assert (read.data, read.stat.version) == (b"2", NodeVersion(1))
+    await client.close()
+
+
+async def test_what_could_still_be_lost_is_not_read(server: ServerAlone) -> None:
+    client = Client(server.address)
+    await client.open()
+    await client.execute(Create(path="/a"), Create(path="/b"), Create(path="/c"))
+    await client.close()
+    [log] = (server.layout.data_directory(CONTROLLER) / LOG_FOLDER).glob("log.*")
+    size, inode = log.stat().st_size, log.stat().st_ino
+    reader = TransactionLogReader(server.layout.data_directory(CONTROLLER))
+    assert list(reader.read_new(synced=dict)) == []
+    before = [each.zxid for each in reader.read_new(synced=lambda: {inode: size // 2})]
+    after = [each.zxid for each in reader.read_new(synced=lambda: {inode: size})]
+    assert before
+    assert [*before, *after] == [1, 2, 3, 4, 5]
+
+
+async def test_an_answer_that_is_lost_was_a_write_and_its_session_goes_on(server: ServerAlone) -> None:
+    addresses = await server.messages.open(lambda _: server.address)
+    broker, other = Client(addresses[Link(BROKER, CONTROLLER)]), Client(server.address)
+    session_id = await broker.open()
+    await other.open()
+    await broker.execute(Create(path="/state", data=b"1"))
+    kind = MessageKind(BROKER, "SetData", Way.RESPONSE)
+    order = InterceptionOrder(intervention=Intervention.LOSE_NEXT, kind=kind, count=1)
+    assert server.messages.obey(CONTROLLER, order).is_changed
+    asking = asyncio.ensure_future(broker.execute(SetData(path="/state", data=b"2", version=NodeVersion(0))))
+    await broker.wait(lambda: any(isinstance(told, ZooKeeperConnectionLost) for told in broker.told))
+    [read] = await other.execute(GetData(path="/state"))
+    assert isinstance(read, DataRead)
+    assert (read.data, read.stat.version) == (b"2", NodeVersion(1))
+    await broker.wait(lambda: any(isinstance(told, ZooKeeperReconnected) for told in broker.told))
+    assert broker.session.session_id == session_id
+    assert [str(event.channel) for event in server.touched] == ["0->100 SetData response"]
+    asking.cancel()
+    await broker.close()
+    await other.close()

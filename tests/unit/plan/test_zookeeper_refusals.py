@@ -1,0 +1,49 @@
+"""What cannot be done to a real ZooKeeper server."""
+
+from pathlib import Path
+
+import pytest
+
+from chaos.scenario.step_reader import read_step
+from emulator.plan.names import Names
+from emulator.plan.yaml_cursor import open_document
+from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, server_refusal
+
+NAMES = Names(brokers=3, partitions=())
+
+
+def refused(step: str, *, has_zookeeper: bool = True) -> str | None:
+    action = read_step(open_document(Path("step"), f"{{{step}}}"), NAMES, text=step).action
+    return server_refusal(action, has_zookeeper=has_zookeeper)  # type: ignore[arg-type]  # no condition is among them
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "power_loss: {node: zookeeper, keep: none}",
+        "kill: {node: zookeeper}",
+        "lose: {responses: SetData, from: 1, to: zookeeper, count: 1}",
+        "hold: {requests: Execute, from: 1, to: zookeeper}",
+        "hold: {requests: LeaderAndIsr, from: 1, to: 2}",
+        "duplicate: {requests: StopReplica, from: 1, to: 2}",
+    ],
+)
+def test_what_can_be_done(step: str) -> None:
+    assert refused(step) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        ("slow_disk: {node: zookeeper, delay: 10 ms}", "uses the machine's disk as it is"),
+        ("hold: {requests: Execute, from: zookeeper, to: 1}", "a ZooKeeper server calls nobody"),
+        ("hold: {requests: AlterPartition, from: 1, to: zookeeper}", "brokers ask a ZooKeeper server for CloseSession"),
+        ("duplicate: {requests: Execute, from: 1, to: zookeeper}", "carries each message once, and in order"),
+    ],
+)
+def test_what_cannot(step: str, reason: str) -> None:
+    assert reason in (refused(step) or "")
+
+
+def test_there_may_be_none() -> None:
+    assert refused("expire_session: {node: 1}", has_zookeeper=False) == NO_ZOOKEEPER
