@@ -144,6 +144,15 @@ def test_the_answer_to_a_leaders_own_write_is_lost(era: str) -> None:
     assert any(alarm.check_id == "D1" for alarm in simulation.findings()) is writes_itself
 
 
+@pytest.mark.parametrize(("api", "violated"), [("SetData", True), ("Execute", True), ("Multi", False)])
+def test_what_is_asked_of_zookeeper_is_known_by_its_name(api: str, violated: bool) -> None:  # noqa: FBT001 - a column of the table
+    """As above, by the loss of one answer; a leader that is no controller asks for no transaction."""
+    lose_one = f"lose: {{{{responses: {api}, from: 2, to: zookeeper, count: 1}}}}"
+    plan = _OWN_WRITE.replace("lose-responses 2->100", lose_one).replace("mend 2->100", "wait 8000")
+    simulation = played(plan.replace("wait 150", "wait 60"), "kafka-2.6-zk")
+    assert ("D2" in simulation.judgement().violated) is violated
+
+
 def test_a_request_that_waited_for_its_leaders_write_keeps_its_cause() -> None:
     journal = Journal()
     play_and_stop(parse_plan(_OWN_WRITE.format(era="kafka-2.6-zk")), journal=journal)
