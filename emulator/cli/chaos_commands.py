@@ -1,6 +1,7 @@
 """The commands of ``laststand chaos``: one for every fault and repair in the table of actions, and a few by hand."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,8 @@ from emulator.plan.channels import Link
 from emulator.plan.fields import Arrow, Ends, Messages, Nodes, Option, Words
 from emulator.plan.lines import parse_words
 from emulator.plan.names import Names
-from emulator.plan.nodes import CLIENT, CONTROLLER, NodeRef, parse_node
+from emulator.plan.nodes import CLIENT, CONTROLLER, ZOOKEEPER_WORD, NodeRef, parse_node
+from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER
 
 if TYPE_CHECKING:
     from chaos.standing.messages import Command, StepPlayed
@@ -51,7 +53,7 @@ def step(step: str, place: Path, output: Output) -> int:
 @json_option
 def partition(a: str, b: str, *, one_way: bool, place: Path, output: Output) -> int:
     """Cut the links between A and B, nodes as for the other commands, or `client`."""
-    there = Link(_node(a), _node(b))
+    there = Link(_node(a, place), _node(b, place))
     if not one_way and (there.target == CLIENT or there.source == CONTROLLER):
         there = Link(there.target, there.source)
     played = [_perform(place, Cut(link=there), output)]
@@ -75,9 +77,9 @@ def heal(node: str | None, source: str | None, target: str | None, place: Path, 
         raise UserError("give NODE, or --from and --to, or nothing for all links")
     action: ActionTemplate = HealAll()
     if source is not None and target is not None:
-        action = HealLink(link=Link(_node(source), _node(target)))
+        action = HealLink(link=Link(_node(source, place), _node(target, place)))
     elif node not in (None, "all"):
-        action = HealNodes(nodes=(_node(str(node)),))
+        action = HealNodes(nodes=(_node(str(node), place),))
     return _report([_perform(place, action, output)], output)
 
 
@@ -96,6 +98,7 @@ def _add_command(row: Deed) -> None:
         words = [f"{given['a']}->{given['b']}"] if is_link else []
         words += [str(given["api"]), str(given["way"])] if is_channel else []
         words += [",".join(given["nodes"] or ())] if is_node else []
+        _check_zookeeper(place, [each for word in words for each in re.split(r"->|,", word)])
         words += [f"{each.word}={given[_parameter(each)]}" for each in options if given[_parameter(each)] is not None]
         try:
             action = parse_words(row, Words(words))
@@ -136,7 +139,19 @@ for _row in DEEDS.values():
 # --- Asking the supervisor ----------------------------------------------------------------------------------------
 
 
-def _node(text: str) -> NodeRef:
+def _check_zookeeper(place: Path, nodes: Sequence[str]) -> None:
+    """Refuses a node that is named as the ZooKeeper server in a cluster that has none."""
+    if ZOOKEEPER_WORD not in nodes:
+        return
+    from chaos.standing.order import read_order
+
+    order = read_order(locate(place))
+    if order.zookeeper is None:
+        raise UserError(f"{ZOOKEEPER_WORD}: {NO_ZOOKEEPER}: {order.era}")
+
+
+def _node(text: str, place: Path) -> NodeRef:
+    _check_zookeeper(place, (text,))
     try:
         return parse_node(text)
     except ValueError:

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from chaos.standing.messages import Command, Perform, StepPlayed
+from chaos.standing.order import StandingOrder, write_order
 from emulator.cli.assignments import assignments
 from emulator.cli.chaos_commands import COMMANDS
 from emulator.cli.exit_codes import ExitCode
@@ -19,6 +20,7 @@ from emulator.cli.up import parse_ports
 from emulator.cli.user_error import UserError
 from emulator.core.errors import EmulatorError, ErrorCode
 from emulator.core.messages import DescribedPartition, DescribedTopic
+from emulator.core.switches import Switches
 from emulator.core.types import (
     BrokerId,
     LeaderEpoch,
@@ -191,6 +193,25 @@ def test_a_fault_is_the_action_of_a_scenario(
     result = CliRunner().invoke(cli, ["chaos", *command.split()], standalone_mode=False)
     assert result.return_value == ExitCode.VIOLATION, result.output
     assert performed == [action]
+
+
+@pytest.mark.parametrize(
+    "command", ["kill zookeeper", "isolate 1 zookeeper", "partition 1 zookeeper", "heal zookeeper"]
+)
+def test_a_cluster_without_zookeeper_has_no_such_node(command: str, tmp_path: Path) -> None:
+    order = StandingOrder(
+        era="kip-966",
+        switches=Switches(),
+        properties={},
+        brokers=3,
+        seed=1,
+        directory=str(tmp_path),
+        toxiproxy=None,
+    )
+    write_order(order)
+    result = CliRunner().invoke(cli, ["chaos", *command.split(), "--dir", str(tmp_path)], standalone_mode=False)
+    assert str(result.exception) == "zookeeper: there is no ZooKeeper in this era: kip-966"
+    assert isinstance(result.exception, UserError)
 
 
 def test_every_fault_that_processes_have_is_a_command() -> None:
