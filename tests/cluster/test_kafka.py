@@ -64,6 +64,8 @@ steps:
 JUDGED = ("D1", "D4", "D6", "D12", "D13", "C1", "C2", "M1", "M6", "M9", "M12")
 NOT_ASKED = ("D2", "E1", "H1", "L1", "M5")
 
+BUNDLED = ("kip-966/elr-member-moved-away-and-back", "kip-966/last-replica-standing-kill")
+
 PATIENT = (
     ("broker.session.timeout.ms", "9000"),
     ("broker.heartbeat.interval.ms", "500"),
@@ -90,11 +92,27 @@ def kafka() -> KafkaProgram:
         pytest.skip(str(error))
 
 
-def play(kafka: KafkaProgram, path: Path, store: Path, spark: SparkSession) -> tuple[Scenario, VerdictReport]:
-    """Plays a scenario file to its end, and returns it with the verdict; nothing of the run is left running."""
-    scenario = load_scenario(path)
+@pytest.fixture(scope="module")
+def played(
+    kafka: KafkaProgram, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
+) -> dict[str, tuple[Scenario, VerdictReport]]:
+    """Each scenario with its verdict, by name. They are played side by side: clusters mostly wait."""
+    directory = tmp_path_factory.mktemp("kafka")
+    path = directory / "scenario.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    scenarios = [load_scenario(each) for each in (path, *(patient_copy(name, directory) for name in BUNDLED))]
+    orders = [
+        order for scenario in scenarios for order in run_orders(campaign_of(scenario, kafka, directory / "store"))
+    ]
+    assert play_runs(orders, on_status=lambda _: None) == (None,) * len(orders)
+    assert not [each for each in psutil.process_iter(["cmdline"]) if str(directory) in str(each.info["cmdline"])]
+    reports = verify_runs([order.directory for order in orders], spark=spark)
+    return {order.scenario.name: (order.scenario, report) for order, report in zip(orders, reports, strict=True)}
+
+
+def campaign_of(scenario: Scenario, kafka: KafkaProgram, store: Path) -> Campaign:
     era = judged_as(kafka.distribution)
-    campaign = Campaign(
+    return Campaign(
         scenario=scenario,
         eras=(EraOrder(era=era, switches=era_switches(era), properties=PATIENT),),
         store=store,
@@ -103,18 +121,21 @@ def play(kafka: KafkaProgram, path: Path, store: Path, spark: SparkSession) -> t
         driver=DriverName.KAFKA,
         kafka=kafka,
     )
-    (order,) = run_orders(campaign)
-    (problem,) = play_runs((order,), on_status=lambda _: None)
-    assert problem is None, (order.directory / "run.log").read_text()
-    assert not [each for each in psutil.process_iter(["cmdline"]) if str(order.directory) in str(each.info["cmdline"])]
-    (report,) = verify_runs([order.directory], spark=spark)
-    return scenario, report
 
 
-def test_a_scenario_is_played_and_judged(kafka: KafkaProgram, tmp_path: Path, spark: SparkSession) -> None:
-    path = tmp_path / "scenario.yaml"
-    path.write_text(SCENARIO, encoding="utf-8")
-    _, report = play(kafka, path, tmp_path / "store", spark)
+def patient_copy(name: str, directory: Path) -> Path:
+    """Writes a bundled scenario with more time for its barriers, and returns where."""
+    document = yaml.safe_load(find_scenario(name).read_text(encoding="utf-8"))
+    for step in document["steps"]:
+        if "until" in step:
+            step["until"].setdefault("within", "90 s")
+    path = directory / f"{Path(name).name}.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return path
+
+
+def test_a_scenario_is_played_and_judged(played: dict[str, tuple[Scenario, VerdictReport]]) -> None:
+    _, report = played["test/on-kafka"]
     statuses = {check.check_id: check for check in report.checks}
     assert {check_id: statuses[check_id].status for check_id in JUDGED} == dict.fromkeys(JUDGED, CheckStatus.OK)
     assert {check_id: statuses[check_id].status for check_id in NOT_ASKED} == dict.fromkeys(
@@ -125,23 +146,12 @@ def test_a_scenario_is_played_and_judged(kafka: KafkaProgram, tmp_path: Path, sp
     assert sum(counts.acked for counts in report.counts) >= 150
 
 
-@pytest.mark.parametrize("name", ["kip-966/elr-member-moved-away-and-back", "kip-966/last-replica-standing-kill"])
+@pytest.mark.parametrize("name", BUNDLED)
 def test_a_bundled_scenario_ends_as_expected_of_the_era(
-    name: str, kafka: KafkaProgram, tmp_path: Path, spark: SparkSession
+    name: str, kafka: KafkaProgram, played: dict[str, tuple[Scenario, VerdictReport]]
 ) -> None:
-    scenario, report = play(kafka, patient_copy(name, tmp_path), tmp_path / "store", spark)
+    scenario, report = played[name]
     assert compare(report, scenario.expectation(judged_as(kafka.distribution))) == (Expected.MET, ()), summary(report)
-
-
-def patient_copy(name: str, directory: Path) -> Path:
-    """Writes a bundled scenario with more time for its barriers, and returns where."""
-    document = yaml.safe_load(find_scenario(name).read_text(encoding="utf-8"))
-    for step in document["steps"]:
-        if "until" in step:
-            step["until"].setdefault("within", "90 s")
-    path = directory / "patient.yaml"
-    path.write_text(yaml.safe_dump(document), encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize("moment", ["start the cluster", "{pause: {node: 1}} ->"])
