@@ -8,6 +8,7 @@ import numpy as np
 
 from emulator.core.events import BatchAppended
 from emulator.core.history import OperationType
+from emulator.core.types import Acks
 from emulator.verification.batches import AckedBatch
 from emulator.verification.client_history import SentBatch
 from emulator.verification.columns import NONE, Table
@@ -25,9 +26,9 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
     it. The leader's own answer names that epoch. Without that event it is unknown: the client may have believed in an
     epoch that was over, and leaders elected since then need not have the batch. Of leaders that do not tell what they
-    append, the epoch in a copy that is left has to do, or the client's: neither is later than the true one. The true
-    one may be any in which that leader led again with the batch: it may have answered a request that it got in a term
-    that was over without its knowledge. So the last of them counts.
+    append, the epoch in a copy that is left has to do, or the client's: neither is later than the true one. With
+    acks=all the true one may be any in which that leader led again with the batch: it may have got it in a term that
+    was over without its knowledge, and answers once it is replicated. So the last of them counts.
     Of the topic ids that both name, that of the later topic counts: a client may believe in a topic that was
     deleted while it is answered for its successor, and a leader may answer for one that the client knows to be gone
     (S41).
@@ -39,7 +40,8 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     if facts.cluster.is_seen_from_outside:
         copied = _copied_epochs(facts, topics, sent)
         appended = np.maximum(np.maximum(appended, sent["leader_epoch"]), copied)
-        told = np.where(copied != NONE, _last_terms(facts, topics, sent, after_epochs=appended), told)
+        may_be_later = (copied != NONE) & (sent["acks"] == Acks.ALL)
+        told = np.where(may_be_later, _last_terms(facts, topics, sent, after_epochs=appended), told)
     producers: dict[Hashable, int] = {}
     operations: dict[Hashable, int] = {}
     columns = {
