@@ -1,16 +1,19 @@
 """Puts a version of Apache Kafka into the user's cache: its jars, formatted log directories, an archive of its classes.
 
-Jars come from Maven's central repository by their coordinates, through the user's ``mvn`` and its settings, or from a
-distribution that the user has unpacked. A version appears under its name when its jars and directories are complete;
+Jars come from Maven's central repository by their coordinates, through the user's ``mvn`` and its settings; where there
+is none, through the Ivy that PySpark brings, which needs no more than Java; or from a distribution that the user has
+unpacked. A version appears under its name when its jars and directories are complete;
 the archive, which only makes starts quicker, is made in place, because it holds the jars' paths.
 """
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +36,17 @@ _POM: Final = """<project>
   </dependencies>
 </project>
 """
+_IVY: Final = """<ivy-module version="2.0">
+  <info organisation="laststand" module="kafka"/>
+  <dependencies defaultconf="default">
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{version}"/>
+    <dependency org="org.slf4j" name="slf4j-simple" rev="{logging}"/>
+  </dependencies>
+</ivy-module>
+"""
+_IVY_SETTINGS: Final = "LASTSTAND_IVY_SETTINGS"
+"""Names the user's settings file for Ivy, which may have a mirror; Ivy's own are used if not given."""
+
 _OTHER_LOGGING: Final = ("slf4j-reload4j-*.jar", "log4j-slf4j-impl-*.jar")
 """Jars that would log in place of ``slf4j-simple``."""
 
@@ -60,26 +74,53 @@ class KafkaInstallError(EmulatorError):
 
 
 def install_kafka(version: str, *, java: Path) -> KafkaDistribution:
-    """Installs a version through Maven, in place of what is there of it.
+    """Installs a version through Maven or Ivy, in place of what is there of it.
 
     Raises:
-        MissingToolError: there is no ``mvn``.
+        MissingToolError: there is neither.
         KafkaInstallError: there is no such version, or it does not start.
     """
     if not _VERSION.fullmatch(version):
         expected = f"neither a version such as {PLAYED_VERSION}, nor a distribution's folder"
         raise KafkaInstallError(step=version, output=expected)
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise MissingToolError(tool="mvn", expected="Maven on PATH, or a distribution: laststand kafka install FOLDER")
-    with _new_folder() as name:
-        made = Path(name)
-        pom = made / "pom.xml"
-        pom.write_text(_POM.format(version=version, logging=_LOGGING), encoding="utf-8")
-        copy = ("dependency:copy-dependencies", f"-DoutputDirectory={made / 'jars'}", "-DincludeScope=runtime")
-        _run((maven, "-B", "-q", "-f", str(pom), *copy), step=f"mvn, Kafka {version}", timeout_s=_DOWNLOAD_TIMEOUT_S)
-        pom.unlink()
+    maven, ivy = shutil.which("mvn"), _find_ivy()
+    if maven is None and ivy is None:
+        expected = "Maven on PATH, PySpark, which brings Ivy, or a distribution: laststand kafka install FOLDER"
+        raise MissingToolError(tool="mvn", expected=expected)
+    with _new_folder() as name, tempfile.TemporaryDirectory() as scratch:
+        made, folder = Path(name), Path(scratch)
+        if maven is not None:
+            command = _maven_command(maven, version, folder, jars=made / "jars")
+        else:
+            command = (str(java), "-jar", str(ivy), *_ivy_arguments(version, folder, jars=made / "jars"))
+        tool = "mvn" if maven is not None else "Ivy"
+        _run(command, step=f"{tool}, Kafka {version}", timeout_s=_DOWNLOAD_TIMEOUT_S)
         return _finish(made, version, java=java)
+
+
+def _find_ivy() -> Path | None:
+    """Finds the Ivy by which Spark resolves its ``--packages``."""
+    spark = find_spec("pyspark")
+    places = spark.submodule_search_locations if spark is not None else None
+    return next((jar for place in places or () for jar in Path(place).glob("jars/ivy-*.jar")), None)
+
+
+def _maven_command(maven: str, version: str, folder: Path, *, jars: Path) -> tuple[str, ...]:
+    pom = folder / "pom.xml"
+    pom.write_text(_POM.format(version=version, logging=_LOGGING), encoding="utf-8")
+    copy = ("dependency:copy-dependencies", f"-DoutputDirectory={jars}", "-DincludeScope=runtime")
+    return (maven, "-B", "-q", "-f", str(pom), *copy)
+
+
+def _ivy_arguments(version: str, folder: Path, *, jars: Path) -> tuple[str, ...]:
+    module = folder / "ivy.xml"
+    module.write_text(_IVY.format(version=version, logging=_LOGGING), encoding="utf-8")
+    settings = os.environ.get(_IVY_SETTINGS)
+    return (
+        *(() if settings is None else ("-settings", settings)),
+        *("-cache", str(folder / "cache"), "-ivy", str(module), "-confs", "default", "-types", "jar", "bundle"),
+        *("-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"),
+    )
 
 
 def install_distribution(distribution: Path, *, java: Path) -> KafkaDistribution:

@@ -1,9 +1,10 @@
-"""What is said when a version of Apache Kafka is not installed."""
+"""What is said when a version of Apache Kafka is not installed, and by what it is installed."""
 
 from pathlib import Path
 
 import pytest
 
+from emulator.cluster import kafka_install
 from emulator.cluster.kafka_distribution import find_kafka
 from emulator.cluster.kafka_install import KafkaInstallError, install_kafka
 from emulator.core.errors import MissingToolError
@@ -27,3 +28,25 @@ def test_a_version_that_was_asked_for_is_suggested_itself() -> None:
 def test_what_is_no_version_is_refused_with_the_one_that_was_played() -> None:
     with pytest.raises(KafkaInstallError, match=r"neither a version such as 4\.2\.0, nor a distribution's folder"):
         install_kafka("newest", java=Path("java"))
+
+
+def test_without_maven_and_ivy_the_ways_to_install_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(kafka_install, "find_spec", lambda _: None)
+    with pytest.raises(MissingToolError, match=r"expected Maven on PATH, PySpark, .* laststand kafka install FOLDER"):
+        install_kafka("4.2.0", java=Path("java"))
+
+
+def test_without_maven_ivy_is_asked_for_the_jars_with_the_users_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "java"
+    java.write_text('#!/bin/sh\necho "ERROR asked: $*"\nexit 1\n', encoding="utf-8")
+    java.chmod(0o700)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setenv("LASTSTAND_IVY_SETTINGS", "mirror.xml")
+    with pytest.raises(KafkaInstallError) as raised:
+        install_kafka("4.2.0", java=java)
+    assert raised.value.step == "Ivy, Kafka 4.2.0"
+    for asked in ("-jar", "/ivy-", "-settings mirror.xml", "-confs default -types jar bundle", "/jars/[artifact]-"):
+        assert asked in raised.value.reason
