@@ -1,7 +1,7 @@
 /* Keeps the sync ledger of a program that knows nothing of it, such as a JVM (LD_PRELOAD).
  *
- * The ledger's form is that of emulator/storage/sync_ledger.py. Only what a power loss could undo is noted: syncs, and
- * before anything durable goes, its bytes or a hard link. Writes are not looked at: how long a file is the disk tells.
+ * The ledger's form is that of emulator/storage/sync_ledger.py. Only what a power loss could undo is noted: syncs, names,
+ * and before anything durable goes, its bytes or a hard link. Writes are not looked at: how long a file is the disk tells.
  * What is durable is not known here either, so every removed file and every cut byte is kept; the reader of the ledger
  * sorts out what never was durable. Names must need no escapes in JSON; those of Kafka and ZooKeeper need none.
  *
@@ -64,6 +64,13 @@ __attribute__((format(printf, 1, 2))) static void notef(const char *format, ...)
     note(line, length);
 }
 
+/* How long the ledger is: what a sync that begins now has seen of it. */
+static long ledger_length(void)
+{
+    struct stat status;
+    return fstat(ledger, &status) == 0 ? (long)status.st_size : 0;
+}
+
 static int is_below_root(const char *path)
 {
     size_t length = strlen(root);
@@ -81,6 +88,25 @@ static int find(const char *path, struct stat *status)
     if (slash != NULL)
         *slash = '\0';
     return realpath(slash == NULL ? "." : *copy == '\0' ? "/" : copy, directory) != NULL && is_below_root(directory);
+}
+
+/* Notes the name that a file or directory has got. */
+static void note_name(const char *path, ino_t inode)
+{
+    char copy[PATH_MAX];
+    struct stat parent;
+    strcpy(copy, path); /* find() has seen that it fits */
+    char *slash = strrchr(copy, '/');
+    const char *name = slash == NULL ? path : path + (slash - copy) + 1;
+    if (slash != NULL)
+        *slash = '\0';
+    if (stat(slash == NULL ? "." : copy, &parent) == 0)
+        notef("[\"name\",%lu,%lu,\"%s\"]\n", (unsigned long)inode, (unsigned long)parent.st_ino, name);
+}
+
+static void note_no_name(ino_t inode)
+{
+    notef("[\"name\",%lu,0,null]\n", (unsigned long)inode);
 }
 
 /* Finds the path of an open file, if that is below the root. */
@@ -146,7 +172,7 @@ static void keep_before_truncation(int fd, off_t size)
 /* --- What is synced --------------------------------------------------------------------------------------------- */
 
 /* Notes that what has this inode is durable, under its newest name, too. */
-static void note_sync(const char *path, ino_t inode, off_t size)
+static void note_sync(const char *path, ino_t inode, off_t size, long seen)
 {
     size_t length = strlen(path), suffix = strlen(DELETED);
     const char *slash = strrchr(path, '/');
@@ -154,14 +180,14 @@ static void note_sync(const char *path, ino_t inode, off_t size)
     struct stat parent;
     snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
     if ((length > suffix && strcmp(path + length - suffix, DELETED) == 0) || stat(directory, &parent) != 0)
-        notef("[\"sync\",%lu,%ld,0,null]\n", (unsigned long)inode, (long)size);
+        notef("[\"sync\",%lu,%ld,0,null,%ld]\n", (unsigned long)inode, (long)size, seen);
     else
-        notef("[\"sync\",%lu,%ld,%lu,\"%s\"]\n", (unsigned long)inode, (long)size, (unsigned long)parent.st_ino,
-              slash + 1);
+        notef("[\"sync\",%lu,%ld,%lu,\"%s\",%ld]\n", (unsigned long)inode, (long)size, (unsigned long)parent.st_ino,
+              slash + 1, seen);
 }
 
 /* Returns the line for a synced directory, to be freed; NULL if it cannot be read. */
-static char *listing(const char *path, ino_t inode, size_t *length)
+static char *listing(const char *path, ino_t inode, long seen, size_t *length)
 {
     char *line = NULL;
     DIR *directory = opendir(path);
@@ -176,7 +202,7 @@ static char *listing(const char *path, ino_t inode, size_t *length)
         fprintf(text, "%s\"%s\":%lu", comma, entry->d_name, (unsigned long)entry->d_ino);
         comma = ",";
     }
-    fprintf(text, "}]\n");
+    fprintf(text, "},%ld]\n", seen);
     fclose(text);
     closedir(directory);
     return line;
@@ -187,17 +213,18 @@ static int sync_file(int fd, int (*sync)(int))
     char path[PATH_MAX], *line = NULL;
     struct stat before, after;
     size_t length = 0;
+    long seen = ledger_length();
     int is_noted = path_of(fd, path) && fstat(fd, &before) == 0;
     if (is_noted && S_ISDIR(before.st_mode))
-        line = listing(path, before.st_ino, &length); /* what comes later is not certain to be durable */
+        line = listing(path, before.st_ino, seen, &length); /* what comes later is not certain to be durable */
     int result = sync(fd);
     if (is_noted && result == 0 && line != NULL) {
         note(line, length);
         if (strcmp(path, root) != 0)
-            note_sync(path, before.st_ino, 0);
+            note_sync(path, before.st_ino, 0, seen);
     } else if (is_noted && result == 0 && S_ISREG(before.st_mode) && fstat(fd, &after) == 0) {
         /* shorter if it was truncated meanwhile */
-        note_sync(path, before.st_ino, before.st_size < after.st_size ? before.st_size : after.st_size);
+        note_sync(path, before.st_ino, before.st_size < after.st_size ? before.st_size : after.st_size, seen);
     }
     free(line);
     return result;
@@ -235,10 +262,11 @@ int msync(void *address, size_t length, int flags)
 {
     char path[PATH_MAX];
     struct stat status;
+    long seen = ledger_length();
     int is_noted = (flags & MS_SYNC) != 0 && mapped_file(address, path, &status);
     int result = NEXT(msync)(address, length, flags);
     if (is_noted && result == 0)
-        note_sync(path, status.st_ino, status.st_size);
+        note_sync(path, status.st_ino, status.st_size, seen);
     return result;
 }
 
@@ -267,6 +295,21 @@ static void keep_before_open(const char *path, int flags)
         keep_cut(path, &status, 0);
 }
 
+/* Whether a file of that name would be a new one. */
+static int is_new(const char *path, int flags)
+{
+    struct stat status;
+    return ledger >= 0 && (flags & O_CREAT) != 0 && lstat(path, &status) != 0;
+}
+
+static int note_new(const char *path, int fd)
+{
+    struct stat status;
+    if (fd >= 0 && find(path, &status))
+        note_name(path, status.st_ino);
+    return fd;
+}
+
 int open(const char *path, int flags, ...)
 {
     va_list arguments;
@@ -274,7 +317,8 @@ int open(const char *path, int flags, ...)
     mode_t mode = mode_of(flags, arguments);
     va_end(arguments);
     keep_before_open(path, flags);
-    return NEXT(open)(path, flags, mode);
+    int makes = is_new(path, flags), fd = NEXT(open)(path, flags, mode);
+    return makes ? note_new(path, fd) : fd;
 }
 
 int open64(const char *path, int flags, ...)
@@ -284,23 +328,40 @@ int open64(const char *path, int flags, ...)
     mode_t mode = mode_of(flags, arguments);
     va_end(arguments);
     keep_before_open(path, flags);
-    return NEXT(open64)(path, flags, mode);
+    int makes = is_new(path, flags), fd = NEXT(open64)(path, flags, mode);
+    return makes ? note_new(path, fd) : fd;
+}
+
+int mkdir(const char *path, mode_t mode)
+{
+    struct stat status;
+    int result = NEXT(mkdir)(path, mode);
+    if (result == 0 && find(path, &status))
+        note_name(path, status.st_ino);
+    return result;
 }
 
 int rename(const char *source, const char *target)
 {
-    struct stat replaced;
-    if (find(target, &replaced) && S_ISREG(replaced.st_mode))
-        keep_file(target, &replaced);
-    return NEXT(rename)(source, target);
+    struct stat status;
+    if (find(target, &status) && S_ISREG(status.st_mode))
+        keep_file(target, &status);
+    int result = NEXT(rename)(source, target);
+    if (result == 0 && find(target, &status))
+        note_name(target, status.st_ino);
+    return result;
 }
 
 int unlink(const char *path)
 {
     struct stat status;
-    if (find(path, &status) && S_ISREG(status.st_mode))
+    int is_noted = find(path, &status) && S_ISREG(status.st_mode);
+    if (is_noted)
         keep_file(path, &status);
-    return NEXT(unlink)(path);
+    int result = NEXT(unlink)(path);
+    if (is_noted && result == 0)
+        note_no_name(status.st_ino);
+    return result;
 }
 
 static int is_empty(const char *path)
@@ -321,7 +382,10 @@ int rmdir(const char *path)
     if (!find(path, &status) || !S_ISDIR(status.st_mode) || !is_empty(path))
         return NEXT(rmdir)(path);
     snprintf(target, sizeof target, "%s/%lu", kept, (unsigned long)status.st_ino);
-    return NEXT(rename)(path, target);
+    int result = NEXT(rename)(path, target);
+    if (result == 0)
+        note_no_name(status.st_ino);
+    return result;
 }
 
 int remove(const char *path)

@@ -271,7 +271,7 @@ class Kill(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="kill"):
     "power-loss 1 keep=prefix kept=2 truncation=kept",
     "Nodes lose power, and with it what was not synced: `keep` (`none`, `prefix`, `torn`, `pages`) and `kept` say "
     "which batches stay, `truncation` (`kept`, `undone`) what becomes of truncations. With `names=undone`, what was "
-    "not synced of names comes undone, too.",
+    "not synced of names comes undone, too. `disk` (`posix`, `btrfs`, `ext4`, `xfs`) says which file system forgets.",
     fault="power_loss",
 )
 class PowerLoss(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="power_loss"):
@@ -283,7 +283,7 @@ class PowerLoss(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="power_loss"):
 @deed(
     "crash-within 1 after-effects=2",
     "A broker dies in its next turn that opens or changes logs, after two changes of files. With `keep`, `kept` and "
-    "`truncation` (and `names`), by a loss of power.",
+    "`truncation` (and `names`, `disk`), by a loss of power.",
     refused=_simulator_only("a process cannot be ended between two of the files that it writes in one turn"),
 )
 class CrashWithin(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="crash_within"):

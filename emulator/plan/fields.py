@@ -20,6 +20,7 @@ from emulator.plan.names import Names
 from emulator.plan.nodes import GROUP_WORDS, DrawnFrom, DrawnNodes, NodeRef, RackNodes, node_text, parse_node
 from emulator.plan.power import DiskLoss
 from emulator.plan.yaml_cursor import Cursor, Fields
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 ValueT = TypeVar("ValueT")
@@ -650,33 +651,47 @@ class ProducerField(_Scalar[str]):
 # --- What a loss of power takes -----------------------------------------------------------------------------------
 
 
+_ONE_JOURNAL: Final = "not on a disk with an ordered journal, where truncation says what becomes of names, too"
+
+
 class LossField:
     """What a loss of power takes: ``keep``, a ``seed``, and what leaves no chance: ``kept``, ``truncation``, ``names``.
 
-    In a line, ``kept`` and ``truncation`` belong together.
+    In a line, ``kept`` and ``truncation`` belong together. On a ``disk`` with an ordered journal, ``truncation`` says
+    what becomes of names, too.
     """
 
-    keys: tuple[str, ...] = ("keep", "seed", "kept", "truncation", "names")
+    keys: tuple[str, ...] = ("keep", "seed", "kept", "truncation", "names", "disk")
     options: tuple[Option, ...] = (
         Option("keep", "keep", "What is left of the bytes that were not synced.", tuple(each.value for each in Keep)),
         Option("seed", "seed", "Of what is left; drawn if not given."),
+        Option(
+            "disk", "disk", "Which file system forgets; posix if not given.", tuple(each.value for each in DiskModel)
+        ),
     )
     is_required = False
 
     def read(self, fields: Fields, names: Names) -> DiskLoss:
         keep, seed = fields.optional("keep"), fields.optional("seed")
         kept, truncation, fate = fields.optional("kept"), fields.optional("truncation"), fields.optional("names")
+        named = fields.optional("disk")
+        disk = DiskModel.POSIX if named is None else take_enum(named, DiskModel)
+        if fate is not None and disk.has_ordered_journal:
+            fate.fail(_ONE_JOURNAL)
         exact = None
         if kept is not None or truncation is not None or fate is not None:
+            cut = TruncationFate.UNDONE if truncation is None else take_enum(truncation, TruncationFate)
+            names_default = NamesFate(cut.value) if disk.has_ordered_journal else NamesFate.UNDONE
             exact = ExactLoss(
                 kept=0 if kept is None else kept.integer(low=0),
-                truncation=TruncationFate.UNDONE if truncation is None else take_enum(truncation, TruncationFate),
-                names=NamesFate.UNDONE if fate is None else take_enum(fate, NamesFate),
+                truncation=cut,
+                names=names_default if fate is None else take_enum(fate, NamesFate),
             )
         return DiskLoss(
             keep=Keep.NONE if keep is None else take_enum(keep, Keep),
             seed=None if seed is None else seed.integer(low=0),
             exact=exact,
+            disk=disk,
         )
 
     def write(self, value: DiskLoss) -> dict[str, YamlValue]:
@@ -686,21 +701,31 @@ class LossField:
         if value.exact is not None:
             written["kept"] = value.exact.kept
             written["truncation"] = value.exact.truncation.value
-            written["names"] = value.exact.names.value
+            if not value.disk.has_ordered_journal:
+                written["names"] = value.exact.names.value
+        if value.disk is not DiskModel.POSIX:
+            written["disk"] = value.disk.value
         return written
 
     def parse(self, words: Words) -> DiskLoss:
         keep, kept, truncation = (words.take_pair(key) for key in ("keep", "kept", "truncation"))
         names = words.take_pair("names")
         seed = words.take_pair("seed")
+        disk = DiskModel(words.take_pair("disk") or DiskModel.POSIX)
+        if names is not None and disk.has_ordered_journal:
+            raise ValueError(_ONE_JOURNAL)
         if (kept is None) != (truncation is None) or (kept is None and names is not None):
             raise ValueError("kept= and truncation= belong together, and names= to them")
         exact = None
         if kept is not None and truncation is not None:
-            fate = NamesFate.KEPT if names is None else NamesFate(names)
+            default = truncation if disk.has_ordered_journal else NamesFate.KEPT.value
+            fate = NamesFate(names or default)
             exact = ExactLoss(kept=int(kept), truncation=TruncationFate(truncation), names=fate)
         return DiskLoss(
-            keep=Keep.NONE if keep is None else Keep(keep), seed=None if seed is None else int(seed), exact=exact
+            keep=Keep.NONE if keep is None else Keep(keep),
+            seed=None if seed is None else int(seed),
+            exact=exact,
+            disk=disk,
         )
 
     def format(self, value: DiskLoss) -> list[str]:
@@ -708,7 +733,9 @@ class LossField:
         words = [f"keep={value.keep.value}"]
         if exact is not None:
             words += [f"kept={exact.kept}", f"truncation={exact.truncation.value}"]
-            words += [] if exact.names is NamesFate.KEPT else [f"names={exact.names.value}"]
+            if exact.names is not NamesFate.KEPT and not value.disk.has_ordered_journal:
+                words.append(f"names={exact.names.value}")
+        words += [] if value.disk is DiskModel.POSIX else [f"disk={value.disk.value}"]
         return words if value.seed is None else [*words, f"seed={value.seed}"]
 
     def problems(self, value: DiskLoss, names: Names) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.types import NodeId
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss_plan import ExactLoss, Keep
 
 SEED_BITS: Final = 31
@@ -18,11 +19,13 @@ class DiskLoss(msgspec.Struct, frozen=True, kw_only=True):
         keep: the shape.
         seed: of what is drawn; ``None`` where nothing is, or where whoever performs the action gives one.
         exact: what is not drawn.
+        disk: on which file system. Invariant: one with an ordered journal treats truncations and names alike.
     """
 
     keep: Keep
     seed: int | None = None
     exact: ExactLoss | None = None
+    disk: DiskModel = DiskModel.POSIX
 
     def seed_of(self, node_id: NodeId) -> int:
         """Returns the seed of one node's choices."""

@@ -5,6 +5,9 @@ and the clean-shutdown file are durable as soon as they are written, because ``e
 One name is not: that of the segment with which a log starts anew (``RestartLog``), until the log or its directory is
 synced. So a power loss takes batches away, brings back those of a truncation, or leaves a log that has no segment. A
 replaced disk is empty.
+
+On a disk with an ordered journal (``DiskModel``) nothing is brought back and no name is lost: a cut and a log that
+starts anew are followed by a checkpoint of recovery points, and syncing that commits them, too.
 """
 
 from typing import Final
@@ -27,6 +30,7 @@ from emulator.core.effects import (
 from emulator.core.errors import InvariantError
 from emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
 from emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from emulator.storage.recovery import with_scanned_epochs
 
@@ -105,15 +109,16 @@ class StoredLog:
         self.recovery_point = self.log_end_offset
         self.is_named = True
 
-    def lose_unsynced(self, keep: Keep, exact: ExactLoss) -> None:
+    def lose_unsynced(self, keep: Keep, exact: ExactLoss, *, model: DiskModel) -> None:
         """Leaves what a power loss leaves, after recovery.
 
         Recovery drops a batch that was cut (``torn``), and ends at the first page that is missing (``pages``).
         """
-        if not self.is_named and exact.names is NamesFate.UNDONE:
+        may_undo = not model.has_ordered_journal
+        if may_undo and not self.is_named and exact.names is NamesFate.UNDONE:
             self.batches = []
             self.segment_base = self.log_start_checkpoint
-        elif self.synced < len(self.durable) and exact.truncation is TruncationFate.UNDONE:
+        elif may_undo and self.synced < len(self.durable) and exact.truncation is TruncationFate.UNDONE:
             self.batches = list(self.durable)
         else:
             unsynced = len(self.batches) - self.synced
@@ -288,10 +293,10 @@ class Disk:
         assert self._is_clean
         self._clean_epoch = broker_epoch
 
-    def lose_power(self, keep: Keep, exact: ExactLoss) -> None:
+    def lose_power(self, keep: Keep, exact: ExactLoss, *, model: DiskModel = DiskModel.POSIX) -> None:
         """Loses what is not synced of every log."""
         for log in self.logs.values():
-            log.lose_unsynced(keep, exact)
+            log.lose_unsynced(keep, exact, model=model)
 
     def replace(self) -> None:
         """Puts an empty disk in its place."""

@@ -105,7 +105,7 @@ class Processes:
         node = self._nodes[broker_id]
         self.end(node, IncarnationEnd.POWER_LOST)
         before = {name: log.log_end_offset for name, log in node.disk.logs.items()}
-        node.disk.lose_power(loss.keep, exact_loss(loss, broker_id, node.disk))
+        node.disk.lose_power(loss.keep, exact_loss(loss, broker_id, node.disk), model=loss.disk)
         for name, log in node.disk.logs.items():
             self._event_log.note(
                 PowerLost(

@@ -247,11 +247,12 @@ def _simpler(action: Action) -> Iterator[Action]:
 
 def _simpler_losses(loss: DiskLoss) -> Iterator[DiskLoss]:
     exact = loss.exact
-    names = NamesFate.KEPT if exact is None else exact.names
+    has_one_fate = loss.disk.has_ordered_journal
+    names = NamesFate.KEPT if exact is None or has_one_fate else exact.names
     if loss.keep is not Keep.NONE:
         nothing = ExactLoss(kept=0, truncation=TruncationFate.KEPT, names=names)
         yield msgspec.structs.replace(loss, keep=Keep.NONE, exact=nothing)
-    if exact is not None and exact.names is not NamesFate.KEPT:
+    if exact is not None and exact.names is not NamesFate.KEPT and not has_one_fate:
         yield msgspec.structs.replace(loss, exact=msgspec.structs.replace(exact, names=NamesFate.KEPT))
 
 

@@ -123,6 +123,7 @@ class OsFile:
                 return
             length = self._size
             with self._names_lock:
+                seen = self._ledger.length
                 place = self._names.of_inode.get(self._inode)
             if place is None or self._ledger.is_name_durable(inode=self._inode, directory=place[0], name=place[1]):
                 os.fdatasync(self._descriptor)
@@ -132,7 +133,7 @@ class OsFile:
                 return
             with self._names_lock:
                 directory, name = (0, None) if place is None else place
-                self._ledger.record_sync(inode=self._inode, length=length, directory=directory, name=name)
+                self._ledger.record_sync(inode=self._inode, length=length, directory=directory, name=name, seen=seen)
 
     def close(self) -> None:
         """Closes; see ``filesystem.File``."""
@@ -197,7 +198,7 @@ class OsFileSystem:
             return os.open(path, flags)
         except FileNotFoundError:
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
-            self._ledger.record_creation(os.fstat(descriptor).st_ino)
+            self._record_creation(path, os.fstat(descriptor).st_ino)
             return descriptor
 
     def exists(self, path: str) -> bool:
@@ -217,7 +218,7 @@ class OsFileSystem:
         """Creates a directory; see ``filesystem.FileSystem``."""
         with _mapped(path), self._lock:
             os.mkdir(path)
-            self._ledger.record_creation(os.stat(path).st_ino)
+            self._record_creation(path, os.stat(path).st_ino)
 
     def remove_directory(self, path: str) -> None:
         """Removes a directory; see ``filesystem.FileSystem``."""
@@ -225,10 +226,11 @@ class OsFileSystem:
             inode = os.stat(path).st_ino
             if not self._ledger.has_durable_name(inode):
                 os.rmdir(path)
-                return
-            if os.listdir(path):
+            elif os.listdir(path):
                 raise StorageError(path=path, reason="directory not empty")
-            os.rename(path, self._ledger.kept_path(inode))
+            else:
+                os.rename(path, self._ledger.kept_path(inode))
+            self._ledger.record_no_name(inode)
 
     def rename(self, source: str, target: str) -> None:
         """Renames; see ``filesystem.FileSystem``."""
@@ -236,15 +238,18 @@ class OsFileSystem:
             inode = os.stat(source).st_ino
             self._keep(target)
             os.rename(source, target)
+            directory, name = os.stat(parent_directory(target)).st_ino, file_name(target)
+            self._ledger.record_name(inode, directory=directory, name=name)
             if inode in self._names.of_inode:
-                self._names.of_inode[inode] = (os.stat(parent_directory(target)).st_ino, file_name(target))
+                self._names.of_inode[inode] = (directory, name)
 
     def unlink(self, path: str) -> None:
         """Unlinks; see ``filesystem.FileSystem``."""
         with _mapped(path), self._lock:
-            os.stat(path)
+            inode = os.stat(path).st_ino
             self._keep(path)
             os.unlink(path)
+            self._ledger.record_no_name(inode)
 
     def sync_directory(self, path: str) -> None:
         """Makes names durable; see ``filesystem.FileSystem``."""
@@ -252,6 +257,7 @@ class OsFileSystem:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 directory = os.fstat(descriptor).st_ino
+                seen = self._ledger.length
                 with os.scandir(path) as entries:
                     listing = {entry.name: entry.inode() for entry in entries}
                 os.fsync(descriptor)
@@ -259,7 +265,7 @@ class OsFileSystem:
             finally:
                 os.close(descriptor)
             if is_durable:
-                self._ledger.record_directory_sync(directory=directory, listing=listing)
+                self._ledger.record_directory_sync(directory=directory, listing=listing, seen=seen)
 
     def lock(self, path: str) -> DirectoryLock:
         """Locks; see ``filesystem.FileSystem``."""
@@ -271,6 +277,10 @@ class OsFileSystem:
                 os.close(descriptor)
                 raise StorageError(path=path, reason="locked by another process") from error
             return OsLock(descriptor)
+
+    def _record_creation(self, path: str, inode: int) -> None:
+        directory = os.stat(parent_directory(path)).st_ino
+        self._ledger.record_creation(inode, directory=directory, name=file_name(path))
 
     def _keep(self, path: str) -> None:
         """Holds on to the file that is about to lose the name ``path``, if a power loss could bring it back."""

@@ -15,6 +15,7 @@ import msgspec
 from emulator.core.errors import StorageError
 from emulator.core.types import Offset
 from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss_plan import (
     ByteLoss,
     ContentSource,
@@ -46,7 +47,13 @@ class PowerLossReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lose_power(
-    data_directories: Sequence[str], *, ledger_folder: str, keep: Keep, seed: int, exact: ExactLoss | None = None
+    data_directories: Sequence[str],
+    *,
+    ledger_folder: str,
+    keep: Keep,
+    seed: int,
+    disk: DiskModel = DiskModel.POSIX,
+    exact: ExactLoss | None = None,
 ) -> PowerLossReport:
     """Takes from a dead node's directories what its sync ledger does not cover.
 
@@ -55,16 +62,17 @@ def lose_power(
         ledger_folder: the node's ledger, outside all of them.
         keep: shape of the loss.
         seed: of all random choices.
+        disk: the file system that is played.
         exact: leaves nothing to chance.
 
     Raises:
         StorageError: a directory cannot be read or changed.
     """
-    ledger = SyncLedger(ledger_folder)
+    ledger = SyncLedger(ledger_folder, disk=disk)
     try:
         volume = _read_volume(data_directories, ledger)
         plan = plan_power_loss(
-            volume.view, keep=keep, random=Random(seed), batch_starts=volume.batch_starts, exact=exact
+            volume.view, keep=keep, random=Random(seed), batch_starts=volume.batch_starts, disk=disk, exact=exact
         )
         _Execution(volume, ledger).run(plan)
     except OSError as error:
@@ -169,7 +177,10 @@ def _read_volume(data_directories: Sequence[str], ledger: SyncLedger) -> _Volume
             files[inode] = FileView(
                 length=length, intact_length=covered.intact_length, durable_length=covered.durable_length
             )
-    durable = {inode: ledger.names.get(inode, {}) for inode in present}
+    durable = {
+        directory: {name: inode for name, inode in ledger.names.get(directory, {}).items() if inode in paths}
+        for directory in present
+    }
     return _Volume(VolumeView(roots=roots, present=present, durable=durable, files=files), paths)
 
 

@@ -14,6 +14,9 @@ Bytes: a file keeps its durable content, and of what was appended since
 A truncation that was not synced is undone by ``none`` and drawn by the others. Every shape takes at least a byte from
 every tail that was not synced, so a fault that should bite does.
 
+On a disk with an ordered journal (``DiskModel``) one draw decides all names and truncations together: either the
+journal was committed once more before the power went, or not.
+
 An *exact* loss draws nothing: it counts the batches that survive, whatever their length, and says what becomes of
 truncations and of names. What is no log loses its tail.
 """
@@ -25,6 +28,8 @@ from random import Random
 from typing import Final
 
 import msgspec
+
+from emulator.storage.disk_model import DiskModel
 
 PAGE_BYTES: Final = 4096
 
@@ -168,6 +173,7 @@ def plan_power_loss(
     keep: Keep,
     random: Random,
     batch_starts: Callable[[int], Sequence[int]],
+    disk: DiskModel = DiskModel.POSIX,
     exact: ExactLoss | None = None,
 ) -> PowerLossPlan:
     """Draws what a power loss leaves. The same volume, shape and seed give the same plan.
@@ -177,12 +183,14 @@ def plan_power_loss(
         keep: shape of the loss.
         random: the only source of chance.
         batch_starts: byte positions of the whole batches in a segment file; none for other files.
+        disk: the file system, by which ``volume`` says what is durable.
         exact: says what else would be drawn.
     """
     paths = _directory_paths(volume)
     names = {directory: dict(listing) for directory, listing in volume.present.items()}
+    is_undone = _draws_undoing(keep, random, disk)
     for group in _linked_changes(volume, paths):
-        if _undoes_names(keep, random, exact):
+        if is_undone() if exact is None else exact.names is NamesFate.UNDONE:
             for change in group:
                 listing = names.setdefault(change.directory, {})
                 if change.durable is None:
@@ -208,7 +216,8 @@ def plan_power_loss(
                 continue
             view = volume.files[number]
             if exact is None:
-                content = _surviving_content(view, keep=keep, random=random, starts=partial(batch_starts, number))
+                starts = partial(batch_starts, number)
+                content = _surviving_content(view, keep=keep, random=random, is_undone=is_undone, starts=starts)
             else:
                 content = _exact_content(view, keep=keep, exact=exact, starts=partial(batch_starts, number))
             contents[number] = content
@@ -218,10 +227,14 @@ def plan_power_loss(
     return PowerLossPlan(names=reachable, contents=contents, lost_names=tuple(lost_names), lost_bytes=tuple(lost_bytes))
 
 
-def _undoes_names(keep: Keep, random: Random, exact: ExactLoss | None) -> bool:
-    if exact is not None:
-        return exact.names is NamesFate.UNDONE
-    return keep is Keep.NONE or random.random() < 0.5
+def _draws_undoing(keep: Keep, random: Random, disk: DiskModel) -> Callable[[], bool]:
+    """Returns what says of one change after the other whether it is undone."""
+    if keep is Keep.NONE:
+        return lambda: True
+    if disk.has_ordered_journal:
+        is_undone = random.random() < 0.5
+        return lambda: is_undone
+    return lambda: random.random() < 0.5
 
 
 def _directory_paths(volume: VolumeView) -> dict[int, str]:
@@ -274,9 +287,9 @@ def _lost_names(path: str, before: Mapping[str, int], after: Mapping[str, int]) 
 
 
 def _surviving_content(
-    view: FileView, *, keep: Keep, random: Random, starts: Callable[[], Sequence[int]]
+    view: FileView, *, keep: Keep, random: Random, is_undone: Callable[[], bool], starts: Callable[[], Sequence[int]]
 ) -> SurvivingContent:
-    if view.durable_length > view.intact_length and (keep is Keep.NONE or random.random() < 0.5):
+    if view.durable_length > view.intact_length and is_undone():
         return SurvivingContent(source=ContentSource.DURABLE, length=view.durable_length)
     synced, length = view.intact_length, view.length
     if keep is Keep.NONE or length == synced:

@@ -6,15 +6,20 @@ The ledger is a folder outside the data directories, on the same disk (hard link
     kept/<inode>     hard link of an unlinked or replaced file, or a removed directory, that may still come back
     kept/cut-<n>     bytes of a truncation that may still be undone
 
-    ["sync", inode, length, directory, name]     the file is durable up to length, under that name
-    ["dir", directory, {name: inode}]             exactly these names are durable in that directory
-    ["cut", inode, size, end, n]                  a truncation to size; durable bytes size..end are in cut-<n>
-    ["forget", inode]                             the inode is about to be freed and may be used again
+    ["sync", inode, length, directory, name, seen]   the file is durable up to length, under that name
+    ["dir", directory, {name: inode}, seen]          exactly these names are durable in that directory
+    ["cut", inode, size, end, n]                     a truncation to size; durable bytes size..end are in cut-<n>
+    ["name", inode, directory, name]                 a file or directory has got this name, or lost its own (null)
+    ["forget", inode]                                the inode is about to be freed and may be used again
 
 What the ledger does not cover is lost: a file without a line has no durable byte, a name without one no durable name.
-So a process killed between an fsync and its line only loses more than it had to, and appends, creations, renames and
-unlinks write no line at all. Inodes identify files across renames; a covered inode is never freed without ``forget``,
-since the link in ``kept`` holds it until then.
+So a process killed between an fsync and its line only loses more than it had to, and appends write no line at all.
+Inodes identify files across renames; a covered inode is never freed without ``forget``, since the link in ``kept``
+holds it until then.
+
+Lines of names matter only where a sync commits what came before it (``DiskModel.has_ordered_journal``): the lines among
+the first ``seen`` bytes of the ledger, which is how long it was when the sync began. A file without a durable name of
+its own is not kept when it is unlinked, and does not come back: its removal may always have been committed.
 """
 
 import os
@@ -24,6 +29,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import StorageError
+from emulator.storage.disk_model import DiskModel
 
 _LEDGER: Final = "ledger.jsonl"
 _KEPT: Final = "kept"
@@ -35,11 +41,19 @@ def has_ledger(folder: str) -> bool:
 
 
 class CutPiece(msgspec.Struct, frozen=True, kw_only=True):
-    """Durable bytes ``start..end`` of a file that a truncation, not durable yet, has cut off."""
+    """Durable bytes ``start..end`` of a file that a truncation, not durable yet, has cut off.
+
+    Attributes:
+        start: see above.
+        end: see above.
+        number: of the file with the bytes.
+        position: of its line in the ledger, in bytes.
+    """
 
     start: int
     end: int
     number: int
+    position: int
 
 
 class Coverage(msgspec.Struct, kw_only=True):
@@ -87,11 +101,23 @@ def durable_prefixes(folder: str) -> dict[int, int]:
     return lengths
 
 
+class _NameChange(msgspec.Struct, frozen=True, kw_only=True):
+    position: int
+    inode: int
+    directory: int
+    name: str | None
+
+
 class SyncLedger:
     """The durable state of a node's directories, in memory and on disk. Not thread-safe; its owner holds a lock."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, disk: DiskModel = DiskModel.POSIX) -> None:
         """Opens the ledger in ``folder``, creating it where missing, and reads what earlier processes left.
+
+        Args:
+            folder: of its files.
+            disk: what was durable on such a file system; one that goes on writing must go by the default, because it
+                keeps what may be asked for later.
 
         Raises:
             StorageError: the folder cannot be used.
@@ -100,13 +126,17 @@ class SyncLedger:
         self.kept_folder = f"{folder}/{_KEPT}"
         self.coverage: dict[int, Coverage] = {}
         self.names: dict[int, dict[str, int]] = {}
+        self.length = 0
+        """Bytes in the ledger now: what a sync that begins has ``seen`` of it."""
         self._name_of: dict[int, tuple[int, str]] = {}
+        self._disk = disk
+        self._name_changes: list[_NameChange] = []
         self._next_cut = 0
         self._encode = msgspec.json.Encoder().encode
         try:
             os.makedirs(self.kept_folder, exist_ok=True)
+            self._descriptor = os.open(f"{folder}/{_LEDGER}", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             self._replay()
-            self._descriptor = os.open(f"{folder}/{_LEDGER}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
             self._sweep()
         except OSError as error:
             raise StorageError(path=folder, reason=str(error)) from error
@@ -135,14 +165,14 @@ class SyncLedger:
 
     # --- What happened --------------------------------------------------------------------------------------------
 
-    def record_sync(self, *, inode: int, length: int, directory: int, name: str | None) -> None:
+    def record_sync(self, *, inode: int, length: int, directory: int, name: str | None, seen: int) -> None:
         """Notes that an fsync of a file returned; ``name`` is ``None`` for an unlinked file."""
-        self._write(["sync", inode, length, directory, name])
+        self._write(["sync", inode, length, directory, name, seen])
         self._drop_cuts(self._apply_sync(inode, length, directory, name))
 
-    def record_directory_sync(self, *, directory: int, listing: Mapping[str, int]) -> None:
+    def record_directory_sync(self, *, directory: int, listing: Mapping[str, int], seen: int) -> None:
         """Notes that an fsync of a directory returned; ``listing`` was taken before it."""
-        self._write(["dir", directory, dict(listing)])
+        self._write(["dir", directory, dict(listing), seen])
         for inode in self._apply_directory(directory, dict(listing)):
             self._free_kept(inode)
 
@@ -157,7 +187,7 @@ class SyncLedger:
         covered = self.coverage.get(inode)
         if covered is None or size >= covered.intact_length:
             return
-        piece = CutPiece(start=size, end=covered.intact_length, number=self._next_cut)
+        piece = CutPiece(start=size, end=covered.intact_length, number=self._next_cut, position=self.length)
         self._next_cut += 1
         descriptor = os.open(self.cut_path(piece), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
@@ -167,10 +197,19 @@ class SyncLedger:
         self._write(["cut", inode, size, piece.end, piece.number])
         self._apply_cut(inode, piece)
 
-    def record_creation(self, inode: int) -> None:
+    def record_creation(self, inode: int, *, directory: int, name: str) -> None:
         """Notes a new file, so that nothing known of an earlier file with its inode number is taken for its own."""
         if inode in self.coverage or inode in self._name_of:
             self.record_forget(inode)
+        self.record_name(inode, directory=directory, name=name)
+
+    def record_name(self, inode: int, *, directory: int, name: str) -> None:
+        """Notes the name that a file or directory was given, which is not durable yet."""
+        self._write(["name", inode, directory, name])
+
+    def record_no_name(self, inode: int) -> None:
+        """Notes that a file or directory has lost its name, which may come back."""
+        self._write(["name", inode, 0, None])
 
     def record_forget(self, inode: int) -> None:
         """Notes that nothing of an inode is durable any more; call it before the inode is freed."""
@@ -189,7 +228,7 @@ class SyncLedger:
         self._index_names()
         self._compact()
         os.close(self._descriptor)
-        self._descriptor = os.open(f"{self.folder}/{_LEDGER}", os.O_WRONLY | os.O_APPEND, 0o644)
+        self._descriptor = os.open(f"{self.folder}/{_LEDGER}", os.O_RDWR | os.O_APPEND, 0o644)
         for entry in os.scandir(self.kept_folder):
             if entry.is_dir(follow_symlinks=False):
                 os.rmdir(entry.path)
@@ -202,15 +241,20 @@ class SyncLedger:
         covered = self.coverage.get(inode)
         dropped = covered.pieces if covered is not None else []
         self.coverage[inode] = Coverage(intact_length=length)
-        if name is not None and self._name_of.get(inode) != (directory, name):
-            self._remove_name(inode)
-            listing = self.names.setdefault(directory, {})
-            replaced = listing.get(name)
-            if replaced is not None:
-                self._name_of.pop(replaced, None)
-            listing[name] = inode
-            self._name_of[inode] = (directory, name)
+        if name is not None:
+            self._apply_name(inode, directory, name)
         return dropped
+
+    def _apply_name(self, inode: int, directory: int, name: str) -> None:
+        if self._name_of.get(inode) == (directory, name):
+            return
+        self._remove_name(inode)
+        listing = self.names.setdefault(directory, {})
+        replaced = listing.get(name)
+        if replaced is not None:
+            self._name_of.pop(replaced, None)
+        listing[name] = inode
+        self._name_of[inode] = (directory, name)
 
     def _apply_directory(self, directory: int, listing: dict[str, int]) -> list[int]:
         before = self.names.get(directory, {})
@@ -269,35 +313,68 @@ class SyncLedger:
     # --- File -----------------------------------------------------------------------------------------------------
 
     def _write(self, line: list[object]) -> None:
-        os.write(self._descriptor, self._encode(line) + b"\n")
+        self.length += os.write(self._descriptor, self._encode(line) + b"\n")
 
     def _replay(self) -> None:
-        try:
-            with open(f"{self.folder}/{_LEDGER}", "rb") as file:
-                content = file.read()
-        except FileNotFoundError:
-            return
+        """Reads the ledger, and drops a last line that was not written to its end."""
+        with open(f"{self.folder}/{_LEDGER}", "rb") as file:
+            content = file.read()
         for line in content.split(b"\n")[:-1]:
-            match msgspec.json.decode(line):
-                case ["sync", int(inode), int(length), int(directory), str() | None as name]:
-                    self._apply_sync(inode, length, directory, name)
-                case ["dir", int(directory), dict(listing)]:
-                    self._apply_directory(directory, listing)
-                case ["cut", int(inode), int(size), int(end), int(number)]:
-                    self._replay_cut(inode, CutPiece(start=size, end=end, number=number))
-                    self._next_cut = max(self._next_cut, number + 1)
-                case ["forget", int(inode)]:
-                    self._apply_forget(inode)
-                case other:
-                    raise StorageError(path=self.folder, reason=f"not a line of a sync ledger: {other}")
-        self._compact()
+            self._replay_line(line, self.length)
+            self.length += len(line) + 1
+        os.ftruncate(self._descriptor, self.length)
+
+    def _replay_line(self, line: bytes, position: int) -> None:
+        match msgspec.json.decode(line):
+            case ["sync", int(inode), int(length), int(directory), str() | None as name, int(seen)]:
+                if self._has_unsynced(inode, length, directory, name):
+                    self._commit(seen)
+                self._apply_sync(inode, length, directory, name)
+            case ["dir", int(directory), dict(listing), int(seen)]:
+                if listing != self.names.get(directory):
+                    self._commit(seen)
+                self._apply_directory(directory, listing)
+            case ["cut", int(inode), int(size), int(end), int(number)]:
+                self._replay_cut(inode, CutPiece(start=size, end=end, number=number, position=position))
+                self._next_cut = max(self._next_cut, number + 1)
+            case ["name", int(inode), int(directory), str() | None as name]:
+                if self._disk.has_ordered_journal:
+                    change = _NameChange(position=position, inode=inode, directory=directory, name=name)
+                    self._name_changes.append(change)
+            case ["forget", int(inode)]:
+                self._apply_forget(inode)
+            case other:
+                raise StorageError(path=self.folder, reason=f"not a line of a sync ledger: {other}")
 
     def _replay_cut(self, inode: int, piece: CutPiece) -> None:
         """Applies as much of a cut as was durable; a process that keeps no coverage notes every cut, and all of it."""
         covered = self.coverage.get(inode)
         if covered is not None and piece.start < covered.intact_length:
             end = min(piece.end, covered.intact_length)
-            self._apply_cut(inode, CutPiece(start=piece.start, end=end, number=piece.number))
+            self._apply_cut(inode, msgspec.structs.replace(piece, end=end))
+
+    # --- An ordered journal ---------------------------------------------------------------------------------------
+
+    def _has_unsynced(self, inode: int, length: int, directory: int, name: str | None) -> bool:
+        """Whether a sync had anything to commit. One that had not need not wait for the journal."""
+        covered = self.coverage.get(inode)
+        if covered is None or covered.pieces or covered.intact_length != length:
+            return True
+        return name is not None and not self.is_name_durable(inode=inode, directory=directory, name=name)
+
+    def _commit(self, seen: int) -> None:
+        """Makes durable what the ledger had noted when a sync began."""
+        if not self._disk.has_ordered_journal:
+            return
+        for change in self._name_changes:
+            if change.position < seen:
+                if change.name is None:
+                    self._remove_name(change.inode)
+                else:
+                    self._apply_name(change.inode, change.directory, change.name)
+        self._name_changes = [change for change in self._name_changes if change.position >= seen]
+        for covered in self.coverage.values():
+            covered.pieces = [piece for piece in covered.pieces if piece.position >= seen]
 
     def _sweep(self) -> None:
         """Removes from ``kept`` what a process was killed before it could remove."""
@@ -310,11 +387,11 @@ class SyncLedger:
                 self._free_kept(int(name))
 
     def _compact(self) -> None:
-        lines: list[list[object]] = [["dir", directory, listing] for directory, listing in self.names.items()]
-        for inode, covered in self.coverage.items():
-            lines.append(["sync", inode, covered.durable_length, 0, None])
-            lines.extend(["cut", inode, piece.start, piece.end, piece.number] for piece in reversed(covered.pieces))
+        lines: list[list[object]] = [["dir", directory, listing, 0] for directory, listing in self.names.items()]
+        lines += [["sync", inode, covered.intact_length, 0, None, 0] for inode, covered in self.coverage.items()]
+        content = b"".join(self._encode(line) + b"\n" for line in lines)
         temporary = f"{self.folder}/{_LEDGER}.tmp"
         with open(temporary, "wb") as file:
-            file.write(b"".join(self._encode(line) + b"\n" for line in lines))
+            file.write(content)
+        self.length = len(content)
         os.rename(temporary, f"{self.folder}/{_LEDGER}")

@@ -16,7 +16,10 @@ from emulator.core.switches import Switches, era_switches, with_switch
 from emulator.plan.drivers import DriverName
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 
-STORIES = [f"kip-966/last-replica-standing{variant}" for variant in ("", "-flush", "-kill", "-wide")]
+STORIES = [
+    *(f"kip-966/last-replica-standing{variant}" for variant in ("", "-flush", "-kill", "-wide")),
+    *(f"kip-101/truncation-{fate}" for fate in ("undone", "committed")),
+]
 
 BROKEN = """\
 name: test/broken

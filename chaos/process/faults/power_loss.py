@@ -56,6 +56,7 @@ async def _lose(target: FaultTarget, node_id: NodeId, loss: DiskLoss) -> PowerLo
         ledger_folder=str(layout.ledger_directory(node_id)),
         keep=loss.keep,
         seed=loss.seed_of(node_id),
+        disk=loss.disk,
         exact=loss.exact,
     )
     after = await asyncio.to_thread(_log_ends, data, target)

@@ -50,6 +50,7 @@ from emulator.plan.channels import Link
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CLIENT, CONTROLLER, ReplicaRole, RoleNode
 from emulator.plan.power import DiskLoss
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss_plan import Keep
 
 
@@ -168,6 +169,7 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
         ("kill 1", Kill(nodes=(ONE,))),
         ("kill leader(orders-0) 2", Kill(nodes=(LEADER, TWO))),
         ("power-loss 1 --keep torn --seed 7", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.TORN, seed=7))),
+        ("power-loss 1 --disk xfs", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, disk=DiskModel.XFS))),
         ("power-loss 1", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE))),
         ("isolate 1 --clients connected", Isolate(nodes=(ONE,), clients=Clients.CONNECTED)),
         ("lose-responses client 1", LoseResponses(link=Link(CLIENT, ONE))),

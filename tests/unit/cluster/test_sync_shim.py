@@ -11,6 +11,7 @@ import pytest
 from emulator.cluster import sync_shim
 from emulator.cluster.sync_shim import find_sync_shim, sync_shim_environment
 from emulator.core.errors import MissingToolError
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss import PowerLossReport, count_as_durable, lose_power
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
@@ -48,8 +49,11 @@ class Disk:
         )
         assert ended.returncode == -9, ended.stderr
 
-    def lose_power(self, keep: Keep = Keep.NONE, exact: ExactLoss | None = None) -> PowerLossReport:
-        return lose_power([str(self.data)], ledger_folder=str(self.ledger), keep=keep, seed=1, exact=exact)
+    def lose_power(
+        self, keep: Keep = Keep.NONE, exact: ExactLoss | None = None, *, disk: DiskModel = DiskModel.POSIX
+    ) -> PowerLossReport:
+        ledger = str(self.ledger)
+        return lose_power([str(self.data)], ledger_folder=ledger, keep=keep, seed=1, disk=disk, exact=exact)
 
     def files(self) -> dict[str, bytes]:
         """Returns all files but the one that was there before."""
@@ -180,6 +184,47 @@ def test_a_second_process_goes_on_with_the_ledger_of_the_first(disk: Disk) -> No
     disk.run("os.write(make('log', b''), b'unsynced')")
     disk.lose_power()
     assert disk.files() == {"log": b"0123456789", "other": b"synced"}
+
+
+CHANGES_BEFORE_A_SYNC = """\
+os.mkdir('orders-0')
+for name in ('cut', 'removed', 'moved', 'replaced'): os.fsync(make(name, name.encode()))
+sync_directory('.')
+os.ftruncate(make('cut', b''), 1); os.unlink('removed'); os.rename('moved', 'elsewhere'); os.mkdir('made')
+os.fsync(make('replaced.tmp', b'new')); os.rename('replaced.tmp', 'replaced'); os.rmdir('orders-0')
+"""
+
+
+@pytest.mark.parametrize("model", [DiskModel.EXT4, DiskModel.XFS])
+def test_an_ordered_journal_is_committed_with_any_file_that_is_synced(disk: Disk, model: DiskModel) -> None:
+    disk.run(f"{CHANGES_BEFORE_A_SYNC}os.fsync(make('another', b'synced')); os.unlink('elsewhere')")
+    disk.lose_power(disk=model)
+    expected = {"cut": b"c", "elsewhere": b"moved", "replaced": b"new", "another": b"synced"}
+    assert disk.files() == expected
+    assert (disk.data / "made").is_dir()
+    assert not (disk.data / "orders-0").exists()
+
+
+def test_a_sync_that_has_nothing_to_commit_commits_nothing(disk: Disk) -> None:
+    disk.run(
+        "os.fsync(make('cut', b'0123')); os.ftruncate(make('cut', b''), 1); os.fsync(os.open('before', os.O_RDWR))"
+    )
+    disk.lose_power(disk=DiskModel.EXT4)
+    assert disk.files() == {"cut": b"0123"}
+
+
+def test_btrfs_syncs_a_file_alone(disk: Disk) -> None:
+    disk.run(f"{CHANGES_BEFORE_A_SYNC}os.fsync(make('another', b'synced'))")
+    disk.lose_power(disk=DiskModel.BTRFS)
+    assert disk.files() == {
+        "cut": b"cut",
+        "removed": b"removed",
+        "moved": b"moved",
+        "replaced": b"replaced",
+        "replaced.tmp": b"new",
+        "another": b"synced",
+    }
+    assert (disk.data / "orders-0").is_dir()
 
 
 def test_without_a_compiler_the_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

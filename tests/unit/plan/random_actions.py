@@ -18,6 +18,7 @@ from emulator.plan.names import Names
 from emulator.plan.nodes import CLIENT, CONTROLLER
 from emulator.plan.power import DiskLoss
 from emulator.plan.topics import PlannedTopic
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 BROKERS: Final = 4
@@ -37,7 +38,12 @@ _EXACT: Final = st.builds(
     truncation=st.sampled_from(TruncationFate),
     names=st.sampled_from(NamesFate),
 )
-_LOSS: Final = st.builds(DiskLoss, keep=st.sampled_from(Keep), exact=_EXACT)
+_LOSS: Final = st.builds(
+    DiskLoss,
+    keep=st.sampled_from(Keep),
+    exact=_EXACT,
+    disk=st.sampled_from([DiskModel.POSIX, DiskModel.BTRFS]),
+)
 _CHANGES: Final = st.lists(
     st.sampled_from(
         [("min.insync.replicas", "2"), ("retention.ms", "60000"), ("retention.bytes", None), ("flush.messages", None)]

@@ -20,6 +20,8 @@ LINES = (
     ("power-loss 1 keep=prefix kept=2 truncation=kept", True),
     ("power-loss 1 keep=none kept=0 truncation=undone names=undone", True),
     ("crash-within 1 after-effects=2", True),
+    ("power-loss 1 keep=none kept=0 truncation=undone disk=ext4", True),
+    ("power-loss 1 keep=torn disk=btrfs", True),
     ("crash-within 1 after-effects=1 keep=pages kept=1 truncation=undone names=undone", True),
     ("replace-disk 1", True),
     ("start 100", True),

@@ -23,6 +23,7 @@ from emulator.plan.nodes import CONTROLLER, DrawnFrom, DrawnNodes, NamedNode, Ra
 from emulator.plan.power import DiskLoss
 from emulator.plan.steps import action_text, read_action, read_text
 from emulator.plan.yaml_cursor import ScenarioError, open_document
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.unit.plan.random_actions import PARTITIONS, names
 
@@ -58,6 +59,21 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
                 loss=DiskLoss(
                     keep=Keep.PREFIX,
                     exact=ExactLoss(kept=2, truncation=TruncationFate.UNDONE, names=NamesFate.UNDONE),
+                ),
+            ),
+        ),
+        (
+            "power_loss: {node: 1, disk: btrfs}",
+            PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, disk=DiskModel.BTRFS)),
+        ),
+        (
+            "power_loss: {node: 1, kept: 2, truncation: kept, disk: ext4}",
+            PowerLoss(
+                nodes=(ONE,),
+                loss=DiskLoss(
+                    keep=Keep.NONE,
+                    exact=ExactLoss(kept=2, truncation=TruncationFate.KEPT, names=NamesFate.KEPT),
+                    disk=DiskModel.EXT4,
                 ),
             ),
         ),
@@ -128,6 +144,8 @@ def test_without_a_partition_a_role_is_of_the_only_one() -> None:
         ("power_loss: {node: 1, kept: -1}", "plan:1: kept: expected a whole number from 0 on, found '-1'"),
         ("delete_topic: {name: returns}", "plan:1: name: 'returns' is not allowed"),
         ("delete_topic: {name: orders, answer: []}", "plan:1: answer: allowed: a list of error names"),
+        ("power_loss: {node: 1, disk: fat}", "plan:1: disk: 'fat' is not allowed, allowed: posix, btrfs, ext4, xfs"),
+        ("power_loss: {node: 1, names: kept, disk: xfs}", "plan:1: names: not on a disk with an ordered journal"),
         ("delete_topic: {name: orders, answer: [OOPS]}", "plan:1: answer: 'OOPS' is not allowed"),
         ("create_topic: {name: a b, replicas: [[1]]}", "plan:1: name: 'a b' is no topic name"),
         ("create_topic: {name: new, replicas: [[9]]}", "plan:1: replicas: no broker 9"),

@@ -16,6 +16,7 @@ from emulator.core.effects import (
 )
 from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId, TopicPartition
 from emulator.simulator.disk import Disk, unsynced_batches
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 NAME = TopicPartition("orders", 0)
@@ -77,6 +78,19 @@ def test_a_truncation_that_was_not_synced(fate: TruncationFate, crcs: list[int])
     disk.append(AppendToLog(partition=NAME, batches=(batch(1, epoch=1, crc=77),)))
     disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=fate, names=NamesFate.KEPT))
     assert [each.crc for each in disk.load()[0].batches] == crcs
+
+
+@pytest.mark.parametrize("model", [DiskModel.EXT4, DiskModel.XFS])
+def test_an_ordered_journal_brings_no_batch_back_and_loses_no_name(model: DiskModel) -> None:
+    exact = ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.UNDONE)
+    disk = disk_with(synced=3, unsynced=0)
+    disk.truncate(TruncateLog(partition=NAME, offset=Offset(1)))
+    disk.append(AppendToLog(partition=NAME, batches=(batch(1, epoch=1, crc=77),)))
+    disk.lose_power(Keep.NONE, exact, model=model)
+    assert [each.crc for each in disk.load()[0].batches] == [0]
+    disk.restart(RestartLog(partition=NAME, offset=Offset(9)))
+    disk.lose_power(Keep.NONE, exact, model=model)
+    assert disk.load()[0].log_start_offset == 9
 
 
 @pytest.mark.parametrize(("names", "end"), [(NamesFate.KEPT, 9), (NamesFate.UNDONE, 2)])

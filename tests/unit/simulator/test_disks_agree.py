@@ -6,9 +6,11 @@ what real storage finds must be one of the things that the simulated disk may be
 
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from emulator.core.batch import EpochEntry
@@ -29,8 +31,12 @@ from emulator.core.effects import (
 from emulator.core.inputs import LoadedLog, StrayLog
 from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId
 from emulator.simulator.disk import Disk
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.log_directory import LogDirectory
+from emulator.storage.memory_filesystem import MemoryLock
+from emulator.storage.os_filesystem import OsFileSystem
 from emulator.storage.partition_log import LogSettings
+from emulator.storage.power_loss import lose_power
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch
 
@@ -241,3 +247,51 @@ def test_what_a_power_loss_leaves_is_what_the_simulator_knows(
     known = [essence(found) for found in disks.found_after(keep)]
     disks.filesystem.lose_power(keep=keep, seed=seed)
     assert essence(disks.found()) in known
+
+
+class _OfManyProcesses(OsFileSystem):
+    """The file system of one process after another, though all of them are this one."""
+
+    def lock(self, path: str) -> MemoryLock:
+        return MemoryLock()
+
+
+@pytest.mark.parametrize(
+    ("model", "epochs"),
+    [(DiskModel.POSIX, [0, 0]), (DiskModel.BTRFS, [0, 0]), (DiskModel.EXT4, []), (DiskModel.XFS, [])],
+)
+def test_which_disks_bring_back_what_a_follower_has_cut(model: DiskModel, epochs: list[int], tmp_path: Path) -> None:
+    """S35: records of epoch 0 were synced, and cut for those of epoch 1, whose start was synced and they were not."""
+    data, ledger = tmp_path / "data", str(tmp_path / "ledger")
+    data.mkdir()
+    filesystem = _OfManyProcesses(ledger_folder=ledger)
+    directory = LogDirectory.open(filesystem, str(data))
+    directory.load_logs(lambda _: LogSettings())
+    log, disk = directory.create_log(PARTITION, TOPIC_ID, LogSettings()), Disk()
+    disk.create(CreateLog(partition=PARTITION, topic_id=TOPIC_ID))
+
+    def append(leader_epoch: int) -> None:
+        starts = (EpochEntry(leader_epoch=LeaderEpoch(leader_epoch), start_offset=Offset(0)),)
+        log.write_epochs(starts)
+        disk.write_epochs(WriteEpochCheckpoint(partition=PARTITION, epochs=starts))
+        for base_offset in range(2):
+            descriptor, content = make_batch(base_offset, leader_epoch=leader_epoch)
+            log.append([descriptor], [content])
+            disk.append(AppendToLog(partition=PARTITION, batches=(descriptor,)))
+
+    append(0)
+    log.flush()
+    disk.sync()
+    log.truncate_to(Offset(0))
+    directory.write_recovery_points()
+    disk.truncate(TruncateLog(partition=PARTITION, offset=Offset(0)))
+    append(1)
+    filesystem.close()
+    exact = ExactLoss(kept=0, truncation=TruncationFate.UNDONE)
+    lose_power([str(data)], ledger_folder=ledger, keep=Keep.NONE, seed=1, disk=model, exact=exact)
+    disk.lose_power(Keep.NONE, exact, model=model)
+
+    directory = LogDirectory.open(_OfManyProcesses(ledger_folder=ledger), str(data))
+    (found,) = directory.load_logs(lambda _: LogSettings())
+    assert [batch.leader_epoch for batch in found.batches] == epochs
+    assert essence(Found((found,), frozenset())) == essence(found_on(disk))

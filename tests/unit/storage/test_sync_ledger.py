@@ -3,8 +3,13 @@
 import os
 from pathlib import Path
 
+import pytest
+
+from emulator.storage.disk_model import DiskModel
 from emulator.storage.filesystem import OpenMode
 from emulator.storage.os_filesystem import OsFileSystem
+from emulator.storage.power_loss import lose_power
+from emulator.storage.power_loss_plan import Keep
 from emulator.storage.sync_ledger import SyncLedger
 
 
@@ -50,3 +55,108 @@ def test_a_replaced_file_is_kept_until_the_directory_is_synced(tmp_path: Path) -
     filesystem.sync_directory(data)
     assert kept(tmp_path) == []
     filesystem.close()
+
+
+ORDERED = [DiskModel.EXT4, DiskModel.XFS]
+
+
+class Changed:
+    """A directory in which a file was cut, one moved and one removed, and nothing synced since."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data, self._ledger = folder / "data", str(folder / "ledger")
+        self.data.mkdir()
+        self.filesystem = OsFileSystem(ledger_folder=self._ledger)
+        for name in ("cut", "moved", "removed"):
+            write_durably(self.filesystem, self.path(name), name.encode())
+        self.filesystem.sync_directory(str(self.data))
+        cut = self.filesystem.open(self.path("cut"), OpenMode.APPEND)
+        cut.truncate(1)
+        cut.close()
+        self.filesystem.rename(self.path("moved"), self.path("elsewhere"))
+        self.filesystem.unlink(self.path("removed"))
+
+    def path(self, name: str) -> str:
+        return f"{self.data}/{name}"
+
+    def left_by(self, disk: DiskModel, keep: Keep = Keep.NONE, *, seed: int = 1) -> dict[str, bytes]:
+        """Returns the files that a power loss leaves."""
+        self.filesystem.close()
+        lose_power([str(self.data)], ledger_folder=self._ledger, keep=keep, seed=seed, disk=disk)
+        return {path.name: path.read_bytes() for path in self.data.iterdir()}
+
+
+UNDONE = {"cut": b"cut", "moved": b"moved", "removed": b"removed"}
+KEPT = {"cut": b"c", "elsewhere": b"moved"}
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Changed:
+    return Changed(tmp_path)
+
+
+@pytest.mark.parametrize("disk", ORDERED)
+def test_syncing_another_file_commits_an_ordered_journal(changed: Changed, disk: DiskModel) -> None:
+    write_durably(changed.filesystem, changed.path("another"), b"synced")
+    assert changed.left_by(disk) == {**KEPT, "another": b"synced"}
+
+
+@pytest.mark.parametrize("disk", [DiskModel.POSIX, DiskModel.BTRFS])
+def test_syncing_another_file_commits_nothing_else_elsewhere(changed: Changed, disk: DiskModel) -> None:
+    write_durably(changed.filesystem, changed.path("another"), b"synced")
+    assert changed.left_by(disk) == {**UNDONE, "another": b"synced"}
+
+
+@pytest.mark.parametrize("disk", DiskModel)
+def test_what_nothing_was_synced_after_may_be_undone_on_any_disk(changed: Changed, disk: DiskModel) -> None:
+    assert changed.left_by(disk) == UNDONE
+
+
+def test_a_sync_commits_what_came_before_it_and_no_more(changed: Changed) -> None:
+    write_durably(changed.filesystem, changed.path("another"), b"synced")
+    changed.filesystem.rename(changed.path("elsewhere"), changed.path("moved"))
+    assert changed.left_by(DiskModel.EXT4) == {**KEPT, "another": b"synced"}
+
+
+def test_what_changed_while_a_sync_ran_is_not_committed_by_it(
+    changed: Changed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def rename_meanwhile(descriptor: int) -> None:
+        changed.filesystem.rename(changed.path("elsewhere"), changed.path("moved"))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", rename_meanwhile)
+    write_durably(changed.filesystem, changed.path("another"), b"synced")
+    assert changed.left_by(DiskModel.EXT4) == {**KEPT, "another": b"synced"}
+
+
+def test_a_sync_without_anything_new_commits_nothing(changed: Changed) -> None:
+    changed.filesystem.rename(changed.path("elsewhere"), changed.path("moved"))
+    file = changed.filesystem.open(changed.path("moved"), OpenMode.APPEND)
+    file.sync()
+    file.close()
+    assert changed.left_by(DiskModel.EXT4) == UNDONE
+
+
+def test_a_process_that_was_killed_leaves_the_order_to_the_next(changed: Changed) -> None:
+    write_durably(changed.filesystem, changed.path("another"), b"synced")
+    changed.filesystem.close()
+    ledger = changed.data.parent / "ledger" / "ledger.jsonl"
+    with ledger.open("ab") as file:
+        file.write(b'["name",1')  # a line that was not written to its end
+    changed.filesystem = OsFileSystem(ledger_folder=str(ledger.parent))
+    write_durably(changed.filesystem, changed.path("next"), b"synced")
+    assert changed.left_by(DiskModel.EXT4) == {**KEPT, "another": b"synced", "next": b"synced"}
+
+
+def test_one_draw_decides_all_where_the_journal_is_ordered(tmp_path: Path) -> None:
+    outcomes = []
+    for seed in range(8):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        outcomes.append(Changed(folder).left_by(DiskModel.XFS, Keep.PREFIX, seed=seed))
+    assert UNDONE in outcomes
+    assert KEPT in outcomes
+    assert all(outcome in (UNDONE, KEPT) for outcome in outcomes)
