@@ -1,5 +1,6 @@
 """How many copies of each record there are: the k-th largest of what logs hold of each epoch, light to dark."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,8 @@ _NEAR: Final = 0.4
 """Heights that are nearer than this are drawn as one."""
 
 _LABEL_MIN: Final = 13.0
+_EPOCH_GAP: Final = 2.5
+_TOUCH: Final = 0.01
 
 
 def copies_lane(picture: PartitionPicture, box: Box) -> list[str]:
@@ -25,8 +28,11 @@ def copies_lane(picture: PartitionPicture, box: Box) -> list[str]:
 def copies_shapes(picture: PartitionPicture, box: Box) -> list[str]:
     """Draws the same without words."""
     parts = [rect(box.left, box.top, picture.final_right - box.left, box.height, "frame")]
+    final: list[tuple[float, float, str]] = []
     for span in picture.records.spans:
-        parts += _copies(picture, span, box)
+        parts += _copies(picture, span, box, final)
+    final.sort(key=lambda each: each[2])  # Shades lie on each other, the one of most copies on top.
+    parts += final_rects(picture, final)
     parts += [element("path", d=gone_path(picture, box, picture.gone), class_="gone")] if picture.gone else []
     parts += epoch_lines(picture, box)
     parts += promise_line(picture, box)
@@ -34,7 +40,25 @@ def copies_shapes(picture: PartitionPicture, box: Box) -> list[str]:
     return parts
 
 
-def _copies(picture: PartitionPicture, span: EpochSpan, box: Box) -> list[str]:
+def final_rects(picture: PartitionPicture, found: Iterable[tuple[float, float, str]]) -> list[str]:
+    """Draws parts of final logs, from below; those of one class that touch each other are one.
+
+    Args:
+        picture: of the partition.
+        found: top, bottom and class of each.
+    """
+    whole: list[tuple[float, float, str]] = []
+    for top, bottom, class_ in found:
+        if whole and whole[-1][2] == class_ and abs(whole[-1][0] - bottom) < _TOUCH:
+            whole[-1] = (top, whole[-1][1], class_)
+        else:
+            whole.append((top, bottom, class_))
+    width = picture.final_right - picture.final_left
+    return [rect(picture.final_left, top, width, bottom - top, class_) for top, bottom, class_ in whole]
+
+
+def _copies(picture: PartitionPicture, span: EpochSpan, box: Box, final: list[tuple[float, float, str]]) -> list[str]:
+    """Draws an epoch over time; what final logs hold of it is added to ``final``."""
     curves = picture.held.get(span.key, {})
     if not curves:
         return []
@@ -55,15 +79,7 @@ def _copies(picture: PartitionPicture, span: EpochSpan, box: Box) -> list[str]:
         needed = _needed(shade + 1, len(picture.brokers))
         if needed <= len(finals):
             top = box.y(picture.records.height(span, finals[needed - 1]))
-            parts.append(
-                rect(
-                    picture.final_left,
-                    top,
-                    picture.final_right - picture.final_left,
-                    box.y(span.low) - top,
-                    f"copies-{shade + 1}",
-                )
-            )
+            final.append((top, box.y(span.low), f"copies-{shade + 1}"))
     return parts
 
 
@@ -106,13 +122,18 @@ def gone_path(picture: PartitionPicture, box: Box, gone: tuple[GoneRecords, ...]
 
 
 def epoch_lines(picture: PartitionPicture, box: Box) -> list[str]:
-    """Draws where epochs meet."""
-    return [line(box.left, box.y(span.low), box.right, box.y(span.low), "epoch") for span in picture.records.spans[1:]]
+    """Draws where epochs meet; of lines that would make a grey area, some."""
+    ys: list[float] = []
+    for span in picture.records.spans[1:]:
+        y = box.y(span.low)
+        if not ys or ys[-1] - y >= _EPOCH_GAP:
+            ys.append(y)
+    return [line(box.left, y, box.right, y, "epoch") for y in ys]
 
 
 def promise_line(picture: PartitionPicture, box: Box) -> list[str]:
     """Draws the highest record that had been acknowledged with acks=all by any time."""
-    times, heights = picture.promise()
+    times, heights = picture.promise
     if not len(times):
         return []
     stepped, levels = _steps(times, heights)

@@ -45,6 +45,7 @@ _LANE_MAX: Final = 76.0
 _LANE_MIN: Final = 34.0
 _COPIES_MAX: Final = 108.0
 _BRACE_MIN: Final = 11.0
+_BRACE_LEAST: Final = 2.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +190,8 @@ def _braces(picture: PartitionPicture, box: Box) -> list[str]:
     x = picture.final_right + 5
     for span in picture.records.spans:
         top, bottom = box.y(span.high), box.y(span.low)
+        if bottom - top < _BRACE_LEAST:
+            continue
         parts.append(element("path", d=f"M{x - 3:.1f} {top + 1:.1f}h4V{bottom - 1:.1f}h-4", class_="brace"))
         middle = (top + bottom) / 2
         offsets = dashed(span.first, max(span.end - 1, span.first))

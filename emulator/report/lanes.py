@@ -1,10 +1,12 @@
 """The narrow lanes of a picture: faults, the leader, acknowledgements."""
 
+from bisect import bisect_left
 from collections.abc import Collection
 from typing import Final
 
 import numpy as np
 
+from emulator.report.crowded import CROWDED, drawn_apart, too_close
 from emulator.report.curves import curve
 from emulator.report.labels import block_label
 from emulator.report.markup import boxes, element, rect, text, title
@@ -48,20 +50,31 @@ def leader_lane(picture: PartitionPicture, box: Box, *, marked: Collection[int])
         box: its place.
         marked: times at which the number of a step stands in the lane.
     """
+    changes, time = picture.changes, picture.time
+    edges = [*(time.x(max(change.time_us, 0)) for change in changes), time.x(picture.story.end_us)]
     parts = []
-    ends = [*(change.time_us for change in picture.changes[1:]), picture.story.end_us][: len(picture.changes)]
-    for change, until in zip(picture.changes, ends, strict=True):
-        x = picture.time.x(max(change.time_us, 0))
-        width = picture.time.x(until) - x
+    for places in drawn_apart(edges, kept=_kept(picture, marked)):
+        x, right, change = edges[places.start], edges[places.stop], changes[places.start]
+        if len(places) > 1:
+            said = f"{seconds(change.time_us)}: {too_close(len(places))}, up to {_leader_words(changes[places[-1]])[0]}"
+            parts.append(rect(x, box.top, right - x, box.height, f"leader {CROWDED}", title(said)))
+            continue
         class_ = "leader none" if change.leader is None else "leader few" if _is_few(change) else "leader"
         said = f"{seconds(change.time_us)}: {_leader_words(change)[0]}; min ISR {change.min_isr}; {why(change)}"
         recovering = " recovering" if change.is_recovering else ""
-        parts.append(rect(x, box.top, width, box.height, class_ + recovering, title(said)))
+        parts.append(rect(x, box.top, right - x, box.height, class_ + recovering, title(said)))
         indent = _DISC if change.time_us in marked else 5.0
         label = "leader-label inverse" if change.leader is None else "leader-label"
         words = _leader_words(change)
-        parts.append(block_label(words, x, x + width, box.top + 14, label, indent=indent, character=5.9))
+        parts.append(block_label(words, x, right, box.top + 14, label, indent=indent, character=5.9))
     return parts
+
+
+def _kept(picture: PartitionPicture, marked: Collection[int]) -> set[int]:
+    """The places of changes that a story numbers, and of the first change after each deed."""
+    times = [change.time_us for change in picture.changes]
+    after = {bisect_left(times, time_us) for time_us, _, _ in deeds(picture.story)}
+    return after | {place for place, time_us in enumerate(times) if time_us in marked}
 
 
 def _is_few(change: StateChange) -> bool:

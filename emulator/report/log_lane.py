@@ -1,12 +1,14 @@
 """A replica's lane: its role, its log filled by its role, what it lost, what is gone; when it was cut off or down."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
 from emulator.report.axes import EpochSpan
-from emulator.report.copies_lane import epoch_lines, gone_path, promise_line
+from emulator.report.copies_lane import epoch_lines, final_rects, gone_path, promise_line
+from emulator.report.crowded import APART_MAX, CROWDED, drawn_apart, too_close
 from emulator.report.curves import Curve
 from emulator.report.gone import GoneRecords
 from emulator.report.labels import CHARACTER, block_label, fits
@@ -61,11 +63,25 @@ def _silhouette(picture: PartitionPicture, curves: _Held, box: Box) -> str:
 
 def _role_fills(picture: PartitionPicture, roles: list[RoleSpan], box: Box) -> list[str]:
     """Its log was filled by nobody before the partition was created, so the first role begins with the picture."""
+    edges = [box.left, *_edges(picture, roles)[1:]]
     return [
-        rect(x, box.top, picture.time.x(span.end_us) - x, box.height, f"role-{span.role.name.lower()}")
-        for place, span in enumerate(roles)
-        for x in (picture.time.x(span.begin_us) if place else box.left,)
+        rect(edges[places.start], box.top, edges[places.stop] - edges[places.start], box.height, f"role-{role}")
+        for places in drawn_apart(edges)
+        for role in (_longest(roles[places.start : places.stop]).name.lower(),)
     ]
+
+
+def _edges(picture: PartitionPicture, spans: Sequence[Span | RoleSpan]) -> list[float]:
+    """Returns where spans that follow each other begin, and where the last of them ends."""
+    return [picture.time.x(each.begin_us) for each in spans] + [picture.time.x(each.end_us) for each in spans[-1:]]
+
+
+def _longest(roles: Sequence[RoleSpan]) -> Role:
+    """Returns the role that a broker had for the most of a time."""
+    lasted: Counter[Role] = Counter()
+    for span in roles:
+        lasted[span.role] += span.end_us - span.begin_us
+    return lasted.most_common(1)[0][0]
 
 
 def _unflushed(picture: PartitionPicture, broker: int, curves: _Held, box: Box) -> Iterator[str]:
@@ -99,9 +115,9 @@ def _lost(picture: PartitionPicture, curves: _Held, box: Box) -> Iterator[str]:
                 yield element("path", d=d, class_=class_)
 
 
-def _final(picture: PartitionPicture, broker: int, curves: _Held, roles: list[RoleSpan], box: Box) -> Iterator[str]:
+def _final(picture: PartitionPicture, broker: int, curves: _Held, roles: list[RoleSpan], box: Box) -> list[str]:
     role = roles[-1].role if roles else Role.OUT
-    left, width = picture.final_left, picture.final_right - picture.final_left
+    found: list[tuple[float, float, str]] = []
     peaks = {span.key: float(curve.peak[-1]) for span, curve in curves}
     for span in picture.records.spans:
         end = float(picture.final_ends(span.key).get(broker, span.first))
@@ -113,8 +129,9 @@ def _final(picture: PartitionPicture, broker: int, curves: _Held, roles: list[Ro
             (max(end, promised), had, "cut"),
         ):
             if high > low:
-                top = box.y(picture.records.height(span, high))
-                yield rect(left, top, width, box.y(picture.records.height(span, low)) - top, class_)
+                top, bottom = (box.y(picture.records.height(span, each)) for each in (high, low))
+                found.append((top, bottom, class_))
+    return final_rects(picture, found)
 
 
 def _gone(picture: PartitionPicture, curves: _Held, box: Box) -> Iterator[str]:
@@ -178,19 +195,28 @@ def _held_words(
 def _strip(picture: PartitionPicture, broker: int, roles: list[RoleSpan], box: Box, strip: float) -> Iterator[str]:
     top = box.top - strip - 1
     mistaken = joined(mistaken_spans(picture.partition, picture.story, broker))
-    for span in roles:
-        x, width = picture.time.x(span.begin_us), picture.time.x(span.end_us) - picture.time.x(span.begin_us)
+    edges = _edges(picture, roles)
+    for places in drawn_apart(edges):
+        x, right, span = edges[places.start], edges[places.stop], roles[places.start]
+        if len(places) > 1:
+            whole = span._replace(end_us=roles[places[-1]].end_us)
+            said = f"{too_close(len(places))}, {_times(whole)}"
+            yield rect(x, top, right - x, strip, f"strip {CROWDED}", title(said))
+            continue
         role = span.role.name.lower()
         words = _ROLE_WORDS[span.role]
-        yield rect(x, top, width, strip, f"strip strip-{role}", title(f"{words or 'out of the ISR'}, {_times(span)}"))
+        yield rect(
+            x, top, right - x, strip, f"strip strip-{role}", title(f"{words or 'out of the ISR'}, {_times(span)}")
+        )
         if words:
             y, class_ = top + strip - 2.4, f"strip-label on-{role}"
-            yield block_label([words], x, x + width, y, class_, indent=4, character=_SMALL_CHARACTER)
-    for own in mistaken:
+            yield block_label([words], x, right, y, class_, indent=4, character=_SMALL_CHARACTER)
+    # More than those are lost in a strip that is crowded.
+    for own in sorted(sorted(mistaken, key=lambda each: each.begin_us - each.end_us)[:APART_MAX]):
         x, width = _place(picture, own)
         yield rect(x, top, width, strip, "mistaken", title(f"{own.words}, {_times(own)}"))
-        said, y = (own.words, "thinks it leads"), top + strip - 2.4
-        yield block_label(said, x, x + width, y, "strip-label mistaken-label", indent=4, character=_SMALL_CHARACTER)
+        shorter, y = (own.words, "thinks it leads"), top + strip - 2.4
+        yield block_label(shorter, x, x + width, y, "strip-label mistaken-label", indent=4, character=_SMALL_CHARACTER)
 
 
 def _place(picture: PartitionPicture, span: Span) -> tuple[float, float]:

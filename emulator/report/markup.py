@@ -67,13 +67,16 @@ def visible(xs: Floats, ys: Floats) -> Ints:
 
     A point is left out if it is near to the one that was kept before, or if the curve runs level through it.
     """
-    kept = [0]
+    places_x, places_y = xs.tolist(), ys.tolist()
+    kept, x, y = [0], places_x[0], places_y[0]
     for place in range(1, len(xs) - 1):
-        is_near = abs(xs[place] - xs[kept[-1]]) < _NEAR_X and abs(ys[place] - ys[kept[-1]]) < _NEAR_Y
-        is_level = abs(ys[place] - ys[kept[-1]]) < _LEVEL and abs(ys[place + 1] - ys[place]) < _LEVEL
-        turns = abs(ys[place + 1] - ys[place]) >= _NEAR_Y
-        if turns or not (is_near or is_level):
+        off = abs(places_y[place] - y)
+        step = abs(places_y[place + 1] - places_y[place])
+        is_near = off < _NEAR_Y and abs(places_x[place] - x) < _NEAR_X
+        is_level = off < _LEVEL and step < _LEVEL
+        if step >= _NEAR_Y or not (is_near or is_level):
             kept.append(place)
+            x, y = places_x[place], places_y[place]
     if len(xs) > 1:
         kept.append(len(xs) - 1)
     return np.array(kept, np.int64)

@@ -4,6 +4,7 @@ Everything that comes from a run is escaped: by the template, by ``markup``, and
 which ``<`` and ``&`` are written as code points.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,6 +16,7 @@ from emulator.report.assets import asset, digest, template
 from emulator.report.axes import RecordAxis
 from emulator.report.check_sources import check_sources
 from emulator.report.comparison import Comparison, compare_decisions
+from emulator.report.crowded import APART_MAX, CROWDED
 from emulator.report.edges import EDGES_MAX
 from emulator.report.figure import draw
 from emulator.report.gone import counts_of, lost_of
@@ -36,14 +38,20 @@ from emulator.verification.verdict import CheckResult, CheckStatus, Verdict, Ver
 from emulator.verification.verdict_forms import write_whole
 
 REPORT_FILE: Final = "report.html"
+PAGE_BYTES_MAX: Final = 3_000_000
+"""Up to here partitions are added to a page: first the others in small, then as many of them in large as have room."""
+
 DRAWN_MAX: Final = 6
-"""Partitions that are drawn, the worst first."""
+"""Partitions that are drawn in large, the worst first. The worst always is."""
 
 SMALL_MAX: Final = 200
 """Of the others, those that are drawn in small."""
 
 _OTHER_PREFIX: Final = "other-"
 _OTHER_SCALE: Final = 0.7
+_STEP_MARKUP: Final = 400
+_SMALL_MARKUP: Final = 600
+_PICTURE_MARKUP: Final = 1500
 _LOSSES_MAX: Final = 200
 _DECISIONS_MAX: Final = 400
 _BAR: Final = 212.0
@@ -102,6 +110,12 @@ class _Small(NamedTuple):
     steps: list[StoryStep]
     text: str
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it has in a page."""
+        words = sum(len(step.title) + len(step.text) + _STEP_MARKUP for step in self.steps)
+        return len(self.svg.encode()) + len(self.text.encode()) + words + _SMALL_MARKUP
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Picture:
@@ -112,6 +126,13 @@ class _Picture:
     steps: tuple[StoryStep, ...]
     moments: Moments
     has_flush_state: bool
+    is_crowded: bool
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has in a page."""
+        words = sum(len(step.title) + len(step.text) + _STEP_MARKUP for step in self.steps)
+        return len(self.svg.encode()) + len(script_data(self.moments).encode()) + words + _PICTURE_MARKUP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,52 +153,75 @@ def render(run: ReportedRun, *, against: Comparison | None = None) -> str:
         run: the run.
         against: what it is compared with, if anything.
     """
-    verdict, story = run.verdict, run.story
-    partitions = worst_first(verdict, story)
-    drawn = partitions[:DRAWN_MAX]
-    style, script = asset("report.css"), asset("theme.js") + asset("picture.js") + asset("report.js")
-    pictures = [
-        _picture(verdict, partition, story, prefix=f"p{place}-", scale=1.0 if place == 0 else 0.7)
-        for place, partition in enumerate(drawn)
-    ]
-    other = None if against is None else _other_run(against.other, like=drawn[0] if drawn else None)
-    decisions = _decisions(story)
-    moments = [picture.moments for picture in pictures]
-    if other is not None and other.picture is not None:
+    partitions = worst_first(run.verdict, run.story)
+    content = _content(run, partitions, against)
+    drawn = [_picture(run.verdict, each, run.story, prefix="p0-", scale=1.0) for each in partitions[:1]]
+    room = PAGE_BYTES_MAX - len(_page(content, drawn, [], 0).encode())
+    others: list[_Small] = []
+    for partition in partitions[1 : DRAWN_MAX + SMALL_MAX]:
+        small = _small(run.verdict, partition, run.story)
+        room -= small.size
+        if room < 0:
+            break
+        others.append(small)
+    while others and len(drawn) < DRAWN_MAX:
+        partition = partitions[len(drawn)]
+        picture = _picture(run.verdict, partition, run.story, prefix=f"p{len(drawn)}-", scale=_OTHER_SCALE)
+        room += others[0].size - picture.size
+        if room < 0:
+            break
+        drawn.append(picture)
+        del others[0]
+    others = others[:SMALL_MAX]
+    return _page(content, drawn, others, len(partitions) - len(drawn) - len(others))
+
+
+def _page(content: Mapping[str, object], drawn: list[_Picture], others: list[_Small], left_out: int) -> str:
+    """Returns a page with some partitions drawn large, and others in small."""
+    moments = [picture.moments for picture in drawn]
+    other = content["other"]
+    if isinstance(other, _OtherRun) and other.picture is not None:
         moments.append(other.picture.moments)
     return template("page.html.j2").render(
-        verdict=verdict,
-        head=headline(verdict, partitions, story),
-        tone=tone_of(verdict),
-        glyph=_GLYPHS[verdict.verdict],
-        bars=_bars(verdict),
-        problem=story.problem,
-        pictures=pictures,
-        others=[_small(verdict, partition, story) for partition in partitions[len(drawn) :][:SMALL_MAX]],
-        left_out=max(0, len(partitions) - len(drawn) - SMALL_MAX),
-        losses=verdict.losses[:_LOSSES_MAX],
-        losses_left_out=max(0, len(verdict.losses) - _LOSSES_MAX),
-        sources=check_sources(),
-        check_groups=_groups(verdict),
-        check_sum=_check_sum(verdict),
-        decisions=decisions[:_DECISIONS_MAX],
-        decisions_left_out=max(0, len(decisions) - _DECISIONS_MAX) + sum(p.changes_left_out for p in partitions),
-        decisions_at_end=sum(len(p.changes) for p in partitions) - len(decisions),
-        as_text=text_picture(verdict, partitions[0], story) if partitions else None,
-        plan=run.plan,
-        steps=story.steps,
-        edges_max=EDGES_MAX,
-        causes_max=CAUSES_MAX,
-        comparison=against,
-        other=other,
-        parts=_parts(verdict, story, run, against),
-        moments=Markup(script_data(moments)),
-        patterns=Markup(asset("patterns.svg")),
-        style=Markup(style),
-        style_digest=digest(style),
-        script=Markup(script),
-        script_digest=digest(script),
+        content, pictures=drawn, others=others, left_out=left_out, moments=Markup(script_data(moments))
     )
+
+
+def _content(run: ReportedRun, partitions: list[PartitionStory], against: Comparison | None) -> dict[str, object]:
+    """Returns everything of a page but its pictures."""
+    verdict, story = run.verdict, run.story
+    style, script = asset("report.css"), asset("theme.js") + asset("picture.js") + asset("report.js")
+    decisions = _decisions(story)
+    return {
+        "verdict": verdict,
+        "head": headline(verdict, partitions, story),
+        "tone": tone_of(verdict),
+        "glyph": _GLYPHS[verdict.verdict],
+        "bars": _bars(verdict),
+        "problem": story.problem,
+        "losses": verdict.losses[:_LOSSES_MAX],
+        "losses_left_out": max(0, len(verdict.losses) - _LOSSES_MAX),
+        "sources": check_sources(),
+        "check_groups": _groups(verdict),
+        "check_sum": _check_sum(verdict),
+        "decisions": decisions[:_DECISIONS_MAX],
+        "decisions_left_out": max(0, len(decisions) - _DECISIONS_MAX) + sum(p.changes_left_out for p in partitions),
+        "decisions_at_end": sum(len(p.changes) for p in partitions) - len(decisions),
+        "as_text": text_picture(verdict, partitions[0], story) if partitions else None,
+        "plan": run.plan,
+        "steps": story.steps,
+        "apart_max": APART_MAX,
+        "edges_max": EDGES_MAX,
+        "causes_max": CAUSES_MAX,
+        "comparison": against,
+        "other": None if against is None else _other_run(against.other, like=next(iter(partitions), None)),
+        "parts": _parts(verdict, story, run, against),
+        "patterns": Markup(asset("patterns.svg")),
+        "style": Markup(style),
+        "style_digest": digest(style),
+        "script": Markup(script),
+        "script_digest": digest(script),
+    }
 
 
 def write_report(directory: Path, target: Path, *, against: Path | None = None) -> None:
@@ -269,6 +313,7 @@ def _picture(
         steps=figure.steps,
         moments=moments_of(figure, figure=f"{prefix}figure"),
         has_flush_state=bool(figure.picture.flushed),
+        is_crowded=CROWDED in figure.svg,
     )
 
 

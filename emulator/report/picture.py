@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -61,27 +62,39 @@ class PartitionPicture:
     final_left: float
     final_right: float
 
+    @cached_property
     def promise(self) -> tuple[Floats, Floats]:
-        """Returns times, and the height of the highest record that had been acknowledged with acks=all by then."""
-        points: list[tuple[float, float]] = []
+        """Times, and the height of the highest record that had been acknowledged with acks=all by then."""
+        points = [(np.empty(0), np.empty(0))]
         for promised in self.partition.promised:
             span = self.records.span(promised.topic_id, promised.leader_epoch)
             if span is not None:
-                points += [
-                    (float(point.time_us), self.records.height(span, point.value))
-                    for point in promised.ends
-                    if point.time_us <= self.story.end_us
-                ]
-        if not points:
-            return np.empty(0), np.empty(0)
-        times, heights = np.array(sorted(points)).T
-        return times, np.maximum.accumulate(heights)
+                times, ends = np.array([(point.time_us, point.value) for point in promised.ends], np.float64).T
+                points.append((times, self.records.heights(span, ends)))
+        times, heights = (np.concatenate(each) for each in zip(*points, strict=True))
+        order = np.lexsort((heights, times))
+        order = order[times[order] <= self.story.end_us]
+        return times[order], np.maximum.accumulate(heights[order])
 
     def promised_end(self, key: tuple[str, int]) -> int:
         """Returns up to where an epoch was acknowledged with acks=all in the end."""
-        ends = [each.ends[-1].value for each in self.partition.promised if (each.topic_id, each.leader_epoch) == key]
-        return max(ends, default=0)
+        return self._promised_ends.get(key, 0)
 
-    def final_ends(self, key: tuple[str, int]) -> dict[int, int]:
+    def final_ends(self, key: tuple[str, int]) -> Mapping[int, int]:
         """Returns where final logs end in an epoch, by node."""
-        return {each.node: each.last + 1 for each in self.partition.final if (each.topic_id, each.leader_epoch) == key}
+        return self._final_ends.get(key, {})
+
+    @cached_property
+    def _promised_ends(self) -> Mapping[tuple[str, int], int]:
+        found: dict[tuple[str, int], int] = {}
+        for each in self.partition.promised:
+            key = (each.topic_id, each.leader_epoch)
+            found[key] = max(found.get(key, 0), each.ends[-1].value)
+        return found
+
+    @cached_property
+    def _final_ends(self) -> Mapping[tuple[str, int], Mapping[int, int]]:
+        found: dict[tuple[str, int], dict[int, int]] = {}
+        for each in self.partition.final:
+            found.setdefault((each.topic_id, each.leader_epoch), {})[each.node] = each.last + 1
+        return found

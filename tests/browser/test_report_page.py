@@ -1,6 +1,5 @@
 """The page of a run in a real browser: what its first screen shows, keyboard, script, colours, accessibility."""
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -13,15 +12,16 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
+from benchmarks.pages import FIRST_PAINT
 from emulator.report.comparison import compare_decisions
-from emulator.report.page import DRAWN_MAX, render
+from emulator.report.page import DRAWN_MAX, PAGE_BYTES_MAX, render
 from emulator.report.run_files import ReportedRun
 from tests.browser.axe import run_axe
+from tests.unit.report.long_stories import at_all_caps
 
 FIRST_SCREEN = {"width": 1440, "height": 900}
-PAINT_MS_MAX = 2000
+PAINT_MS_MAX = 20_000  # The promise is 2 s, of an idle machine: the benchmark `pages` measures it.
 DRAWN_WITHIN_S = 20
-PAGE_BYTES_MAX = 3_000_000
 
 
 @contextmanager
@@ -222,25 +222,41 @@ def test_both_pictures_of_a_comparison_tell_events_and_axe_finds_nothing(
         assert run_axe(tab).violations == []
 
 
-def many_partitions(run: ReportedRun) -> ReportedRun:
-    partitions = tuple(msgspec.structs.replace(run.story.partitions[0], partition=number) for number in range(100))
-    story = msgspec.structs.replace(run.story, partitions=partitions)
-    return ReportedRun(directory=run.directory, verdict=run.verdict, story=story, plan=run.plan)
+def painted_ms(tab: Page) -> float:
+    """Returns when a page that has just been loaded had painted something."""
+    return float(tab.evaluate(FIRST_PAINT))
 
 
-def test_a_hundred_partitions_are_painted_in_time(
+@pytest.mark.parametrize("partitions", [1, 6])
+def test_the_longest_stories_are_painted_in_time(
+    partitions: int, browser: Browser, runs: dict[str, ReportedRun], tmp_path: Path
+) -> None:
+    page = tmp_path / "long.html"
+    page.write_text(render(at_all_caps(runs["lost"], partitions=partitions, epochs=40)))
+    assert page.stat().st_size <= PAGE_BYTES_MAX
+    with opened(browser, page) as tab:
+        assert painted_ms(tab) < PAINT_MS_MAX
+        figure = tab.locator("svg.figure").first
+        assert figure.locator(".leader.crowded title").first.text_content()
+        drag(tab)
+        tab.keyboard.press("Escape")
+        figure.focus()
+        tab.keyboard.press("ArrowRight")
+        assert "leads, epoch" in tab.locator("#box").inner_text()
+        assert tab.locator("svg.figure").count() + tab.locator(".small-ones > li").count() == partitions
+
+
+def test_a_hundred_partitions_can_each_be_opened(
     browser: Browser, runs: dict[str, ReportedRun], tmp_path: Path
 ) -> None:
+    run = runs["lost"]
+    partitions = tuple(msgspec.structs.replace(run.story.partitions[0], partition=number) for number in range(100))
+    story = msgspec.structs.replace(run.story, partitions=partitions)
     page = tmp_path / "many.html"
-    page.write_text(render(many_partitions(runs["lost"])))
-    assert page.stat().st_size < PAGE_BYTES_MAX
-    paints = []
-    for _ in range(3):  # the machine may be busy with other tests
-        with opened(browser, page) as tab:
-            entries = json.loads(tab.evaluate("JSON.stringify(performance.getEntriesByType('paint'))"))
-            paints += [each["startTime"] for each in entries if each["name"] == "first-contentful-paint"]
-    assert min(paints) < PAINT_MS_MAX
+    page.write_text(render(ReportedRun(directory=run.directory, verdict=run.verdict, story=story, plan=run.plan)))
+    assert page.stat().st_size <= PAGE_BYTES_MAX
     with opened(browser, page) as tab:
+        assert painted_ms(tab) < PAINT_MS_MAX
         assert tab.locator("svg.figure").count() == DRAWN_MAX
         assert tab.locator(".small-ones > li").count() == 100 - DRAWN_MAX
         last = tab.locator(".small-ones details").last
@@ -248,7 +264,7 @@ def test_a_hundred_partitions_are_painted_in_time(
         last.locator("summary").focus()
         tab.keyboard.press("Enter")
         assert last.locator("pre").inner_text().startswith("faults")
-        assert run_axe(tab, "#others").violations == []
+        assert run_axe(tab, ".small-ones > li:last-child").violations == []
 
 
 def test_a_policy_that_is_broken_would_be_noticed(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""Blocks of a lane that are too close together to be drawn apart: a page must not grow with what nobody can see."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+APART_MAX: Final = 160
+"""Blocks that a lane draws each for itself, however narrow. Where there are more, narrow ones are joined."""
+
+CROWDED: Final = "crowded"
+"""The class of blocks that are drawn as one."""
+
+_NARROW: Final = 4.5
+
+
+def drawn_apart(edges: Sequence[float], *, kept: Collection[int] = ()) -> list[range]:
+    """Returns the places of the blocks of a lane that are drawn as one, in order; each by itself where that can be.
+
+    In a picture that is 720 wide these are at most 320 and twice those that are kept, however many blocks there are.
+
+    Args:
+        edges: where each block begins, and where the last one ends.
+        kept: places of blocks that are never joined.
+    """
+    count = len(edges) - 1
+    if count <= APART_MAX:
+        return [range(place, place + 1) for place in range(count)]
+    found: list[range] = []
+    begin = 0
+    for place in range(count):
+        if place in kept or edges[place + 1] - edges[place] >= _NARROW:
+            found += [range(begin, place)] if begin < place else []
+            found.append(range(place, place + 1))
+            begin = place + 1
+        elif edges[place + 1] - edges[begin] >= _NARROW:
+            found.append(range(begin, place + 1))
+            begin = place + 1
+    return [*found, range(begin, count)] if begin < count else found
+
+
+def too_close(count: int) -> str:
+    """Returns what is said of so many changes that are drawn as one."""
+    return f"{count} changes, too close together to be drawn apart"
