@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from emulator.core.switches import DEFAULT_ERA, Switches
+from emulator.verification.verdict import Verdict
 
 Mutant: TypeAlias = tuple[str, str]
 """A switch and a rule of it that is not the default."""
@@ -38,9 +39,11 @@ class Lethal(_Row, frozen=True, kw_only=True):
 
     Attributes:
         profiles: in which it shows.
+        verdict: of verification on a run that shows it; unknown where its evidence cannot tell.
     """
 
     profiles: tuple[str, ...]
+    verdict: Verdict = Verdict.VIOLATION
 
 
 class Costly(_Row, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
 """The mutation score: each rule switched off must be found, and verified from the event log: ``make mutation``.
 
 A mutant is found when an outcome check fires in the simulator within the limit, and verification calls the run of the
-shrunk plan a violation too. Where its row says that it is costly, what is lost outside of the guarantee counts as well,
-if the same plan loses nothing with the rule on, which verification must say of that run, too. Seconds are of one core's
-time, so that a busy machine does not change the score. Prints a line per mutant and, last, how many of them were found.
+shrunk plan a violation too, or unknown where its row says so. Where its row says that it is costly, what is lost
+outside of the guarantee counts as well, if the same plan loses nothing with the rule on, which verification must say of
+that run, too. Seconds are of one core's time, so that a busy machine does not change the score. Prints a line per
+mutant and, last, how many of them were found.
 Where a row says that there is nothing to find, it is searched as well; such a mutant never counts as found.
 """
 
@@ -28,7 +29,7 @@ from emulator.simulator.simulation import Simulation
 from emulator.verification.session import SparkSessionStarter
 from emulator.verification.verdict import Verdict
 from emulator.verification.verify import verify_runs
-from tests.simulation.mutants import Costly, Harmless, Mutant, Row, mutants
+from tests.simulation.mutants import Costly, Harmless, Lethal, Mutant, Row, mutants
 from tests.simulation.zookeeper_mutants import ROWS, zookeeper_mutants
 
 LENGTH_MAX: Final = 15
@@ -77,6 +78,8 @@ class Attempt(msgspec.Struct, kw_only=True):
         effort = f"{self.schedules} schedules, {self.seconds:.1f} s"
         if self.shrunk is not None:
             verified = "verified" if self.is_verified else "NOT VERIFIED"
+            if self.is_verified and isinstance(self.row, Lethal) and self.row.verdict is Verdict.UNKNOWN:
+                verified = "which verification cannot tell"
             check_id = self.shrunk.finding.check_id
             beyond = ", outside of the guarantee" if isinstance(self.row, Costly) else ""
             return f"{name} {check_id:<4} {effort}, length {self.shrunk.plan.length}, {verified}{beyond}"
@@ -146,7 +149,8 @@ def _verify(attempts: Sequence[Attempt], directory: Path) -> None:
     for attempt in attempts:
         if attempt.run is not None:
             is_saved = attempt.run_with_rule is None or verdicts[attempt.run_with_rule] is Verdict.VALID
-            attempt.is_verified = verdicts[attempt.run] is Verdict.VIOLATION and is_saved
+            expected = attempt.row.verdict if isinstance(attempt.row, Lethal) else Verdict.VIOLATION
+            attempt.is_verified = verdicts[attempt.run] is expected and is_saved
 
 
 def main() -> int:
