@@ -44,6 +44,9 @@ _IVY: Final = """<ivy-module version="2.0">
   </dependencies>
 </ivy-module>
 """
+_TELLING: Final = ("Server access error", "module not found", "ERROR")
+"""What stands in the lines by which Ivy and Maven say why, the most telling first."""
+
 _IVY_SETTINGS: Final = "LASTSTAND_IVY_SETTINGS"
 """Names the user's settings file for Ivy, which may have a mirror; Ivy's own are used if not given."""
 
@@ -69,7 +72,8 @@ class KafkaInstallError(EmulatorError):
     def __init__(self, *, step: str, output: str) -> None:
         lines = output.strip().splitlines()
         self.step = step
-        self.reason = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no reason given")
+        telling = [line.strip() for mark in _TELLING for line in lines if mark in line]
+        self.reason = next(iter(telling), lines[-1] if lines else "no reason given")
         super().__init__(f"{step}: {self.reason}")
 
 

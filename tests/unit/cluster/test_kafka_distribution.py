@@ -50,3 +50,9 @@ def test_without_maven_ivy_is_asked_for_the_jars_with_the_users_settings(
     assert raised.value.step == "Ivy, Kafka 4.2.0"
     for asked in ("-jar", "/ivy-", "-settings mirror.xml", "-confs default -types jar bundle", "/jars/[artifact]-"):
         assert asked in raised.value.reason
+
+
+def test_of_what_ivy_prints_the_line_is_told_that_says_why() -> None:
+    printed = ":: problems summary ::\n\t\tmodule not found: org.apache.kafka#kafka_2.13;9.9.9\n:::: ERRORS\n\tmore\n"
+    error = KafkaInstallError(step="Ivy, Kafka 9.9.9", output=printed)
+    assert str(error) == "Ivy, Kafka 9.9.9: module not found: org.apache.kafka#kafka_2.13;9.9.9"
