@@ -113,7 +113,13 @@ def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Ite
     def of_election(fate: Fate, _: int, change: Event) -> _Told | None:
         return _of_election(fate, change, terms)
 
-    for teller in (_of_power_loss, _of_registration, of_election, _of_truncation):
+    def of_power_loss(fate: Fate, _: int, lost: Event) -> _Told | None:
+        return _of_power_loss(fate, lost, are_appends_told=not cluster.is_seen_from_outside)
+
+    def of_truncation(fate: Fate, node: int, cut: Event) -> _Told | None:
+        return _of_truncation(fate, node, cut, are_appends_told=not cluster.is_seen_from_outside)
+
+    for teller in (of_power_loss, _of_registration, of_election, of_truncation):
         for told in timeline.events:
             line = teller(fate, told.node, told.event)
             if line is not None:
@@ -137,13 +143,14 @@ def _placed(told: _Told, fate: Fate, cluster: ClusterFacts, event: CollectedEven
     )
 
 
-def _of_power_loss(fate: Fate, _: int, lost: Event) -> _Told | None:
+def _of_power_loss(fate: Fate, lost: Event, *, are_appends_told: bool) -> _Told | None:
     if (
         not isinstance(lost, PowerLost)
         or (lost.topic_id, lost.partition) != (fate.topic_id, fate.partition)
         or lost.new_end_offset > fate.last_offset
         or lost.old_end_offset <= lost.new_end_offset
-        or lost.lost_node not in fate.held_by
+        or lost.old_end_offset <= fate.offsets[0].first
+        or (are_appends_told and lost.lost_node not in fate.held_by)
     ):
         return None
     kept = "none of it had been flushed" if lost.new_end_offset == 0 else f"kept up to offset {lost.new_end_offset}"
@@ -191,13 +198,13 @@ def _of_election(fate: Fate, change: Event, terms: ControllerTerms) -> _Told | N
     return StoryKind.ELECTED, change.leader, change.metadata_offset, text
 
 
-def _of_truncation(fate: Fate, node: int, cut: Event) -> _Told | None:
+def _of_truncation(fate: Fate, node: int, cut: Event, *, are_appends_told: bool) -> _Told | None:
     if (
         not isinstance(cut, LogTruncated)
         or (cut.topic_id, cut.partition) != (fate.topic_id, fate.partition)
         or cut.new_end_offset > fate.last_offset
         or cut.old_end_offset <= fate.offsets[0].first
-        or node not in fate.held_by
+        or not (node in fate.held_by if are_appends_told else _may_have_held(fate, cut))
     ):
         return None
     text = (
@@ -206,6 +213,11 @@ def _of_truncation(fate: Fate, node: int, cut: Event) -> _Told | None:
         f"in epoch {cut.leader_epoch}."
     )
     return StoryKind.TRUNCATED, node, None, text
+
+
+def _may_have_held(fate: Fate, cut: LogTruncated) -> bool:
+    """Whether a log may have had the records when it was cut: it followed no leader from before their epoch."""
+    return fate.leader_epoch is None or cut.leader_epoch >= fate.leader_epoch
 
 
 def describe_leaders(timeline: Timeline, cluster: ClusterFacts) -> tuple[str, ...]:

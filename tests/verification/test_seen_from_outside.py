@@ -116,3 +116,36 @@ def test_the_settled_leader_is_that_of_the_moment_when_the_cluster_had_settled(t
     run.logs[1, "orders", 0].clear()
     report = judged(run)
     assert report.losses == ()
+
+
+def test_cuts_and_power_losses_are_told_of_logs_that_may_have_had_what_is_lost(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "run")
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.send()
+    run.alter(reason="broker_fenced", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
+    run.truncate(0, 0)
+    run.power_loss(2)
+    run.logs[1, "orders", 0].clear()
+    run.settle()
+    [loss] = judged(run).losses
+    told = [line.text for line in loss.story]
+    assert "Broker 0 truncated its log from 10 to 0 (diverging epoch), following leader 1 in epoch 1." in told
+    assert any(line.startswith("Broker 2 lost power") for line in told)
+
+
+def test_a_cut_before_the_epoch_of_what_is_lost_is_not_told_of_it(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path / "run")
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    batch = run.send(acks=1, to=(0,))
+    run.append(2, batch)
+    run.truncate(2, 0)
+    run.logs[0, "orders", 0].clear()
+    run.alter(reason="broker_fenced", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
+    run.send(to=(1,))
+    run.alter(reason="broker_fenced", broker=1, leader=0, election=e.Election.UNCLEAN, isr=(0,))
+    run.settle()
+    stories = [loss.story for loss in judged(run).losses if loss.leader_epoch == 1]
+    assert len(stories) == 1
+    assert not any("truncated" in line.text for line in stories[0])
