@@ -95,7 +95,7 @@ gallery: setup ## play each known failure, and every bundled scenario under five
 	-$(BIN)/laststand run chaos/scenarios --driver simulator --out build/gallery $(GALLERY_ERAS:%=--era %)
 	$(BIN)/python -m docs.gallery build/gallery
 
-bench: setup ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|suites
+bench: setup ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|suites|kafka
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from benchmarks import boot, console, event_writing, failover, oracle, pages, produce, simulator, suites
+from benchmarks import boot, console, event_writing, failover, kafka, oracle, pages, produce, simulator, suites
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
 
@@ -19,6 +19,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "simulator": simulator.measure,
     "pages": pages.measure,
     "suites": suites.measure,
+    "kafka": kafka.measure,
 }
 """What can be asked for by name, in the order in which all of them run."""
 

@@ -103,7 +103,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         self._watch = MetadataObserver(address, keepalive=keepalive, on_change=self._changed.set)
         self._watching = asyncio.create_task(self._watch.run())
         await nodes
-        await self.wait_until(_are_all_active, what="three active brokers")
+        await self.wait_until(are_all_active, what="three active brokers")
         plan = PlannedTopic(name=TOPIC, replicas=_REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
         await create_topics(lambda request: ask(address, request, keepalive=keepalive), (plan,), chance=Random(0))
 
@@ -145,7 +145,8 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         self._changed.set()
 
 
-def _are_all_active(image: MetadataImage) -> bool:
+def are_all_active(image: MetadataImage) -> bool:
+    """Whether the controller lets every broker lead."""
     return all(broker in image.brokers and image.brokers[broker].is_active for broker in BROKER_IDS)
 
 
