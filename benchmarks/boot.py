@@ -2,7 +2,8 @@
 
 A producer waits already and asks for its topic every 100 ms, as Kafka's does. Then ``benchmarks.boot_launcher`` is
 started, a Python process of its own, which starts 1 controller and 3 brokers and creates the topic (RF 3, min ISR 2).
-``boot_s`` is the time from the start of that process to the first ack of acks=all that the producer sees.
+``boot_s`` is the time from the start of that process to the first ack of acks=all that the producer sees, and
+``boot_zookeeper_s`` the same of ``benchmarks.zookeeper_launcher``, with a ZooKeeper server in the controller's place.
 """
 
 import asyncio
@@ -26,18 +27,20 @@ from emulator.cluster.supervisor import Supervisor
 from emulator.parent_death import die_with_parent
 
 REPETITIONS: Final = 7
+_LAUNCHERS: Final = {"boot_s": "benchmarks.boot_launcher", "boot_zookeeper_s": "benchmarks.zookeeper_launcher"}
 
 
 def measure() -> Iterator[Figure]:
-    """Yields ``boot_s``."""
-    values = []
-    for _ in range(REPETITIONS):
-        with tempfile.TemporaryDirectory(prefix="laststand-benchmark-") as directory:
-            values.append(asyncio.run(_boot(Path(directory))))
-    yield Figure(name="boot_s", unit="s", values=tuple(values))
+    """Yields ``boot_s`` and ``boot_zookeeper_s``."""
+    for name, launcher in _LAUNCHERS.items():
+        values = []
+        for _ in range(REPETITIONS):
+            with tempfile.TemporaryDirectory(prefix="laststand-benchmark-") as directory:
+                values.append(asyncio.run(_boot(launcher, Path(directory))))
+        yield Figure(name=name, unit="s", values=tuple(values))
 
 
-async def _boot(directory: Path) -> float:
+async def _boot(module: str, directory: Path) -> float:
     load = Load(partitions=PARTITIONS[:1], rate=100, tick_ms=10)
     async with (
         Supervisor() as supervisor,
@@ -45,7 +48,7 @@ async def _boot(directory: Path) -> float:
     ):
         started_ns = time.monotonic_ns()
         launcher = await asyncio.create_subprocess_exec(
-            *die_with_parent((sys.executable, "-m", "benchmarks.boot_launcher", str(directory))),
+            *die_with_parent((sys.executable, "-m", module, str(directory))),
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, **source_environment()},
         )

@@ -31,7 +31,7 @@ REPLICATION_FACTOR: Final = 3
 MIN_ISR: Final = 2
 
 # Leaders are three brokers: replica i of partition p is broker p + i.
-_REPLICAS: Final = tuple(
+REPLICAS: Final = tuple(
     tuple(BROKER_IDS[(partition + replica) % len(BROKER_IDS)] for replica in range(REPLICATION_FACTOR))
     for partition in range(len(PARTITIONS))
 )
@@ -104,7 +104,7 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         self._watching = asyncio.create_task(self._watch.run())
         await nodes
         await self.wait_until(are_all_active, what="three active brokers")
-        plan = PlannedTopic(name=TOPIC, replicas=_REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
+        plan = PlannedTopic(name=TOPIC, replicas=REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
         await create_topics(lambda request: ask(address, request, keepalive=keepalive), (plan,), chance=Random(0))
 
     async def wait_until(self, condition: Callable[[MetadataImage], bool], *, what: str) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from chaos.scenario.scenario import Scenario
 from emulator.cluster.sync_shim import find_sync_shim
 from emulator.cluster.zookeeper_program import ZooKeeperProgram, find_zookeeper
+from emulator.cluster.zookeeper_trial import tried
 from emulator.core.eras import is_zookeeper_era
 from emulator.core.errors import ConfigError, MissingToolError
 from emulator.core.switches import ERAS
@@ -33,6 +34,7 @@ def zookeeper_for(
 
     Raises:
         ConfigError: the driver plays no such eras.
+        ZooKeeperTrialError: the server does not come up.
         MissingToolError: there is no Java, or no ZooKeeper, or where the server will lose power no C compiler.
     """
     wanted = next((era for era in eras if is_zookeeper_era(era)), None)
@@ -65,4 +67,4 @@ def _found() -> ZooKeeperProgram:
     # Imported where there is a server: nobody else needs Java to play.
     from emulator.verification.java import find_java
 
-    return find_zookeeper(find_java().executable)
+    return tried(find_zookeeper(find_java().executable))

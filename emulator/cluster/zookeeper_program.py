@@ -39,16 +39,30 @@ class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         java: the program.
         class_path: ZooKeeper's jars and those that it needs.
+        class_archive: of the classes that it loads; ``None`` for none.
         sync_shim: what records what it syncs; ``None`` where it will not lose power.
     """
 
     java: Path
     class_path: str
+    class_archive: Path | None = None
     sync_shim: Path | None = None
 
-    def command(self, configuration: Path) -> tuple[str, ...]:
-        """Returns the command line of a server with this ``zoo.cfg``."""
-        return (str(self.java), "-cp", self.class_path, *_JVM_OPTIONS, _MAIN, str(configuration))
+    def command(self, configuration: Path, *, options: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Returns the command line of a server with this ``zoo.cfg``.
+
+        Args:
+            configuration: the file.
+            options: of the JVM, beside those that it always has.
+        """
+        archive: tuple[str, ...] = ()
+        if self.class_archive is not None:
+            archive = (f"-XX:SharedArchiveFile={self.class_archive}", "-Xshare:auto", "-Xlog:disable")
+        return (
+            *(str(self.java), "-cp", self.class_path),
+            *(*_JVM_OPTIONS, *archive, *options),
+            *(_MAIN, str(configuration)),
+        )
 
 
 def find_zookeeper(java: Path) -> ZooKeeperProgram:

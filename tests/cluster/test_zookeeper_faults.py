@@ -1,6 +1,8 @@
 """What is done to a real ZooKeeper server and to its messages takes effect, and no more than that."""
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 
 from chaos.play.zookeeper_server import recording_syncs, zookeeper_for
 from chaos.zookeeper.messages import server_messages
+from emulator.cluster.child import EndCause
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
 from emulator.core.eras import era_rules
@@ -38,6 +41,8 @@ class ServerAlone:
 
     Attributes:
         touched: what was done to its messages.
+        ends: how its processes ended.
+        unasked: those that nobody asked to.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -46,6 +51,8 @@ class ServerAlone:
         if program.sync_shim is None:
             pytest.skip("there is no compiler")
         self.touched: list[MessageIntercepted] = []
+        self.ends: list[EndCause] = []
+        self.unasked: asyncio.Queue[str] = asyncio.Queue()
         self.layout = ClusterLayout(
             run="test",
             directory=directory,
@@ -62,8 +69,8 @@ class ServerAlone:
             program=sys.executable,
             messages=self.messages,
             on_start=lambda _node, _incarnation: None,
-            on_server_end=lambda _incarnation, _end: None,
-            on_unexpected_end=lambda _name, _end: None,
+            on_server_end=lambda _incarnation, end: self.ends.append(end.cause),
+            on_unexpected_end=lambda name, _end: self.unasked.put_nowait(name),
         )
         self.address = ""
 
@@ -100,6 +107,15 @@ async def test_a_server_that_loses_power_keeps_what_it_has_answered_and_loses_wh
     assert isinstance(read, DataRead)
     assert (read.data, read.stat.version) == (b"2", NodeVersion(1))
     await client.close()
+
+
+async def test_a_server_that_dies_unasked_is_noticed(server: ServerAlone) -> None:
+    process = server.cluster.process_of(CONTROLLER)
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    async with asyncio.timeout(30):
+        assert await server.unasked.get() == str(CONTROLLER)
+    assert server.ends == [EndCause.UNEXPECTED]
 
 
 async def test_what_could_still_be_lost_is_not_read(server: ServerAlone) -> None:
