@@ -7,7 +7,8 @@ from typing import Final
 from chaos.zookeeper.server_events import ServerEvents
 from emulator.core.image import MetadataImage
 from emulator.core.types import BrokerId, MetadataOffset
-from emulator.core.zookeeper.identifiers import SessionId
+from emulator.core.zookeeper.identifiers import SessionId, Zxid
+from emulator.core.zookeeper.nodes import paths
 
 _LOOK_INTERVAL_S: Final = 0.02
 """A file in another process's hands changes without a word."""
@@ -33,6 +34,11 @@ class ZooKeeperMetadata:
     def session_of(self, broker_id: BrokerId) -> SessionId | None:
         """Returns the session under which a broker registered last."""
         return self._events.session_of(broker_id)
+
+    def controller_node(self) -> Zxid | None:
+        """Returns the zxid that made ``/controller``; ``None`` where there is none."""
+        node = self._events.log.tree(paths.CONTROLLER).get(paths.CONTROLLER)
+        return None if node is None else node.czxid
 
     async def run(self) -> None:
         """Follows the log until cancelled.

@@ -12,6 +12,7 @@ from chaos.process.fault_target import FaultTarget
 from chaos.process.harness_log import HarnessLog
 from chaos.process.proxied_messages import ProxiedMessageFaults
 from chaos.process.target import ProcessTarget
+from chaos.zookeeper import depose_controller as _depose_controller  # noqa: F401 - enters its executor
 from chaos.zookeeper import expire_session as _expire_session  # noqa: F401 - enters its executor
 from chaos.zookeeper.administration import config_problem, described, placed_partitions, placed_topic
 from chaos.zookeeper.harness_client import HarnessClient, harness_client

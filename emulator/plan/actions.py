@@ -501,7 +501,7 @@ class ExpireSession(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire_
     "depose-controller",
     "An administrator deletes /controller in ZooKeeper: another election follows; the session of who lost it goes on.",
     fault="depose_controller",
-    refused=_simulator_only("a process of the harness writes into ZooKeeper only what Kafka's tools do"),
+    refused={DriverName.DOCKER: "containers have no ZooKeeper"},
 )
 class DeposeController(_Action, frozen=True, kw_only=True, tag="depose_controller"):
     """Delete ``/controller``, as operators do to get another controller."""

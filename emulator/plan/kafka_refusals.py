@@ -10,6 +10,7 @@ from emulator.plan.actions import (
     ActionTemplate,
     ClockJump,
     ClockRate,
+    DeposeController,
     DiskError,
     DiskFull,
     ElectLeaders,
@@ -28,6 +29,7 @@ _API: Final = "Kafka's nodes and clients do not call this API"
 _CONTROLLER_DIALS: Final = "Kafka's controller calls nobody"
 _FETCHED_METADATA: Final = f"what brokers fetch from the controller is {STREAM}"
 _NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the controller"
+_NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
 _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
@@ -38,7 +40,8 @@ _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
         DiskFull: _DISK,
         ClockRate: _CLOCK,
         ClockJump: _CLOCK,
-        ExpireSession: "Kafka's processes have no ZooKeeper here",
+        ExpireSession: _NO_ZOOKEEPER,
+        DeposeController: _NO_ZOOKEEPER,
     }
 )
 

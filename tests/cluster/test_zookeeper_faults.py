@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from chaos.play.waiting import ChangeSignal
 from chaos.play.zookeeper_server import recording_syncs, zookeeper_for
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults import execute
+from chaos.process.harness_log import HarnessLog
+from chaos.process.message_faults import MessageFaults
+from chaos.zookeeper import depose_controller as _depose_controller  # noqa: F401 - enters its executor
 from chaos.zookeeper.messages import server_messages
+from chaos.zookeeper.metadata import ZooKeeperMetadata
+from chaos.zookeeper.server_events import ServerEvents
 from emulator.cluster.child import EndCause
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
@@ -19,7 +27,17 @@ from emulator.core.events import MessageIntercepted
 from emulator.core.types import BrokerId, NodeId, Way
 from emulator.core.zookeeper.exchange import ZooKeeperConnectionLost, ZooKeeperReconnected
 from emulator.core.zookeeper.identifiers import NodeVersion
-from emulator.core.zookeeper.operations import Create, DataRead, GetData, SetData
+from emulator.core.zookeeper.operations import (
+    Create,
+    DataRead,
+    Exists,
+    GetData,
+    NodeKind,
+    OperationFailed,
+    SetData,
+    ZooKeeperFailure,
+)
+from emulator.plan.actions import DeposeController, no_op
 from emulator.plan.channels import Link
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
@@ -40,6 +58,7 @@ class ServerAlone:
     """A cluster of which only the server is started.
 
     Attributes:
+        directory: of the harness's events.
         touched: what was done to its messages.
         ends: how its processes ended.
         unasked: those that nobody asked to.
@@ -53,6 +72,8 @@ class ServerAlone:
         self.touched: list[MessageIntercepted] = []
         self.ends: list[EndCause] = []
         self.unasked: asyncio.Queue[str] = asyncio.Queue()
+        self.directory = directory / "events"
+        self.directory.mkdir()
         self.layout = ClusterLayout(
             run="test",
             directory=directory,
@@ -153,3 +174,28 @@ async def test_an_answer_that_is_lost_was_a_write_and_its_session_goes_on(server
     asking.cancel()
     await broker.close()
     await other.close()
+
+
+async def test_a_controller_is_deposed_while_its_session_goes_on(server: ServerAlone) -> None:
+    events = ServerEvents(server.layout, keeps_ledger=False)
+    changes = ChangeSignal()
+    metadata = ZooKeeperMetadata(events, on_change=changes.change)
+    target = FaultTarget(
+        cluster=server.cluster,
+        metadata=metadata,
+        log=HarnessLog(server.directory, run="test", wall_time_ns=0, driver=DriverName.PROCESS, ending=None),
+        changes=changes,
+        session_timeout_ms=4000,
+        messages=MessageFaults(server.cluster),
+    )
+    controller = Client(server.address)
+    session_id = await controller.open()
+    following = asyncio.ensure_future(metadata.run())
+    assert await execute(target, DeposeController()) == no_op("nobody is controller")
+    await controller.execute(Create(path="/controller", data=b'{"version":1,"brokerid":1}', kind=NodeKind.EPHEMERAL))
+    outcome = await execute(target, DeposeController())
+    assert outcome.bit, outcome.seen
+    assert await controller.execute(Exists(path="/controller")) == (OperationFailed(ZooKeeperFailure.NO_NODE),)
+    assert controller.session.session_id == session_id
+    following.cancel()
+    await controller.close()

@@ -1,0 +1,45 @@
+"""The end of a controller's term while its session goes on: ``/controller`` is deleted."""
+
+from typing import Final
+
+from chaos.play.barriers import Observation
+from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.registry import executes
+from chaos.zookeeper.harness_client import harness_client
+from chaos.zookeeper.metadata import ZooKeeperMetadata
+from emulator.core.zookeeper.nodes import paths
+from emulator.core.zookeeper.operations import Delete, Program, StepAnswer, failure
+from emulator.plan.actions import DeposeController, Outcome, effective, no_op
+
+_SEEN_WITHIN_S: Final = 10.0
+
+
+@executes(DeposeController)
+async def depose_controller(target: FaultTarget, _: DeposeController) -> Outcome:
+    """Deletes the node, and waits until the server's log says that it is gone, or another one's.
+
+    Raises:
+        NoZooKeeperError: the server does not answer.
+        StepError: the node stayed.
+    """
+    metadata = target.metadata
+    if not isinstance(metadata, ZooKeeperMetadata):
+        return no_op("there is no ZooKeeper")
+    await metadata.committed_end()
+    before = metadata.controller_node()
+    address = target.cluster.direct_addresses()[target.cluster.layout.controller_id]
+    async with harness_client(address, timeout_ms=target.session_timeout_ms) as client:
+        answer = await client.run(_deletion())
+    if before is None or failure(answer) is not None:
+        return no_op("nobody is controller")
+
+    def gone() -> Observation:
+        return Observation(reached=metadata.controller_node() != before, text=f"{paths.CONTROLLER} is there still")
+
+    await target.wait(gone, timeout_s=_SEEN_WITHIN_S)
+    return effective(f"{paths.CONTROLLER} of zxid {before} is gone")
+
+
+def _deletion() -> Program[StepAnswer]:
+    (answer,) = yield (Delete(path=paths.CONTROLLER, version=None),)
+    return answer
