@@ -218,7 +218,7 @@ const attachPicture = (svg, data, box, kept) => {
     const x = Math.min(Math.max(toPicture(event).x, left), right), begin = Math.min(from, x), end = Math.max(from, x);
     drop();
     if (end - begin > DRAG_MIN / svg.getScreenCTM().a) {
-      zoom(begin, end);
+      around((begin + end) / 2, Math.max(end - begin, NARROWEST));
       tell(toPicture(event));
     } else follow(shown);
   });

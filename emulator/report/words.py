@@ -32,6 +32,7 @@ _ELECTIONS: Final = {
     Election.LAST_KNOWN_LEADER: "as the last known leader",
     Election.UNCLEAN: "uncleanly",
 }
+_BRIEF_S: Final = 0.5
 
 
 def number(value: int) -> str:
@@ -45,8 +46,9 @@ def plural(count: int, word: str) -> str:
 
 
 def seconds(time_us: int) -> str:
-    """Returns a time in seconds, to a tenth."""
-    return f"{time_us / US_PER_S:.1f} s"
+    """Returns a time in seconds, to a tenth; one of less than half a second to a thousandth, as much happens in it."""
+    value = time_us / US_PER_S
+    return f"{value:.3f} s" if 0 < value < _BRIEF_S else f"{value:.1f} s"
 
 
 def listed(words: Sequence[str]) -> str:

@@ -72,6 +72,13 @@ def test_time_is_ticked_anew(page: Page) -> None:
     assert page.locator("svg.figure .ticks").is_visible()
 
 
+def test_drags_zoom_no_nearer_than_words_can_be_laid(page: Page) -> None:
+    for _ in range(6):
+        drag(page)
+    assert view(page)[1] == pytest.approx(2 * 985 / (985 - 92), rel=1e-3)
+    assert page.evaluate(TICKS)
+
+
 def told_time(tab: Page) -> float:
     return float(tab.locator("#box").inner_text().split(" s", 1)[0])
 

@@ -39,7 +39,8 @@ def _problem(new: PartitionChanged, old: PartitionChanged) -> str | None:
 CHECK = PartitionCheck(
     check_id="M16",
     name="Reassign",
-    source="KIP-455; KIP-966, Other behaviors; KAFKA-15665; Kafka's PartitionReassignmentReplicas",
+    source="KIP-455; KIP-966, Other behaviors; KAFKA-15665; "
+    "Kafka's PartitionReassignmentReplicas and PartitionChangeBuilder",
     needs=frozenset({Evidence.EVENTS}),
     premises=frozenset({Premise.REASSIGNMENT_COMPLETED}),
     find=_find,

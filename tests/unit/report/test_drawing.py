@@ -16,7 +16,7 @@ from emulator.report.markup import visible
 from emulator.report.run_files import ReportedRun
 from emulator.report.spans import Role, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
 from emulator.report.text_picture import COLUMNS, text_picture
-from emulator.report.words import deeds, number, offset_ranges
+from emulator.report.words import deeds, number, offset_ranges, seconds
 from emulator.report.worst_first import worst_first
 from emulator.report.worst_moment import fewest_copies
 from emulator.verification.run_story import BrokenLink, Point
@@ -127,6 +127,9 @@ def test_numbers_and_ranges_are_written_for_people() -> None:
     assert number(1234567) == "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567"
     assert offset_ranges([(0, 9), (20, 20)]) == "0 to 20 in 2 ranges"
     assert offset_ranges([(7, 7)]) == "7"
+    assert [seconds(each) for each in (0, 34_000, 499_999, 500_000, 5_040_000)] == [
+        *("0.0 s", "0.034 s", "0.500 s", "0.5 s", "5.0 s")
+    ]
 
 
 def test_a_partition_of_which_nothing_is_known_has_no_worst_moment(loss: ReportedRun) -> None:
