@@ -13,6 +13,7 @@ from chaos.process.faults import execute
 from emulator.core.types import BrokerId, NodeId
 from emulator.plan.actions import (
     Action,
+    Cut,
     Flap,
     HalfOpen,
     HealAll,
@@ -54,6 +55,12 @@ async def test_a_fault_bites_once_and_is_healed(fault: Action, tmp_path: Path) -
         assert target.cluster.toxiproxy is not None
         assert target.cluster.toxiproxy.broken == ()
         assert await target.cluster.toxiproxy.round_trip(LINK, timeout_s=5) < 0.1
+
+
+async def test_a_link_is_cut_that_brings_bytes_late_as_on_a_busy_machine(tmp_path: Path) -> None:
+    async with fault_target(tmp_path) as target:
+        assert (await execute(target, Slow(link=LINK, latency_ms=800, direction=Direction.RESPONSES))).bit
+        assert (await execute(target, Cut(link=LINK))).bit
 
 
 async def test_a_reset_ends_connections_and_leaves_the_link_usable(tmp_path: Path) -> None:

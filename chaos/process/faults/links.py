@@ -74,7 +74,8 @@ async def break_links(
         is_silent: whether a link is blocked as it should be; by default, if no byte comes back on a new connection.
     """
     wanted = tuple(links)
-    live = [link for link in wanted if await passes(target, link)]
+    passing = await asyncio.gather(*(passes(target, link) for link in wanted))
+    live = [link for link, does_pass in zip(wanted, passing, strict=True) if does_pass]
     used = [link for link in live if _is_used(target, link)]
     marks = {link: _event_file(target, link).stat().st_size for link in used}
     changed = await change(wanted)
@@ -110,7 +111,7 @@ async def passes(target: FaultTarget, link: Link) -> bool:
     """Whether bytes pass through a link and its server answers."""
     if proxies(target).is_blocked(link):
         return False
-    return await proxies(target).probe(link, timeout_s=SILENT_AFTER_S * 2) is ProbeOutcome.PASSES
+    return await proxies(target).probe(link, timeout_s=PASSES_WITHIN_S) is ProbeOutcome.PASSES
 
 
 def _is_used(target: FaultTarget, link: Link) -> bool:
