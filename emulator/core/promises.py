@@ -291,7 +291,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             maximal_isr=("on",),
         ),
         "Z4": _zookeeper(
-            "No broker removes a log of a partition of which it is in the ISR, unless the topic is being deleted.",
+            "No broker removes a log of a partition of which it is a replica in the ISR, unless the topic is being "
+            "deleted.",
             control_broker_epoch_check=("on",),
             stop_replica_epoch=("greater", "not_lower"),
         ),

@@ -126,7 +126,9 @@ class Oracle:
         """Takes note of what a broker answers."""
         if isinstance(response, FetchResponse):
             for part in response.partitions:
-                if part.error is not ErrorCode.NONE and self._cluster.state(part.topic_partition) is not None:
+                state = self._cluster.state(part.topic_partition)
+                # Who was never told that nobody leads goes on asking the former leader (ZooKeeper clusters only).
+                if part.error is not ErrorCode.NONE and state is not None and state.leader is not None:
                     self.tally.fetch_errors += 1
         self.checks.leaders.responded(node, response)
 

@@ -34,7 +34,7 @@ class Tally:
         truncations: logs that were cut.
         unclean_restarts: registrations without proof of a clean shutdown.
         proposals: ISR changes that leaders asked for.
-        fetch_errors: fetches that were refused.
+        fetch_errors: fetches that were refused, of partitions that are led.
         marks: rules that were seen at work, with how often.
     """
 

@@ -180,7 +180,9 @@ class ZooKeeperMetadata(MetadataChecks):
         state = self._cluster.state(name)
         if cast(ZooKeeperCluster, self._cluster).is_being_deleted(name.topic):
             return
-        if state is not None and state.topic_id == event.topic_id and node.broker_id in state.isr:
+        if state is None or state.topic_id != event.topic_id:
+            return
+        if node.broker_id in state.isr and node.broker_id in state.replicas:
             sentence = f"broker {node.node_id} removed its log of {name} ({event.reason}), and is in the ISR: {state}"
             self._alarm_log.report("Z4", name, sentence)
 

@@ -1,7 +1,8 @@
-"""Z4 MemberKeepsLog: no broker removes a log of a partition of which it is in the ISR (KIP-570, KIP-550).
+"""Z4 MemberKeepsLog: no broker removes a log of a partition of which it is a replica in the ISR (KIP-570, KIP-550).
 
 A replica without a log joins no ISR before it is given a role again. So if it is in the ISR in the last state before
-its next role, it was a member when it removed its log, or was made one without a log.
+its next role, it was a member when it removed its log, or was made one without a log. A member that is no replica is
+what a reassignment that was cancelled leaves behind (Z27, Z29).
 """
 
 from collections.abc import Iterator
@@ -24,16 +25,16 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     ]
     for removal, log_end_offset in removals:
         until = _next_role(facts, removal)
-        isrs = [
-            change.new.isr
+        states = [
+            change.new
             for change in facts.changes
             if change.new.topic_id == removal.event.topic_id and (until is None or change.new.partition_epoch < until)
         ]
-        if isrs and removal.node in isrs[-1]:
+        if states and removal.node in states[-1].isr and removal.node in states[-1].replicas:
             yield Finding(
                 log_end_offset,
                 f"{facts}: broker {removal.node} removed its log, which ended at {log_end_offset}, and is in ISR "
-                f"{list(isrs[-1])}",
+                f"{list(states[-1].isr)}",
             )
 
 
