@@ -55,7 +55,8 @@ def test_everything_that_is_done_to_it_is_judged(terminal: Terminal) -> None:
     assert "was killed" in shell("chaos", "kill", "zookeeper")
     assert "incarnation 1 listens" in shell("chaos", "start", "zookeeper")
     shell("produce", "orders", stdin=lines(101, 110))
-    assert "the machine's disk" in shell("chaos", "power-loss", "zookeeper", code=254)
+    slow_disk = "slow_disk: {node: zookeeper, delay: 10 ms}"
+    assert "the machine's disk" in shell("chaos", "step", slow_disk, code=254)
     assert "links silent" in shell("chaos", "partition", "2", "zookeeper")
     shell("chaos", "heal")
     # On a busy machine broker 2 loses its session while it is cut off, and comes back.
