@@ -393,5 +393,9 @@ class SyncLedger:
         temporary = f"{self.folder}/{_LEDGER}.tmp"
         with open(temporary, "wb") as file:
             file.write(content)
+            # Whoever takes what was not synced need not be the node's user, who goes on with the ledger.
+            owner = os.stat(self.folder)
+            if owner.st_uid != os.geteuid():
+                os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
         self.length = len(content)
         os.rename(temporary, f"{self.folder}/{_LEDGER}")

@@ -63,6 +63,8 @@ def test_everything_that_is_done_to_it_is_judged(terminal: Terminal) -> None:
     shell("chaos", "step", "until: {partition: orders-1, isr: [0, 1, 2]}")
 
     shell("chaos", "kill", "1")
+    # Else the node of its former session is still there, and it ends.
+    shell("chaos", "step", "until: {node: 1, registered: false}")
     shell("chaos", "step", "until: {partition: orders-1, leader: 2}")
     shell("chaos", "start", "1")
     shell("chaos", "step", "until: {partition: orders-1, isr: [0, 1, 2]}")

@@ -57,6 +57,19 @@ def test_a_replaced_file_is_kept_until_the_directory_is_synced(tmp_path: Path) -
     filesystem.close()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can take something of another user's node")
+def test_a_ledger_stays_its_nodes_whoever_takes_what_was_not_synced(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    os.mkdir(data)
+    filesystem = OsFileSystem(ledger_folder=str(tmp_path / "ledger"))
+    write_durably(filesystem, f"{data}/log", b"records")
+    filesystem.close()
+    os.chown(tmp_path / "ledger", 10001, 10002)
+    lose_power([data], ledger_folder=str(tmp_path / "ledger"), keep=Keep.NONE, seed=1)
+    ledger = (tmp_path / "ledger" / "ledger.jsonl").stat()
+    assert (ledger.st_uid, ledger.st_gid) == (10001, 10002)
+
+
 ORDERED = [DiskModel.EXT4, DiskModel.XFS]
 
 
