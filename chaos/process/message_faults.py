@@ -106,6 +106,7 @@ class MessageFaults:
 
     def intercepted(self, channel: Channel[NodeId]) -> int:
         """Returns how many messages of a kind were touched, by the events of who was dialled."""
+        self._cluster.files.catch_up()
         events = self._cluster.layout.directory / "events"
         for path in line_files(events, f"{channel.target}-*"):
             self._count(path)

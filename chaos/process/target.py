@@ -16,6 +16,7 @@ from chaos.process.harness_log import HarnessLog
 from chaos.process.message_faults import MessageFaults
 from chaos.process.metadata_observer import MetadataObserver
 from emulator.client.control import ClientCounts
+from emulator.cluster.node_files import FindLogEnd, ListLogs
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.events import Event
 from emulator.core.image import MetadataImage
@@ -26,7 +27,6 @@ from emulator.plan.channels import Channel
 from emulator.plan.faults import fault_events
 from emulator.plan.steps import action_text
 from emulator.rpc.channel import keepalive_for
-from emulator.storage.power_loss import scan_log_end
 
 
 class ProcessTarget:
@@ -64,12 +64,11 @@ class ProcessTarget:
 
     def log_names(self, node_id: NodeId) -> frozenset[str]:
         """Looks into the directory, whether the node runs or not."""
-        data = self.faults.cluster.layout.data_directory(node_id)
-        return frozenset(each.name for each in data.iterdir() if each.is_dir()) if data.is_dir() else frozenset()
+        return self.faults.cluster.files.perform(ListLogs(node_id=node_id))
 
     def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
         """Reads the segments, as recovery would."""
-        return scan_log_end(str(self.faults.cluster.layout.data_directory(node_id) / str(partition)))
+        return self.faults.cluster.files.perform(FindLogEnd(node_id=node_id, partition=partition))
 
     def is_running(self, node_id: NodeId) -> bool:
         """Whether the supervisor has such a child."""

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from chaos.standing.link import replica_of
 from chaos.standing.status import NodeStatus, PartitionStatus, StatusReport
 from emulator.client.admin import AdminClient
 from emulator.client.admin_error import AdminError
@@ -13,7 +14,7 @@ from emulator.core.batch import EpochEntry
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import ReplicaLogInfo
 from emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicPartition
-from emulator.storage.replica_view import ReplicaView, view_replica
+from emulator.storage.replica_view import ReplicaView
 
 ANSWER_TIMEOUT_S: Final = 2.0
 """A broker that says nothing for so long is judged by its files."""
@@ -72,7 +73,7 @@ async def inspect_partition(admin: AdminClient, report: StatusReport, status: Pa
         status: the partition, out of ``report``.
 
     Raises:
-        StorageError: a replica's files cannot be read.
+        NoClusterError: the supervisor is gone, or a replica's files cannot be read.
     """
     nodes = {node.node_id: node for node in report.nodes}
     replicas = await asyncio.gather(
@@ -85,10 +86,9 @@ async def _replica(
     admin: AdminClient, run: Path, node: NodeStatus, broker_id: BrokerId, status: PartitionStatus
 ) -> Replica:
     partition = TopicPartition(status.topic, status.partition)
-    directory = run / "nodes" / str(broker_id)
     told = await _ask(admin, broker_id, status) if node.state == "running" else None
     # After the broker's answer: what it told is on disk by now, or at least in the page cache.
-    view = await asyncio.to_thread(view_replica, directory / "data", directory / "ledger", partition)
+    view = await asyncio.to_thread(replica_of, run, broker_id, partition)
     replica = Replica(
         broker_id=broker_id,
         state=node.state,

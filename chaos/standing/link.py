@@ -10,7 +10,9 @@ from chaos.standing.messages import (
     Answer,
     Command,
     GetStatus,
+    LookAtReplica,
     Refused,
+    ReplicaSeen,
     Status,
     decode_answer,
     encode_line,
@@ -20,7 +22,9 @@ from chaos.standing.socket import short_path
 from chaos.standing.state import Ended, read_state
 from chaos.standing.status import StatusReport
 from emulator.core.errors import EmulatorError
+from emulator.core.types import BrokerId, TopicPartition
 from emulator.plan.drivers import DriverName
+from emulator.storage.replica_view import ReplicaView
 
 DEFAULT_STORE: Final = Path("store")
 """Where standing clusters are looked for if nothing is said."""
@@ -108,6 +112,19 @@ def status_of(directory: Path) -> StatusReport:
     for answer in ask(directory, GetStatus()):
         if isinstance(answer, Status):
             return answer.report
+    raise SupervisorLostError(directory)
+
+
+def replica_of(directory: Path, broker_id: BrokerId, partition: TopicPartition) -> ReplicaView | None:
+    """Returns what the files of a broker of a standing cluster hold of a partition; ``None`` where it has no log.
+
+    Raises:
+        NoClusterError: no supervisor listens there, or the files cannot be read.
+        SupervisorLostError: it ended meanwhile.
+    """
+    for answer in ask(directory, LookAtReplica(broker_id=broker_id, partition=partition)):
+        if isinstance(answer, ReplicaSeen):
+            return answer.view
     raise SupervisorLostError(directory)
 
 

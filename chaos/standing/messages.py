@@ -12,8 +12,9 @@ import msgspec
 
 from chaos.scenario.scenario import Ending
 from chaos.standing.status import StatusReport
-from emulator.core.types import BrokerId
+from emulator.core.types import BrokerId, TopicPartition
 from emulator.plan.actions import Action, ActionTemplate, Administration, Outcome
+from emulator.storage.replica_view import ReplicaView
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):
@@ -77,6 +78,19 @@ class ControllerRefused(_Line, frozen=True, kw_only=True):
     error: str
     subject: str
     reason: str
+
+
+class LookAtReplica(_Line, frozen=True, kw_only=True):
+    """Ask what the files of a broker hold of a partition."""
+
+    broker_id: BrokerId
+    partition: TopicPartition
+
+
+class ReplicaSeen(_Line, frozen=True, kw_only=True):
+    """The answer to ``LookAtReplica``; ``None`` where it has no log."""
+
+    view: ReplicaView | None
 
 
 class OpenClient(_Line, frozen=True, kw_only=True):
@@ -166,7 +180,16 @@ class TakenDown(_Line, frozen=True, kw_only=True):
 
 
 Command: TypeAlias = (
-    GetStatus | PlayStep | Perform | RecordRequest | AskController | OpenClient | CloseClient | TakeDown | StopCluster
+    GetStatus
+    | PlayStep
+    | Perform
+    | RecordRequest
+    | AskController
+    | LookAtReplica
+    | OpenClient
+    | CloseClient
+    | TakeDown
+    | StopCluster
 )
 Answer: TypeAlias = (
     Refused
@@ -175,6 +198,7 @@ Answer: TypeAlias = (
     | Recorded
     | ControllerAnswered
     | ControllerRefused
+    | ReplicaSeen
     | Status
     | ClientOpened
     | ClientDismissed

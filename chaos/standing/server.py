@@ -26,12 +26,14 @@ from chaos.standing.messages import (
     ControllerRefused,
     DownPhase,
     GetStatus,
+    LookAtReplica,
     OpenClient,
     Perform,
     PlayStep,
     Recorded,
     RecordRequest,
     Refused,
+    ReplicaSeen,
     Status,
     StepFailed,
     StepPlayed,
@@ -45,7 +47,8 @@ from chaos.standing.order import StandingOrder
 from chaos.standing.socket import short_path
 from chaos.standing.zookeeper_cluster import StandingZooKeeperCluster
 from emulator.client.admin_error import AdminError
-from emulator.core.errors import EmulatorError, ErrorCode
+from emulator.cluster.node_files import ViewReplica
+from emulator.core.errors import EmulatorError, ErrorCode, StorageError
 from emulator.plan.actions import ActionTemplate
 from emulator.rpc.apis import CONTROLLER_APIS
 
@@ -146,6 +149,8 @@ class Server:
                 _tell(writer, Recorded())
             case AskController(api=api, request=request):
                 _tell(writer, await self._ask_controller(api, request))
+            case LookAtReplica(broker_id=broker_id, partition=partition):
+                _tell(writer, await self._look_at(ViewReplica(node_id=broker_id, partition=partition)))
             case OpenClient(verb=verb):
                 await self._host_client(verb, reader, writer)
             case CloseClient():
@@ -181,6 +186,12 @@ class Server:
         except EmulatorError as error:
             return ControllerRefused(api=name, error=ErrorCode.NETWORK_EXCEPTION.name, subject="", reason=str(error))
         return ControllerAnswered(response=api.encode_response(response, cause_id=cause_id))
+
+    async def _look_at(self, work: ViewReplica) -> Answer:
+        try:
+            return ReplicaSeen(view=await asyncio.to_thread(self._cluster.faults.cluster.files.perform, work))
+        except StorageError as error:
+            return Refused(reason=str(error))
 
     async def _host_client(self, verb: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name = self._cluster.open_client(verb)

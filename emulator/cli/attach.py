@@ -34,8 +34,9 @@ _SEED_BITS: Final = 31
 def attach(project: str | None, store: Path, *, output: Output) -> None:
     """Watch the containers of a compose project, so that ``status``, ``topics``, ``chaos`` and ``verify`` work on them.
 
-    Its directory's ``events`` and ``nodes`` lead to the project's volumes. ``laststand down`` stops the nodes in order;
-    containers and volumes stay, until ``docker compose down``.
+    Its directory's ``events`` and ``nodes`` lead to the project's volumes. Whoever may not read those works through a
+    helper container, and gets copies: of events at once, of logs with the end. ``laststand down`` stops the nodes in
+    order; containers and volumes stay, until ``docker compose down``.
     """
     from chaos.play.run_directory import check_store, new_directory
     from chaos.process.hosts import require_docker_sdk, require_toxiproxy
@@ -43,17 +44,19 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
 
     require_docker_sdk()
     from emulator.cluster.containers.engine import connect
-    from emulator.cluster.containers.project import Project
+    from emulator.cluster.containers.project import Project, VolumeAccess
     from emulator.core.switches import DEFAULT_ERA
     from emulator.node.environment import properties_from, switches_from
     from emulator.plan.drivers import DriverName
 
     check_store(store)
     found = Project(connect(), project)
-    found.check_usable()
+    access = found.volume_access()
+    found.check_unattached(access)
     variables = found.variables()
     directory = new_directory(store, STANDING, now=datetime.now(UTC))
-    found.link_directories(directory)
+    if access is VolumeAccess.DIRECT:
+        found.link_directories(directory)
     order = StandingOrder(
         directory=str(directory),
         brokers=len(found.broker_ids),

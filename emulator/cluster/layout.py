@@ -58,15 +58,15 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     def node_directory(self, node_id: NodeId) -> Path:
         """Where a node keeps everything but its events."""
-        return self.directory / "nodes" / str(node_id)
+        return _node_directory(self.directory, node_id)
 
     def data_directory(self, node_id: NodeId) -> Path:
         """A node's log directory."""
-        return self.node_directory(node_id) / "data"
+        return data_directory(self.directory, node_id)
 
     def ledger_directory(self, node_id: NodeId) -> Path:
         """A node's sync ledger."""
-        return self.node_directory(node_id) / "ledger"
+        return ledger_directory(self.directory, node_id)
 
     def node_log(self, node_id: NodeId) -> Path:
         """What a node's processes print."""
@@ -80,6 +80,20 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the number of the last process that a node had in this directory; ``None`` if it had none."""
         found = line_files(self.directory / "events", f"{node_id}-*")
         return max((int(path.stem.rpartition("-")[2]) for path in found), default=None)
+
+
+def data_directory(run: Path, node_id: NodeId) -> Path:
+    """Returns a node's log directory in the directory of a run."""
+    return _node_directory(run, node_id) / "data"
+
+
+def ledger_directory(run: Path, node_id: NodeId) -> Path:
+    """Returns a node's sync ledger in the directory of a run."""
+    return _node_directory(run, node_id) / "ledger"
+
+
+def _node_directory(run: Path, node_id: NodeId) -> Path:
+    return run / "nodes" / str(node_id)
 
 
 def event_file_name(node_id: NodeId, incarnation: int) -> str:

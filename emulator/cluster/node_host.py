@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from emulator.cluster.child import ProcessEnd, ProcessSpec, Readiness
 from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.node_files import LocalFiles, NodeFiles
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.types import NodeId
@@ -61,6 +62,7 @@ class NodeHost(Protocol):
     Attributes:
         children: the nodes that run, by the text of their ids.
         listen_host: the interface on which nodes listen.
+        files: those of the nodes, once this is open.
     """
 
     @property
@@ -71,6 +73,11 @@ class NodeHost(Protocol):
     @property
     def listen_host(self) -> str:
         """Where nodes listen."""
+        ...
+
+    @property
+    def files(self) -> NodeFiles:
+        """The nodes' files."""
         ...
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
@@ -132,6 +139,7 @@ class LocalHost:
         self._program = program
         self._environment = environment
         self._layout: ClusterLayout
+        self.files: NodeFiles
         self._ports: dict[NodeId, ReservedPort] = {}
         self._metrics_ports: dict[NodeId, ReservedPort] = {}
 
@@ -147,6 +155,7 @@ class LocalHost:
             ConfigError: a port of the layout is taken.
         """
         self._layout = layout
+        self.files = LocalFiles(layout.directory)
         for node_id in layout.node_ids:
             self._ports[node_id] = ReservedPort(layout.ports.get(node_id))
             if layout.metrics:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from emulator.cluster.child import EndCause, ProcessEnd
 from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.node_files import NodeFiles
 from emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.eras import plain_switches
@@ -84,11 +85,11 @@ class ProcessCluster:
         """
         await self.supervisor.__aenter__()
         layout = self.layout
+        await self._host.open(layout, on_end=self._ended)
         for node_id in layout.node_ids:
             last = layout.last_incarnation(node_id)
             if last is not None:
                 self._incarnations[node_id] = last
-        await self._host.open(layout, on_end=self._ended)
         return self
 
     async def __aexit__(
@@ -101,6 +102,11 @@ class ProcessCluster:
             await self.supervisor.__aexit__(kind, error, trace)
         finally:
             await self._host.close()
+
+    @property
+    def files(self) -> NodeFiles:
+        """The nodes' files."""
+        return self._host.files
 
     # --- Addresses ------------------------------------------------------------------------------------------------
 

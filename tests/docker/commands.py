@@ -56,10 +56,17 @@ class Commands:
         return stdout + (stderr if code else "")
 
     def containers(self) -> list[str]:
-        """Names of all containers whose run is below this directory, ended ones included."""
+        """Names of all containers of nodes and proxies whose run is below this directory, ended ones included."""
+        return self._containers(LOCK, NODE)
+
+    def helpers(self) -> list[str]:
+        """Names of those that harnesses made for something else."""
+        return sorted({*self._containers(LOCK)} - {*self.containers()})
+
+    def _containers(self, *labels: str) -> list[str]:
         client = docker.from_env()
         try:
-            found = client.containers.list(all=True, filters={"label": [LOCK, NODE]}, ignore_removed=True)
+            found = client.containers.list(all=True, filters={"label": [*labels]}, ignore_removed=True)
             return [each.name or "" for each in found if Path(each.labels[LOCK]).is_relative_to(self.directory)]
         finally:
             client.close()

@@ -53,5 +53,5 @@ def commands(images: None, tmp_path: Path) -> Iterator[Commands]:
     typed.variables.clear()
     typed.end_supervisors()
     typed.type("docker", "prune")
-    left = typed.containers() + typed.networks()
+    left = typed.containers() + typed.helpers() + typed.networks()
     assert left == []

@@ -1,6 +1,9 @@
 """The compose file as it is published: up to healthy, a record read back, faults, attaching, and an orderly end."""
 
 import json
+import os
+import re
+import signal
 import time
 from typing import Final
 
@@ -84,3 +87,55 @@ def test_a_project_that_somebody_else_started_is_attached_to_broken_and_judged(c
         shell("verify", "store/standing/latest")
         for node in (0, 1, 2, 100):
             assert (commands.directory / f"store/standing/latest/nodes/{node}/node.log").stat().st_size
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_whoever_does_not_see_the_volumes_works_through_a_helper_container(commands: Commands) -> None:
+    shell = commands.type
+    with project("--scale", "client=0", LASTSTAND_BROKER_SESSION_TIMEOUT_MS="12000"):
+        commands.variables["LASTSTAND_VOLUMES"] = "elsewhere"
+        assert "direct or container" in shell("attach", "--compose-project", PROJECT, code=254)
+        commands.variables["LASTSTAND_VOLUMES"] = "container"
+        assert "3 brokers and a controller serve" in shell("attach", "--compose-project", PROJECT)
+        run = commands.directory / "store/standing/latest"
+        assert not (run / "events").is_symlink()
+        again = shell("attach", "--compose-project", PROJECT, "--out", "other", code=254)
+        assert "to which nobody was attached yet" in again
+        shell("topics", "create", "orders", "--replication-factor", "3")
+        shell("produce", "orders", stdin="one\ntwo\n")
+        assert lost_bytes(shell("chaos", "power-loss", "2", "--keep", "none")) > 0
+        row = next(line for line in shell("inspect", "orders-0").splitlines() if line.split()[0] == "2")
+        assert row.split()[2:6] == ["down", "files", "0", "0"], row
+        assert "incarnation 1 listens" in shell("chaos", "start", "2")
+        shell("chaos", "step", "until: {partition: orders-0, isr: [0, 1, 2]}")
+        shell("produce", "orders", stdin="three\n" * 2000)
+        assert lost_bytes(shell("chaos", "power-loss", "1", "--keep", "torn")) > 0
+        shell("chaos", "start", "1")
+        assert "links silent" in shell("chaos", "partition", "0", "1")
+        shell("chaos", "heal")
+        shell("down")
+        assert commands.helpers() == []
+        assert "VALID: " in shell("verify", "store/standing/latest")
+        assert list(run.glob("nodes/*/data/orders-0/*.log"))
+
+
+@pytest.mark.timeout(300)
+def test_a_helper_container_ends_with_its_harness(commands: Commands) -> None:
+    commands.variables["LASTSTAND_VOLUMES"] = "container"
+    with project("--scale", "client=0"):
+        commands.type("attach", "--compose-project", PROJECT)
+        [helper] = commands.helpers()
+        listed = json.loads(commands.type("docker", "ps", "--json"))
+        assert [each["is_abandoned"] for each in listed if each["name"] == helper] == [False]
+        os.kill(json.loads(commands.type("status", "--json"))["supervisor_pid"], signal.SIGKILL)
+        deadline = time.monotonic() + DEADLINE_S
+        while commands.helpers():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def lost_bytes(told: str) -> int:
+    found = re.search(r"([0-9]+) unsynced bytes", told)
+    assert found is not None, told
+    return int(found[1])

@@ -6,12 +6,13 @@ be started. A node that does not do such an operation in time is left alone.
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.disks import change
 from chaos.process.faults.registry import executes
+from emulator.cluster.node_files import DiskChange
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import NodeId
 from emulator.plan.actions import DiskError, DiskFull, Outcome, deed_of, effective, no_op
@@ -19,27 +20,29 @@ from emulator.plan.actions import DiskError, DiskFull, Outcome, deed_of, effecti
 _FAILS_WITHIN_S: Final = 20.0
 """A node writes and syncs something within this."""
 
-_WHOLE: Final = {"failing": None, "at": 1, "bytes_left": None}
+_WHOLE: Final = DiskChange(failing=None, at=1, bytes_left=None)
 
 
 @executes(DiskError)
 async def disk_error(target: FaultTarget, action: DiskError[NodeId]) -> Outcome:
     """Makes an operation of each node fail, and waits for its end."""
-    armed = {**_WHOLE, "failing": action.operation, "at": action.at}
+    armed = DiskChange(failing=action.operation, at=action.at, bytes_left=None)
     return await _let_fail(target, action, action.nodes, armed, errno.EIO)
 
 
 @executes(DiskFull)
 async def disk_full(target: FaultTarget, action: DiskFull[NodeId]) -> Outcome:
     """Lets the disk of each node be full, and waits for its end."""
-    return await _let_fail(target, action, action.nodes, {**_WHOLE, "bytes_left": action.left}, errno.ENOSPC)
+    return await _let_fail(
+        target, action, action.nodes, DiskChange(failing=None, at=1, bytes_left=action.left), errno.ENOSPC
+    )
 
 
 async def _let_fail(
     target: FaultTarget,
     action: DiskError[NodeId] | DiskFull[NodeId],
     nodes: Sequence[NodeId],
-    armed: Mapping[str, object],
+    armed: DiskChange,
     error: int,
 ) -> Outcome:
     running = [node_id for node_id in nodes if target.is_answering(node_id)]
@@ -54,13 +57,13 @@ async def _let_fail(
     return effective(seen) if len(failed) == len(nodes) else Outcome(took_effect=True, bit=False, seen=seen)
 
 
-async def _fails(target: FaultTarget, node_id: NodeId, armed: Mapping[str, object], error: int) -> bool:
+async def _fails(target: FaultTarget, node_id: NodeId, armed: DiskChange, error: int) -> bool:
     """Returns whether a node ended by the error; what it ended by otherwise is recorded as unexpected."""
-    change(target, [node_id], **armed)
+    await change(target, [node_id], armed)
     try:
         end = await target.cluster.await_failure(node_id, timeout_s=_FAILS_WITHIN_S)
     finally:
-        change(target, [node_id], **_WHOLE)
+        await change(target, [node_id], _WHOLE)
     if end is None:
         return False
     is_by_error = any(os.strerror(error) in line for line in end.stderr_tail)

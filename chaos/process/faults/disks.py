@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from chaos.process.fault_target import FaultTarget
+from emulator.cluster.node_files import ArmDisk, DiskChange, LookAtDisk
 from emulator.core.types import NodeId
-from emulator.storage.disk_faults import arm, read_faults, seen_generation
 
 _SEEN_WITHIN_S: Final = 10.0
 """A node syncs something within this: at least its high watermarks."""
@@ -15,31 +14,27 @@ _SEEN_WITHIN_S: Final = 10.0
 _LOOK_INTERVAL_S: Final = 0.05
 
 
-def change(target: FaultTarget, nodes: Sequence[NodeId], **changes: object) -> bool:
+async def change(target: FaultTarget, nodes: Sequence[NodeId], wanted: DiskChange) -> bool:
     """Changes what is armed for nodes, and tells those that run; returns whether that changed anything."""
     changed = False
     for node_id in nodes:
-        ledger = target.cluster.layout.ledger_directory(node_id)
-        armed = read_faults(ledger)
-        if any(getattr(armed, name) != value for name, value in changes.items()):
-            arm(ledger, **changes)
-            changed = True
+        changed |= await asyncio.to_thread(target.cluster.files.perform, ArmDisk(node_id=node_id, change=wanted))
         target.cluster.notify_node(node_id)
     return changed
 
 
 async def are_felt(target: FaultTarget, nodes: Sequence[NodeId]) -> bool:
     """Waits until each node has said that what is armed acted on it; returns whether all did."""
-    ledgers = [target.cluster.layout.ledger_directory(node_id) for node_id in nodes]
-    return all([await _is_felt(ledger) for ledger in ledgers])
+    return all([await _is_felt(target, node_id) for node_id in nodes])
 
 
-async def _is_felt(ledger: Path) -> bool:
-    generation = read_faults(ledger).generation
+async def _is_felt(target: FaultTarget, node_id: NodeId) -> bool:
     try:
         async with asyncio.timeout(_SEEN_WITHIN_S):
             # A file in another process's hands changes without a word.
-            while seen_generation(ledger) < generation:  # noqa: ASYNC110
+            while not await asyncio.to_thread(  # noqa: ASYNC110
+                target.cluster.files.perform, LookAtDisk(node_id=node_id)
+            ):
                 await asyncio.sleep(_LOOK_INTERVAL_S)
     except TimeoutError:
         return False

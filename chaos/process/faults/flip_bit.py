@@ -4,9 +4,10 @@ import asyncio
 
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.registry import executes
+from emulator.cluster import node_files
 from emulator.core.types import NodeId
 from emulator.plan.actions import FlipBit, Outcome, effective, no_op
-from emulator.storage.bit_flip import FlippedBit, flip_last_batch
+from emulator.storage.bit_flip import FlippedBit
 
 
 @executes(FlipBit)
@@ -16,11 +17,10 @@ async def flip_bit(target: FaultTarget, action: FlipBit[NodeId]) -> Outcome:
     Raises:
         StorageError: a log cannot be read or written.
     """
-    layout = target.cluster.layout
     flipped: list[FlippedBit] = []
     for node_id in action.nodes:
-        log = layout.data_directory(node_id) / str(action.partition)
-        found = await asyncio.to_thread(flip_last_batch, log)
+        work = node_files.FlipBit(node_id=node_id, partition=action.partition)
+        found = await asyncio.to_thread(target.cluster.files.perform, work)
         if found is not None:
             target.log.bit_flipped(
                 node_id, action.partition, found, topic_id=target.image.topics[action.partition.topic]

@@ -76,6 +76,7 @@ async def break_links(
     wanted = tuple(links)
     passing = await asyncio.gather(*(passes(target, link) for link in wanted))
     live = [link for link, does_pass in zip(wanted, passing, strict=True) if does_pass]
+    await asyncio.to_thread(target.cluster.files.catch_up)
     used = [link for link in live if _is_used(target, link)]
     marks = {link: _event_file(target, link).stat().st_size for link in used}
     changed = await change(wanted)

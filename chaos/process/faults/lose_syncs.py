@@ -6,6 +6,7 @@ Nothing comes of it until the node loses power: then what was synced meanwhile i
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.disks import are_felt, change
 from chaos.process.faults.registry import executes
+from emulator.cluster.node_files import DiskChange
 from emulator.core.types import NodeId
 from emulator.plan.actions import LoseSyncs, Outcome, effective, no_op
 
@@ -13,7 +14,7 @@ from emulator.plan.actions import LoseSyncs, Outcome, effective, no_op
 @executes(LoseSyncs)
 async def lose_syncs(target: FaultTarget, action: LoseSyncs[NodeId]) -> Outcome:
     """Makes every fsync of nodes a lie; one that syncs nothing meanwhile was not lied to."""
-    if not change(target, action.nodes, are_syncs_lost=not action.is_repair):
+    if not await change(target, action.nodes, DiskChange(are_syncs_lost=not action.is_repair)):
         return no_op("it does so already")
     if action.is_repair:
         return effective("an fsync is one again")

@@ -5,15 +5,15 @@ It took effect if it killed a process. That nothing was unsynced is then a resul
 """
 
 import asyncio
-from pathlib import Path
 
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.registry import executes
+from emulator.cluster.node_files import LosePower
 from emulator.core.events import IncarnationEnd
-from emulator.core.types import NodeId, Offset, TopicPartition
+from emulator.core.types import NodeId
 from emulator.plan.actions import Outcome, PowerLoss, no_op
 from emulator.plan.power import DiskLoss
-from emulator.storage.power_loss import PowerLossReport, lose_power, scan_log_end
+from emulator.storage.power_loss import PowerLossReport
 from emulator.storage.segment import INDEX_SUFFIXES
 
 
@@ -47,20 +47,18 @@ def _bytes_lost(report: PowerLossReport) -> int:
 
 
 async def _lose(target: FaultTarget, node_id: NodeId, loss: DiskLoss) -> PowerLossReport:
-    layout = target.cluster.layout
-    data = layout.data_directory(node_id)
-    before = await asyncio.to_thread(_log_ends, data, target)
-    report = await asyncio.to_thread(
-        lose_power,
-        [str(data)],
-        ledger_folder=str(layout.ledger_directory(node_id)),
-        keep=loss.keep,
-        seed=loss.seed_of(node_id),
-        disk=loss.disk,
-        exact=loss.exact,
+    taken = await asyncio.to_thread(
+        target.cluster.files.perform,
+        LosePower(
+            node_id=node_id,
+            keep=loss.keep,
+            seed=loss.seed_of(node_id),
+            disk=loss.disk,
+            exact=loss.exact,
+            partitions=tuple(target.image.partitions),
+        ),
     )
-    after = await asyncio.to_thread(_log_ends, data, target)
-    for partition, old_end in sorted(before.items()):
+    for partition, old_end, new_end in taken.log_ends:
         target.log.power_lost(
             node_id,
             target.cluster.incarnation(node_id),
@@ -68,14 +66,6 @@ async def _lose(target: FaultTarget, node_id: NodeId, loss: DiskLoss) -> PowerLo
             topic_id=target.image.topics[partition.topic],
             keep=loss.keep.value,
             old_end_offset=old_end,
-            new_end_offset=after.get(partition, Offset(0)),
+            new_end_offset=new_end,
         )
-    return report
-
-
-def _log_ends(data: Path, target: FaultTarget) -> dict[TopicPartition, Offset]:
-    return {
-        partition: scan_log_end(str(data / str(partition)))
-        for partition in list(target.image.partitions)
-        if (data / str(partition)).is_dir()
-    }
+    return taken.report

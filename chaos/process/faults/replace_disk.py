@@ -4,10 +4,10 @@ The sync ledger, which says what was durable on the old disk, is removed with th
 """
 
 import asyncio
-import shutil
 
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.registry import executes
+from emulator.cluster.node_files import EmptyDisk
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import NodeId
 from emulator.plan.actions import Outcome, ReplaceDisk, no_op
@@ -27,8 +27,4 @@ async def _replace(target: FaultTarget, node_id: NodeId) -> bool:
         [node_id], target.cluster.kill_node, fault="replace_disk", recorded_as=IncarnationEnd.POWER_LOST
     )
     target.downed[node_id] = "replace_disk"
-    layout = target.cluster.layout
-    gone = [path for path in (layout.data_directory(node_id), layout.ledger_directory(node_id)) if path.is_dir()]
-    for path in gone:
-        await asyncio.to_thread(shutil.rmtree, path)
-    return bool(gone)
+    return await asyncio.to_thread(target.cluster.files.perform, EmptyDisk(node_id=node_id))

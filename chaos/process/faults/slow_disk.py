@@ -3,6 +3,7 @@
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.disks import are_felt, change
 from chaos.process.faults.registry import executes
+from emulator.cluster.node_files import DiskChange
 from emulator.core.types import NodeId
 from emulator.plan.actions import Outcome, SlowDisk, effective, no_op
 
@@ -10,7 +11,7 @@ from emulator.plan.actions import Outcome, SlowDisk, effective, no_op
 @executes(SlowDisk)
 async def slow_disk(target: FaultTarget, action: SlowDisk[NodeId]) -> Outcome:
     """Makes every fsync of nodes take longer; one that syncs nothing meanwhile has not felt it."""
-    if not change(target, action.nodes, sync_delay_ms=action.delay_ms):
+    if not await change(target, action.nodes, DiskChange(sync_delay_ms=action.delay_ms)):
         return no_op("it takes as long already")
     if action.is_repair:
         return effective("the disk is as quick as before")

@@ -5,23 +5,30 @@ start is what its container was made with.
 """
 
 import asyncio
+import os
+import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import docker
 from docker.models.containers import Container
 
-from emulator.cluster.child import ProcessEnd
+from emulator.cluster.child import EndCause, ProcessEnd
+from emulator.cluster.containers import labels
 from emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPROXY_PORT, service_name
 from emulator.cluster.containers.container_process import Afterwards, ContainerProcess
 from emulator.cluster.containers.engine import connect, in_thread
 from emulator.cluster.containers.labels import HarnessLock
 from emulator.cluster.containers.listening import await_listener
 from emulator.cluster.containers.project import Project
+from emulator.cluster.containers.volume_files import VolumeFiles, VolumesTakenError
 from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.node_files import LocalFiles, NodeFiles
 from emulator.cluster.node_host import NodeProcess
 from emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
-from emulator.core.errors import ConfigError
+from emulator.core.errors import ConfigError, EmulatorError, StorageError
 from emulator.core.types import NodeId
 
 _RUNNING: Final = ("running", "paused")
@@ -39,6 +46,8 @@ class AttachedHost:
     def __init__(self, project: str) -> None:
         self._name = project
         self._children: dict[str, ContainerProcess] = {}
+        self.files: NodeFiles
+        self._volumes: VolumeFiles | None = None
         self._layout: ClusterLayout
         self._project: Project
         self._lock: HarnessLock
@@ -58,23 +67,85 @@ class AttachedHost:
         """
         self._layout = layout
         self._tell_end = on_end
+        client = await asyncio.to_thread(connect)
+        self._project = await asyncio.to_thread(Project, client, self._name)
+        events = layout.directory / "events"
         try:
-            self._lock = HarnessLock(layout.directory / "events")
-        except BlockingIOError:
+            if events.is_symlink():  # to the volume
+                self._lock = HarnessLock(events)
+                self.files = LocalFiles(layout.directory)
+            else:
+                self._lock = HarnessLock(layout.directory)
+                for node_id in layout.node_ids:
+                    layout.node_directory(node_id).mkdir(parents=True, exist_ok=True)  # for what they print
+                self.files = self._volumes = await self._open_volumes(client)
+        except (BlockingIOError, VolumesTakenError):
             raise ConfigError(
                 key="--compose-project",
                 value=self._name,
                 expected="a project to which nobody is attached; its service `client` is, unless it was stopped",
             ) from None
-        client = await asyncio.to_thread(connect)
-        self._project = await asyncio.to_thread(Project, client, self._name)
         for name, container in self._project.members.items():
             if container.status in _RUNNING and name.isdigit():
                 self._watch(name, container)
 
+    async def _open_volumes(self, client: docker.DockerClient) -> VolumeFiles:
+        """Starts the helper container. An interruption does not stop the engine from that, so it is waited for."""
+        loop = asyncio.get_running_loop()
+        own = self._project.own
+        found = {
+            labels.RUN: self._layout.run,
+            labels.LOCK: str(self._lock.path),
+            labels.PROCESS: labels.process_name(os.getpid()) or "",
+            labels.HARNESS: "" if own is None else own.id or "",
+        }
+
+        def tell(reason: str) -> None:
+            with suppress(RuntimeError):  # the event loop is closed: nobody wants to know
+                loop.call_soon_threadsafe(self._tell_volumes_gone, reason)
+
+        def start() -> VolumeFiles:
+            return VolumeFiles(
+                client,
+                image=self._project.node_image,
+                name=f"laststand-{self._layout.run}-volumes-{secrets.token_hex(3)}",
+                labels=found,
+                mounts=self._project.volumes(),
+                run=self._layout.directory,
+                run_there=self._project.run_directory,
+                on_end=tell,
+            )
+
+        starting = asyncio.create_task(in_thread("helper container of the volumes", start))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            with suppress(EmulatorError):
+                await asyncio.to_thread((await starting).close, ())
+            raise
+
+    def _tell_volumes_gone(self, reason: str) -> None:
+        self._tell_end(
+            ProcessEnd(
+                name="volumes",
+                pid=0,
+                cause=EndCause.UNSEEN,
+                exit_code=None,
+                signal_number=None,
+                stderr_tail=(),
+                explanation=reason,
+            )
+        )
+
     async def close(self) -> None:
-        """Leaves every container as it is."""
+        """Leaves every container of the project as it is; copies what nodes stored that have ended."""
+        ended = tuple(node_id for node_id in self._layout.node_ids if str(node_id) not in self._children)
         self._children.clear()
+        if self._volumes is not None:
+            try:
+                await asyncio.to_thread(self._volumes.close, ended)
+            except StorageError as error:
+                self._tell_volumes_gone(str(error))
         self._lock.release()
 
     def address(self, node_id: NodeId) -> str:

@@ -22,6 +22,7 @@ from emulator.cluster.containers.mounts import give, let_through, node_user, run
 from emulator.cluster.containers.network import ClusterNetwork, own_container
 from emulator.cluster.containers.prune import remove_of
 from emulator.cluster.layout import ClusterLayout
+from emulator.cluster.node_files import LocalFiles, NodeFiles
 from emulator.cluster.node_host import NodeProcess
 from emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
 from emulator.core.types import NodeId
@@ -45,6 +46,7 @@ class ContainerHost:
         self._stack = AsyncExitStack()
         self._user = node_user()
         self._client: docker.DockerClient
+        self.files: NodeFiles
         self._layout: ClusterLayout
         self._network: ClusterNetwork
         self._lock: labels.HarnessLock
@@ -63,6 +65,7 @@ class ContainerHost:
             EngineError: the engine refused.
         """
         self._layout = layout
+        self.files = LocalFiles(layout.directory)
         self._tell_end = on_end
         self._name = f"laststand-{layout.run}-{secrets.token_hex(3)}"
         async with AsyncExitStack() as stack:

@@ -1,5 +1,6 @@
 """A compose project that somebody else started: its containers, and where its files are for this process."""
 
+import enum
 import io
 import os
 import tarfile
@@ -7,11 +8,14 @@ from pathlib import Path
 from typing import Final
 
 import docker
+from docker.errors import NotFound
 from docker.models.containers import Container
+from docker.types import Mount
 
 from emulator.cluster.containers import labels
 from emulator.cluster.containers.engine import checked
 from emulator.cluster.containers.network import own_container
+from emulator.cluster.containers.volume_messages import ATTACHED_MARK
 from emulator.core.errors import ConfigError
 from emulator.core.types import NodeId
 from emulator.node.environment import PREFIX, PROPERTIES_FILE
@@ -19,6 +23,18 @@ from emulator.plan.nodes import CONTROLLER
 
 _PROJECT: Final = "com.docker.compose.project"
 _EVENTS: Final = Path("events")
+
+VOLUMES_VARIABLE: Final = "LASTSTAND_VOLUMES"
+"""In the environment of whoever attaches: which ``VolumeAccess``."""
+
+
+class VolumeAccess(enum.Enum):
+    """How a harness gets at the volumes of a project."""
+
+    DIRECT = "direct"
+    """In its own file system."""
+    CONTAINER = "container"
+    """Through a helper container."""
 
 
 class Project:
@@ -105,27 +121,74 @@ class Project:
             entry = archive.extractfile(archive.next() or tarfile.TarInfo())
             return "" if entry is None else entry.read().decode()  # none: the null device
 
-    def check_usable(self) -> None:
-        """Checks that this process can use the volumes, and that no harness was attached to them before.
+    def volume_access(self) -> VolumeAccess:
+        """Returns how this process gets at the volumes: as ``LASTSTAND_VOLUMES`` says, else directly where it may.
 
         Raises:
-            ConfigError: it cannot, or one was.
+            ConfigError: directly, as it says, it may not; or it says something else.
         """
-        for mount in self._mounts().values():
-            if not os.access(self._local_path(mount), os.R_OK | os.W_OK | os.X_OK):
-                raise ConfigError(
-                    key="--compose-project",
-                    value=self.name,
-                    expected=f"volumes that this user can read and write, and {mount['Name']} is none; attach as root, "
-                    "or inside the project: docker compose exec client laststand status",
-                )
-        if any(self._local_path(self._mounts()[_EVENTS]).glob("harness-*")):
+        wanted = os.environ.get(VOLUMES_VARIABLE) or None
+        if wanted not in (None, *(each.value for each in VolumeAccess)):
+            expected = " or ".join(each.value for each in VolumeAccess)
+            raise ConfigError(key=VOLUMES_VARIABLE, value=wanted, expected=expected)
+        closed = [
+            mount["Name"]
+            for mount in self._mounts().values()
+            if not os.access(self._local_path(mount), os.R_OK | os.W_OK | os.X_OK)
+        ]
+        if wanted == VolumeAccess.DIRECT.value and closed:
+            raise ConfigError(
+                key=VOLUMES_VARIABLE,
+                value=wanted,
+                expected=f"volumes that this user can read and write, and {closed[0]} is none; leave it out",
+            )
+        return VolumeAccess.CONTAINER if closed or wanted == VolumeAccess.CONTAINER.value else VolumeAccess.DIRECT
+
+    def check_unattached(self, access: VolumeAccess) -> None:
+        """Checks that no harness was attached before.
+
+        Raises:
+            ConfigError: one was.
+            EngineError: the engine refused.
+        """
+        if access is VolumeAccess.DIRECT:
+            was_attached = any(self._local_path(self._mounts()[_EVENTS]).glob("harness-*"))
+        else:
+            events = f"{self.run_directory}/{_EVENTS}"
+            was_attached = any(self._exists(f"{events}/{name}") for name in (ATTACHED_MARK, "harness-0.jsonl"))
+        if was_attached:
             raise ConfigError(
                 key="--compose-project",
                 value=self.name,
                 expected="a project to which nobody was attached yet, its own service `client` included; start one "
                 "with: docker compose up --wait --scale client=0",
             )
+
+    def _exists(self, path: str) -> bool:
+        def look() -> bool:
+            try:
+                self.members[str(CONTROLLER)].get_archive(path)
+            except NotFound:
+                return False
+            return True
+
+        return checked(f"look for {path}", look)
+
+    @property
+    def run_directory(self) -> str:
+        """The run's directory in the nodes' containers."""
+        return self.variables()["DIRECTORY"]
+
+    @property
+    def node_image(self) -> str:
+        """Id of the image of the nodes."""
+        return str(self.members[str(CONTROLLER)].attrs["Image"])
+
+    def volumes(self) -> list[Mount]:
+        """Returns mounts that show another container all volumes of the nodes, where the nodes have them."""
+        return [
+            Mount(target=mount["Destination"], source=mount["Name"], type="volume") for mount in self._mounts().values()
+        ]
 
     def link_directories(self, directory: Path) -> None:
         """Makes ``events`` and ``nodes/<id>`` of a run directory lead to the volumes."""
@@ -138,7 +201,7 @@ class Project:
 
     def _mounts(self) -> dict[Path, dict[str, str]]:
         """Returns the nodes' mounts in the run directory, by their places relative to it."""
-        run = self.variables()["DIRECTORY"]
+        run = self.run_directory
         mounts = [mount for name, each in self.members.items() if name.isdigit() for mount in each.attrs["Mounts"]]
         return {
             Path(mount["Destination"]).relative_to(run): mount

@@ -1,0 +1,123 @@
+"""Between a harness that does not see the volumes of a project and the program in a container that does.
+
+Orders go to its standard input, answers come from its standard output: each a length of four bytes, big-endian, and so
+many bytes of MessagePack. Every numbered order gets one ``Done`` or ``Failed``; ``Written`` comes at any time, and
+before the answer to the order that asked for it.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+
+import msgspec
+
+from emulator.cluster.node_files import AnyFileWork
+from emulator.core.types import NodeId
+
+ATTACHED_MARK: Final = "harness-attached"
+"""File in the folder of events: a harness was attached from outside, and the record of it is elsewhere."""
+
+_LENGTH: Final = struct.Struct(">I")
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):
+    """Base of all messages."""
+
+
+class Begin(_Message, frozen=True, kw_only=True):
+    """The first order: show events as they are written, from now on until the end of the input.
+
+    Attributes:
+        sizes: of the event files that the harness has, by name.
+    """
+
+    sizes: Mapping[str, int]
+
+
+class CatchUp(_Message, frozen=True, kw_only=True):
+    """Show what is in the event files now."""
+
+    number: int
+
+
+class DoWork(_Message, frozen=True, kw_only=True):
+    """Do something to the files of a node."""
+
+    number: int
+    work: AnyFileWork
+
+
+class CopyLogs(_Message, frozen=True, kw_only=True):
+    """Show all that a node that has ended stored."""
+
+    number: int
+    node_id: NodeId
+
+
+class Begun(_Message, frozen=True, kw_only=True):
+    """The answer to ``Begin``: the volumes are the harness's for as long as the input is open."""
+
+
+class Taken(_Message, frozen=True, kw_only=True):
+    """The other answer to ``Begin``: another harness has them. It is the last message."""
+
+
+class Written(_Message, frozen=True, kw_only=True):
+    """A part of a file.
+
+    Attributes:
+        path: relative to the run's directory.
+        offset: where the part begins.
+        content: its bytes.
+    """
+
+    path: str
+    offset: int
+    content: bytes
+
+
+class Done(_Message, frozen=True, kw_only=True):
+    """An order was obeyed; ``result`` is encoded."""
+
+    number: int
+    result: msgspec.Raw
+
+
+class Failed(_Message, frozen=True, kw_only=True):
+    """An order could not be obeyed: ``path`` could not be read or changed."""
+
+    number: int
+    path: str
+    reason: str
+
+
+Order: TypeAlias = Begin | CatchUp | DoWork | CopyLogs
+Answer: TypeAlias = Begun | Taken | Written | Done | Failed
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+ORDERS: Final[msgspec.msgpack.Decoder[Order]] = msgspec.msgpack.Decoder(Order)
+ANSWERS: Final[msgspec.msgpack.Decoder[Answer]] = msgspec.msgpack.Decoder(Answer)
+
+
+def encode(message: Order | Answer) -> bytes:
+    """Returns a message with its length."""
+    content = _ENCODER.encode(message)
+    return _LENGTH.pack(len(content)) + content
+
+
+class Splitter:
+    """Splits a stream into messages, whatever pieces it comes in."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def messages(self, piece: bytes) -> Iterator[bytes]:
+        """Yields the messages that are whole now, still encoded."""
+        self._rest += piece
+        while len(self._rest) >= _LENGTH.size:
+            end = _LENGTH.size + _LENGTH.unpack_from(self._rest)[0]
+            if len(self._rest) < end:
+                return
+            message = bytes(self._rest[_LENGTH.size : end])
+            del self._rest[:end]
+            yield message

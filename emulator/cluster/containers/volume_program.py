@@ -1,0 +1,150 @@
+"""``python -m emulator.cluster.containers.volume_program RUN``: sees the volumes of a project for its harness.
+
+It runs in a container with the project's volumes, as the user of the nodes, and does to their files what the harness
+asks for (``volume_messages``). New events are shown as nodes write them. It ends with its input, and so with its
+harness, however that ends.
+"""
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, assert_never
+
+import msgspec
+
+from emulator.cluster.containers.labels import HarnessLock
+from emulator.cluster.containers.volume_messages import (
+    ATTACHED_MARK,
+    ORDERS,
+    Answer,
+    Begin,
+    Begun,
+    CatchUp,
+    CopyLogs,
+    Done,
+    DoWork,
+    Failed,
+    Order,
+    Splitter,
+    Taken,
+    Written,
+    encode,
+)
+from emulator.cluster.layout import data_directory
+from emulator.core.errors import InvariantError, StorageError
+from emulator.storage.line_file import line_files
+
+_LOOK_INTERVAL_S: Final = 0.05
+_PIECE_BYTES: Final = 1 << 20
+_EVENT_FILES: Final = "[0-9]*-*"
+"""Of nodes; harnesses write their own."""
+
+
+class VolumeProgram:
+    """Obeys one harness.
+
+    Args:
+        run: the run's directory in this container.
+        orders: from the harness.
+        answers: to it.
+    """
+
+    def __init__(self, run: Path, orders: BinaryIO, answers: BinaryIO) -> None:
+        self._run = run
+        self._orders = orders
+        self._answers = answers
+        self._telling = threading.Lock()
+        self._showing = threading.Lock()
+        self._shown: dict[str, int] = {}
+        self._is_over = threading.Event()
+
+    def obey(self) -> None:
+        """Obeys orders until there are no more."""
+        orders = self._read()
+        begin = next(orders, None)
+        if not isinstance(begin, Begin):
+            return
+        events = self._run / "events"
+        try:
+            lock = HarnessLock(events)
+        except (BlockingIOError, PermissionError):  # one that is root makes the file its own
+            self._tell(Taken())
+            return
+        (events / ATTACHED_MARK).touch()
+        self._shown.update(begin.sizes)
+        self._show_events()
+        self._tell(Begun())
+        following = threading.Thread(target=self._follow)
+        following.start()
+        try:
+            for order in orders:
+                self._obey(order)
+        finally:
+            self._is_over.set()
+            following.join()
+            lock.release()
+
+    def _obey(self, order: Order) -> None:
+        match order:
+            case Begin():
+                raise InvariantError("begun twice")
+            case CatchUp(number=number):
+                self._show_events()
+                self._tell(Done(number=number, result=_encoded(None)))
+            case DoWork(number=number, work=work):
+                try:
+                    self._tell(Done(number=number, result=_encoded(work.perform(self._run))))
+                except StorageError as error:
+                    self._tell(Failed(number=number, path=error.path, reason=error.reason))
+                except OSError as error:
+                    self._tell(Failed(number=number, path=str(error.filename), reason=error.strerror or str(error)))
+            case CopyLogs(number=number, node_id=node_id):
+                try:
+                    for path in sorted(data_directory(self._run, node_id).rglob("*")):
+                        if path.is_file():
+                            self._show(path, begin=0)
+                    self._tell(Done(number=number, result=_encoded(None)))
+                except OSError as error:
+                    self._tell(Failed(number=number, path=str(error.filename), reason=error.strerror or str(error)))
+            case _:
+                assert_never(order)
+
+    def _follow(self) -> None:
+        while not self._is_over.wait(_LOOK_INTERVAL_S):
+            self._show_events()
+
+    def _show_events(self) -> None:
+        with self._showing:
+            for path in line_files(self._run / "events", _EVENT_FILES):
+                self._shown[path.name] = self._show(path, begin=self._shown.get(path.name, 0))
+
+    def _show(self, path: Path, *, begin: int) -> int:
+        """Shows a file from a byte on, an empty one as such; returns its size."""
+        name = str(path.relative_to(self._run))
+        with path.open("rb") as file:
+            end = file.seek(begin)
+            while (piece := file.read(_PIECE_BYTES)) or end == 0:
+                self._tell(Written(path=name, offset=end, content=piece))
+                end += len(piece)
+                if not piece:
+                    break
+        return end
+
+    def _tell(self, answer: Answer) -> None:
+        with self._telling:
+            self._answers.write(encode(answer))
+            self._answers.flush()
+
+    def _read(self) -> Iterator[Order]:
+        splitter = Splitter()
+        while piece := self._orders.read1():  # type: ignore[attr-defined]  # of the buffered reader that it is
+            yield from map(ORDERS.decode, splitter.messages(piece))
+
+
+def _encoded(result: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.msgpack.encode(result))
+
+
+if __name__ == "__main__":
+    VolumeProgram(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer).obey()

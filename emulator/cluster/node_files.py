@@ -1,0 +1,225 @@
+"""What is done to a node's files, and who does it: this process, or one that runs where the files are.
+
+Each piece of work is a value that can be sent. ``containers/volume_program.py`` receives it where this process does not
+see the files.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from emulator.cluster.layout import data_directory, ledger_directory
+from emulator.core.types import NodeId, Offset, TopicPartition
+from emulator.storage.bit_flip import FlippedBit, flip_last_batch
+from emulator.storage.disk_faults import DiskOperation, arm, read_faults, seen_generation
+from emulator.storage.disk_model import DiskModel
+from emulator.storage.power_loss import PowerLossReport, lose_power, scan_log_end
+from emulator.storage.power_loss_plan import ExactLoss, Keep
+from emulator.storage.replica_view import ReplicaView, view_replica
+
+ResultT = TypeVar("ResultT")
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+
+
+class FileWork(Protocol[ResultT_co]):
+    """Something to do to the files of one node."""
+
+    def perform(self, run: Path) -> ResultT_co:
+        """Does it, in this process.
+
+        Args:
+            run: the run's directory.
+
+        Raises:
+            StorageError: a file cannot be read or changed.
+        """
+        ...
+
+
+class NodeFiles(Protocol):
+    """The files of a run's nodes. All methods block."""
+
+    def perform(self, work: FileWork[ResultT]) -> ResultT:
+        """Does something to them.
+
+        Raises:
+            StorageError: a file cannot be read or changed.
+        """
+        ...
+
+    def catch_up(self) -> None:
+        """Returns when the run's ``events`` folder has all that nodes have written until now.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
+
+
+class LocalFiles:
+    """``NodeFiles`` that this process sees.
+
+    Args:
+        run: the run's directory.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+
+    def perform(self, work: FileWork[ResultT]) -> ResultT:
+        """Does it here."""
+        return work.perform(self._run)
+
+    def catch_up(self) -> None:
+        """Nodes write into that very folder."""
+
+
+class _Work(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):
+    """Base of all work.
+
+    Attributes:
+        node_id: whose files.
+    """
+
+    node_id: NodeId
+
+
+class PowerTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """What a power loss took from one node.
+
+    Attributes:
+        report: of its files.
+        log_ends: of each partition that it had a log of, before and after.
+    """
+
+    report: PowerLossReport
+    log_ends: tuple[tuple[TopicPartition, Offset, Offset], ...]
+
+
+class LosePower(_Work, frozen=True, kw_only=True):
+    """Take from a dead node what its sync ledger does not cover.
+
+    Attributes:
+        keep: shape of the loss.
+        seed: of all random choices.
+        disk: the file system.
+        exact: leaves nothing to chance.
+        partitions: that there are.
+    """
+
+    keep: Keep
+    seed: int
+    disk: DiskModel = DiskModel.POSIX
+    exact: ExactLoss | None
+    partitions: tuple[TopicPartition, ...]
+
+    def perform(self, run: Path) -> PowerTaken:
+        """Loses it."""
+        data = data_directory(run, self.node_id)
+        before = {each: _log_end(data, each) for each in self.partitions if (data / str(each)).is_dir()}
+        report = lose_power(
+            [str(data)],
+            ledger_folder=str(ledger_directory(run, self.node_id)),
+            keep=self.keep,
+            seed=self.seed,
+            disk=self.disk,
+            exact=self.exact,
+        )
+        ends = tuple((each, end, _log_end(data, each)) for each, end in sorted(before.items()))
+        return PowerTaken(report=report, log_ends=ends)
+
+
+class FlipBit(_Work, frozen=True, kw_only=True):
+    """Damage the last batch of a partition; nothing where there is none."""
+
+    partition: TopicPartition
+
+    def perform(self, run: Path) -> FlippedBit | None:
+        """Flips a bit."""
+        return flip_last_batch(data_directory(run, self.node_id) / str(self.partition))
+
+
+class EmptyDisk(_Work, frozen=True, kw_only=True):
+    """Remove all that a dead node stored, its sync ledger included."""
+
+    def perform(self, run: Path) -> bool:
+        """Removes it; returns whether there was anything."""
+        places = data_directory(run, self.node_id), ledger_directory(run, self.node_id)
+        gone = [path for path in places if path.is_dir()]
+        for path in gone:
+            shutil.rmtree(path)
+        return bool(gone)
+
+
+class DiskChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be different of a disk's faults (``DiskFaults``); the rest stays."""
+
+    sync_delay_ms: int | msgspec.UnsetType = msgspec.UNSET
+    are_syncs_lost: bool | msgspec.UnsetType = msgspec.UNSET
+    failing: DiskOperation | msgspec.UnsetType | None = msgspec.UNSET
+    at: int | msgspec.UnsetType = msgspec.UNSET
+    bytes_left: int | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class ArmDisk(_Work, frozen=True, kw_only=True):
+    """Change the faults of a node's disk; it looks at them when it syncs, or is notified."""
+
+    change: DiskChange
+
+    def perform(self, run: Path) -> bool:
+        """Changes them; returns whether anything is different."""
+        ledger = ledger_directory(run, self.node_id)
+        armed = read_faults(ledger)
+        wanted = {name: getattr(self.change, name) for name in self.change.__struct_fields__}
+        changes = {name: value for name, value in wanted.items() if value is not msgspec.UNSET}
+        if all(getattr(armed, name) == value for name, value in changes.items()):
+            return False
+        arm(ledger, **changes)
+        return True
+
+
+class LookAtDisk(_Work, frozen=True, kw_only=True):
+    """Find out whether a node has felt the faults of its disk."""
+
+    def perform(self, run: Path) -> bool:
+        """Returns whether it has."""
+        ledger = ledger_directory(run, self.node_id)
+        return seen_generation(ledger) >= read_faults(ledger).generation
+
+
+class ListLogs(_Work, frozen=True, kw_only=True):
+    """Find out which directories are in a node's log directory, such as ``orders-0``."""
+
+    def perform(self, run: Path) -> frozenset[str]:
+        """Returns their names."""
+        data = data_directory(run, self.node_id)
+        return frozenset(each.name for each in data.iterdir() if each.is_dir()) if data.is_dir() else frozenset()
+
+
+class FindLogEnd(_Work, frozen=True, kw_only=True):
+    """Find out where a log would end if it were recovered now."""
+
+    partition: TopicPartition
+
+    def perform(self, run: Path) -> Offset:
+        """Returns its end; 0 where there is none."""
+        return _log_end(data_directory(run, self.node_id), self.partition)
+
+
+class ViewReplica(_Work, frozen=True, kw_only=True):
+    """Find out what a replica holds."""
+
+    partition: TopicPartition
+
+    def perform(self, run: Path) -> ReplicaView | None:
+        """Returns it; ``None`` where the node has no log of the partition."""
+        return view_replica(data_directory(run, self.node_id), ledger_directory(run, self.node_id), self.partition)
+
+
+AnyFileWork: TypeAlias = LosePower | FlipBit | EmptyDisk | ArmDisk | LookAtDisk | ListLogs | FindLogEnd | ViewReplica
+"""All that can be sent."""
+
+
+def _log_end(data: Path, partition: TopicPartition) -> Offset:
+    return scan_log_end(str(data / str(partition)))
