@@ -31,7 +31,7 @@ def test_the_page_is_typed_from_compose_to_prometheus(commands: Commands, analys
 
 def test_a_cluster_is_attached_to_from_this_machine(commands: Commands) -> None:
     require_compose()
-    shown = blocks("### From this machine", "## What is left behind")
+    shown = blocks("### From this machine", "### As a user who cannot read the volumes")
     try:
         printed = "".join(type_line(line, commands.directory) for line in shown if line.startswith(TYPED))
         commands.type("down")
