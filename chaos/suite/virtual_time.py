@@ -39,7 +39,8 @@ class VirtualTimePlayers:
     """
 
     def __init__(self, count: int) -> None:
-        self._pool = ProcessPoolExecutor(count, mp_context=_CONTEXT, initializer=_begin, initargs=(os.getpid(),))
+        self._count = count
+        self._pool: ProcessPoolExecutor | None = None
 
     async def play(self, order: RunOrder, *, timeout_s: float | None) -> str | None:
         """Plays a run to its end. Main thread only: the processes end with the thread that started them.
@@ -54,6 +55,10 @@ class VirtualTimePlayers:
         Raises:
             PlayerLostError: the process ended by itself.
         """
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self._count, mp_context=_CONTEXT, initializer=_begin, initargs=(os.getpid(),)
+            )
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, _play, order, timeout_s)
         except BrokenProcessPool as error:
@@ -61,6 +66,8 @@ class VirtualTimePlayers:
 
     def close(self) -> None:
         """Ends the processes; nobody waits for what is under way."""
+        if self._pool is None:
+            return
         processes = list((self._pool._processes or {}).values())  # Python 3.14 has kill_workers() for this
         self._pool.shutdown(wait=False, cancel_futures=True)
         for process in processes:

@@ -9,6 +9,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.disks import change
 from chaos.process.faults.registry import executes
@@ -26,16 +28,15 @@ _WHOLE: Final = DiskChange(failing=None, at=1, bytes_left=None)
 @executes(DiskError)
 async def disk_error(target: FaultTarget, action: DiskError[NodeId]) -> Outcome:
     """Makes an operation of each node fail, and waits for its end."""
-    armed = DiskChange(failing=action.operation, at=action.at, bytes_left=None)
+    armed = msgspec.structs.replace(_WHOLE, failing=action.operation, at=action.at)
     return await _let_fail(target, action, action.nodes, armed, errno.EIO)
 
 
 @executes(DiskFull)
 async def disk_full(target: FaultTarget, action: DiskFull[NodeId]) -> Outcome:
     """Lets the disk of each node be full, and waits for its end."""
-    return await _let_fail(
-        target, action, action.nodes, DiskChange(failing=None, at=1, bytes_left=action.left), errno.ENOSPC
-    )
+    armed = msgspec.structs.replace(_WHOLE, bytes_left=action.left)
+    return await _let_fail(target, action, action.nodes, armed, errno.ENOSPC)
 
 
 async def _let_fail(

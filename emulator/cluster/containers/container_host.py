@@ -15,7 +15,7 @@ from emulator.cluster.child import MALLOC, ProcessEnd
 from emulator.cluster.containers import labels
 from emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPROXY_PORT
 from emulator.cluster.containers.container_process import Afterwards, ContainerProcess
-from emulator.cluster.containers.engine import EngineError, connect, in_thread
+from emulator.cluster.containers.engine import CONFINED, EngineError, connect, in_thread
 from emulator.cluster.containers.images import Images
 from emulator.cluster.containers.listening import await_listener
 from emulator.cluster.containers.mounts import give, let_through, node_user, run_mount
@@ -195,12 +195,7 @@ class ContainerHost:
                 mounts=[self._mount],
                 user=":".join(map(str, self._user)),
                 environment=dict(MALLOC),
-                init=True,
-                read_only=True,
-                tmpfs={"/tmp": ""},
-                cap_drop=["ALL"],
-                security_opt=["no-new-privileges"],
-                healthcheck={"test": ["NONE"]},
+                **CONFINED,
             )
             container.start()
             container.reload()

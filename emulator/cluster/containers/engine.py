@@ -7,8 +7,9 @@ maps whatever goes wrong in one to an ``EngineError`` of one line.
 import asyncio
 import os
 import socket
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import docker
@@ -21,6 +22,18 @@ _DEFAULT_HOST: Final = "unix:///var/run/docker.sock"
 _CALL_TIMEOUT_S: Final = 60
 _CONNECTIONS_MAX: Final = 64
 """Of one client: each container that runs has one that waits for its end."""
+
+CONFINED: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "init": True,
+        "read_only": True,
+        "tmpfs": {"/tmp": ""},
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "healthcheck": {"test": ["NONE"]},
+    }
+)
+"""How every container of a harness is made: it can change nothing but what is mounted."""
 
 _NOBODY: Final = "nothing listens at its socket; start it, for example with: systemctl start docker"
 _DIAL_TIMEOUT_S: Final = 5.0

@@ -21,7 +21,7 @@ from docker.errors import DockerException
 from docker.models.containers import Container
 from docker.types import LogConfig, Mount
 
-from emulator.cluster.containers.engine import EngineError
+from emulator.cluster.containers.engine import CONFINED, EngineError
 from emulator.cluster.containers.volume_messages import (
     ANSWERS,
     Answer,
@@ -106,13 +106,8 @@ class VolumeFiles:
             network_disabled=True,
             stdin_open=True,
             auto_remove=True,
-            init=True,
-            read_only=True,
-            tmpfs={"/tmp": ""},
-            cap_drop=["ALL"],
-            security_opt=["no-new-privileges"],
-            healthcheck={"test": ["NONE"]},
             log_config=LogConfig(type="none"),
+            **CONFINED,
         )
         try:
             self._connection = _attach(client, str(self._container.id))
