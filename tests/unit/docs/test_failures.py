@@ -8,6 +8,7 @@ from docs import failures_table
 from docs.failures_table import Failure, KafkaResult
 from emulator.core.eras import era_rules, is_rule, with_rule
 from emulator.core.properties import NodeProperties
+from tests.mutants.removals import REMOVALS
 from tests.simulation.zookeeper_mutants import LETTER
 from tests.simulation.zookeeper_mutants import ROWS as MUTANT_ROWS
 from tests.unit.docs.places import ROOT, place_problems
@@ -58,15 +59,34 @@ def rules_of(row: Failure) -> list[str]:
     return [name for name in (words.partition("=")[0] for words in row.named) if is_rule(name) and "." not in name]
 
 
+def has_switch(row: Failure) -> bool:
+    """Whether a row names a rule that can be switched off, or a protocol version without it."""
+    return any(is_rule(words.partition("=")[0]) for words in row.named)
+
+
+def places_of(row: Failure) -> list[str]:
+    """Returns the places that a row names."""
+    return [] if row.where == _NOTHING else [place.strip("`") for place in row.where.split("<br>")]
+
+
 def is_read_where_it_says(row: Failure) -> bool:
     """Whether one of the places of a row reads one of its rules: a row may name others as a condition, too."""
-    places = [place.strip("`") for place in row.where.split("<br>")]
-    return any(reads_switch(place, rule) for place in places for rule in rules_of(row))
+    return any(reads_switch(place, rule) for place in places_of(row) for rule in rules_of(row))
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if rules_of(row)], ids=lambda row: row.id)
 def test_the_place_of_a_rule_reads_the_switch_that_takes_it_away(row: Failure) -> None:
     assert is_read_where_it_says(row)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if not has_switch(row)], ids=lambda row: row.id)
+def test_a_rule_without_a_switch_is_taken_away_at_each_of_its_places(row: Failure) -> None:
+    assert [removal.place for removal in REMOVALS if removal.row == row.id] == places_of(row)
+
+
+def test_a_rule_is_taken_away_where_its_row_says() -> None:
+    places = {row.id: places_of(row) for row in ROWS}
+    assert [removal for removal in REMOVALS if removal.place not in places[removal.row]] == []
 
 
 def test_a_place_that_does_not_read_the_switch_is_told() -> None:

@@ -3,7 +3,15 @@
 import msgspec
 import pytest
 
-from emulator.core.broker.fetch import Read, Reader, ReadFailed, find_divergence, partition_response, read_partition
+from emulator.core.broker.fetch import (
+    Read,
+    Reader,
+    ReadFailed,
+    find_divergence,
+    find_readable,
+    partition_response,
+    read_partition,
+)
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import FetchPartition
 from emulator.core.types import LeaderEpoch, Offset
@@ -47,6 +55,17 @@ def test_a_follower_at_the_log_start_is_in_range(offset: int, error: ErrorCode) 
     hosting.partition.log.raise_log_start(Offset(2))
     request = msgspec.structs.replace(asked(offset), last_fetched_epoch=LeaderEpoch(0))
     assert find_divergence(hosting.partition, request) is error
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "error"), [(1, ErrorCode.FENCED_LEADER_EPOCH), (3, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+def test_a_fetch_under_another_leader_epoch_is_refused(leader_epoch: int, error: ErrorCode) -> None:
+    # KIP-320 (S04).
+    hosting = Hosting(records=5)
+    hosting.lead(OWN, FIRST, leader_epoch=2)
+    request = msgspec.structs.replace(asked(5), current_leader_epoch=LeaderEpoch(leader_epoch))
+    assert find_readable(hosting.hosted, request, FOLLOWER) is error
 
 
 def test_an_answer_says_where_the_log_starts() -> None:

@@ -297,6 +297,26 @@ def test_a_fetch_of_an_earlier_incarnation_is_refused_and_leaves_no_trace() -> N
     assert hosting.partition.followers[FIRST].log_end_offset is None
 
 
+def test_a_member_is_named_with_the_incarnation_whose_fetch_came() -> None:
+    # KAFKA-15221 (S11): who is registered now may be a later process than the one that was judged.
+    hosting = Hosting(records=5)
+    hosting.lead(OWN, FIRST)
+    hosting.fetch(FIRST, 5)
+    hosting.register(FIRST, broker_epoch=200)
+    (proposal,) = hosting.fetch(SECOND, 5).proposals
+    assert [(member.broker_id, member.broker_epoch) for member in proposal.members] == [(0, 100), (1, 101), (2, 102)]
+
+
+def test_a_replica_that_was_moved_away_and_back_is_judged_by_its_fetch() -> None:
+    # S19: its log was deleted in between, and metadata that arrives together shows neither.
+    hosting = Hosting(records=5)
+    hosting.lead(OWN, FIRST)
+    hosting.fetch(FIRST, 5)
+    hosting.lead(OWN, partition_epoch=3)
+    assert hosting.fetch(FIRST, 0).proposals == []
+    assert hosting.fetch(FIRST, 5).proposals != []
+
+
 def test_the_event_shows_everything_that_the_rule_looked_at() -> None:
     hosting = Hosting(min_insync_replicas=2, records=5)
     hosting.lead(OWN, FIRST)

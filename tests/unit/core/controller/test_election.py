@@ -47,6 +47,13 @@ def test_every_mode_takes_a_clean_candidate_first(mode: ElectionType) -> None:
     assert (result.leader, result.election) == (2, Election.ISR)
 
 
+@pytest.mark.parametrize("last_known", list(LastKnown))
+@pytest.mark.parametrize("mode", list(ElectionType))
+def test_a_last_known_leader_that_is_fenced_is_elected_in_no_mode(mode: ElectionType, last_known: LastKnown) -> None:
+    # KAFKA-19522 (S18).
+    assert elect_leader(candidates(live=(1, 2)), mode=mode, last_known=last_known).leader != 3
+
+
 @pytest.mark.parametrize(
     ("live", "draw", "leader"),
     [((1, 2, 3), 0, 1), ((1, 2, 3), 1, 2), ((1, 2, 3), 5, 3), ((1, 3), 1, 3), ((3,), 7, 3), ((), 1, None)],

@@ -6,10 +6,11 @@ from emulator.core.admin_messages import ElectLeadersRequest, ElectLeadersRespon
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember
 from emulator.core.types import BrokerEpoch
+from emulator.core.zookeeper.exchange import SessionExpired
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.operations import Delete
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from tests.unit.core.zookeeper_controller.controllers import ORDERS, TOPIC_ID, Cluster, broker, roles
+from tests.unit.core.zookeeper_controller.controllers import CAUSE, ORDERS, TOPIC_ID, Cluster, broker, roles
 
 
 def shrink_to(cluster: Cluster, *isr: int, sender: int = 1) -> AlterPartitionRequest:
@@ -147,3 +148,15 @@ def test_a_killed_broker_cannot_come_back_before_its_session_is_gone() -> None:
     again = cluster.start(2)
     assert again.is_refused
     assert again.broker_epochs == []
+
+
+def test_a_process_whose_old_node_is_still_there_makes_it_anew() -> None:
+    # KAFKA-7165 (Z26): the server is slow to end the session that the process knows to be gone.
+    cluster = Cluster(1, 2)
+    cluster[2].inbox.append(SessionExpired(CAUSE))
+    cluster.settle()
+    stat = cluster.server.stat(paths.broker_node(broker(2)))
+    assert stat is not None
+    assert stat.ephemeral_owner == cluster[2].session_id
+    assert cluster[2].broker_epochs == sorted(cluster[2].broker_epochs)
+    assert len(cluster[2].broker_epochs) == 2

@@ -1,0 +1,48 @@
+"""Each rule that has no switch is missed by a test."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emulator.core.broker.isr import Committed, PendingExpand, committed_isr, is_isr_eligible
+from emulator.core.types import BrokerId, NodeId
+from tests.mutants import removals
+from tests.mutants.removals import Removal, removed
+
+ROOT = Path(__file__).parents[2]
+OWN, FIRST = (BrokerId(NodeId(number)) for number in range(2))
+
+
+def test_without_a_rule_its_test_fails() -> None:
+    tried = subprocess.run(
+        [sys.executable, "-m", "tests.mutants.removals"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert tried.returncode == 0, tried.stdout[-2000:] + tried.stderr
+
+
+def test_a_function_that_others_have_imported_does_without_the_rule_for_a_while() -> None:
+    state = PendingExpand((OWN,), FIRST)
+    removal = Removal("S99", "core/broker/isr.py::committed_isr", "state.committed", "(state.joining,)", "")
+    with removed(removal):
+        assert committed_isr(state) == (FIRST,)
+        assert committed_isr(Committed((OWN,))) == (OWN,)
+    assert committed_isr(state) == (OWN,)
+
+
+def test_an_edit_of_what_is_not_there_is_refused() -> None:
+    removal = Removal("S99", "core/broker/isr.py::is_isr_eligible", "is_shut_down", "", "")
+    with pytest.raises(AssertionError, match="does not say once: is_shut_down"), removed(removal):
+        is_isr_eligible(OWN, fetch_broker_epoch=None, registrations={})
+
+
+def test_a_test_that_lets_the_removal_pass_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pytest, "main", lambda _: pytest.ExitCode.OK)
+    assert removals.main(["S06"]) == 1
+    assert capsys.readouterr().out == (
+        "S06: without the rule of core/broker/partition.py::Partition._start_epoch nothing fails in "
+        "tests/unit/core/broker/test_partition_leader.py::test_a_new_leader_enters_its_epoch_before_it_writes\n"
+    )
