@@ -64,7 +64,7 @@ class Campaign:
         toxiproxy: the program; needed where processes play a scenario with network faults.
         driver: what plays them.
         kafka: what starts the nodes, where Apache Kafka plays them.
-        zookeeper: what starts the server, where processes play an era with ZooKeeper.
+        zookeeper: what starts the server, where one runs on this machine.
     """
 
     scenario: Scenario

@@ -14,7 +14,7 @@ from emulator.plan.drivers import DriverName
 def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> Driver:
     """Returns the driver that an order names; ``on_problem`` is told of processes that end by themselves."""
     match order.driver:
-        case DriverName.PROCESS if order.zookeeper is not None:
+        case DriverName.PROCESS | DriverName.DOCKER if order.has_zookeeper:
             # Imported where there is a server: who plays without one needs no client of ZooKeeper.
             from chaos.zookeeper.driver import ZooKeeperDriver
 

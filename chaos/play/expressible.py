@@ -1,6 +1,7 @@
 """Finds what a driver cannot play in a scenario, before anything starts."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from chaos.scenario.conditions import Until
 from chaos.scenario.requirements import unmet
@@ -29,7 +30,7 @@ def not_in_era(
         driver: what is to play it.
     """
     has_zookeeper = is_zookeeper_era(era)
-    refusal_of = server_refusal if driver.has_processes else era_refusal
+    refusal_of = partial(server_refusal, driver=driver) if driver.has_processes else era_refusal
     refused = [
         f"step {number} {step.text} (line {step.line}): {reason}"
         for number, step in enumerate(scenario.steps, start=1)

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.play.zookeeper_server import with_quick_shutdown
 from chaos.scenario.scenario import Scenario
 from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.zookeeper_program import ZooKeeperProgram
+from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.switches import Switches
+from emulator.node.config import with_quick_shutdown
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
 
@@ -25,7 +26,7 @@ class RunOrder:
         toxiproxy: the program; needed where processes play a scenario with network faults.
         driver: what plays it.
         kafka: what starts its nodes, where Apache Kafka plays a scenario.
-        zookeeper: what starts the server, where processes play an era with ZooKeeper.
+        zookeeper: what starts the server, where one runs on this machine.
         label: what tells it from another run of that era that is played beside it, if there is one.
     """
 
@@ -47,10 +48,15 @@ class RunOrder:
         return self.label or self.era
 
     @property
+    def has_zookeeper(self) -> bool:
+        """Whether processes around a ZooKeeper server play it."""
+        return self.driver.has_processes and isinstance(self.switches, ZooKeeperSwitches)
+
+    @property
     def layout(self) -> ClusterLayout:
         """What the cluster is made of."""
         properties = dict(self.properties)
-        if self.zookeeper is not None:
+        if self.has_zookeeper:
             properties = with_quick_shutdown(properties)
         return ClusterLayout(
             run=self.directory.name,

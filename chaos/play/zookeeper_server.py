@@ -1,13 +1,13 @@
 """Whether a run needs a ZooKeeper server, and what starts it."""
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
-from typing import Final
 
 import msgspec
 
 from chaos.scenario.scenario import Scenario
+from emulator.cluster.docker_sdk import require_docker_sdk
 from emulator.cluster.sync_shim import find_sync_shim
 from emulator.cluster.zookeeper_program import ZooKeeperProgram, find_zookeeper
 from emulator.cluster.zookeeper_trial import tried
@@ -17,15 +17,11 @@ from emulator.core.switches import ERAS
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
 
-_SHUTDOWN_BACKOFF: Final = "controlled.shutdown.retry.backoff.ms"
-_SHUTDOWN_BACKOFF_MS: Final = "200"
-"""The last broker of a cluster that is stopped has nobody to hand over to, and would ask three times, 5 s apart."""
-
 
 def zookeeper_for(
     eras: Iterable[str], driver: DriverName, scenarios: Iterable[Scenario] = ()
 ) -> ZooKeeperProgram | None:
-    """Returns what starts a server, where processes play an era with ZooKeeper.
+    """Returns what starts a server, where processes of this machine play an era with ZooKeeper.
 
     Args:
         eras: those that are played.
@@ -35,7 +31,8 @@ def zookeeper_for(
     Raises:
         ConfigError: the driver plays no such eras.
         ZooKeeperTrialError: the server does not come up.
-        MissingToolError: there is no Java, or no ZooKeeper, or where the server will lose power no C compiler.
+        MissingToolError: there is no Java, or no ZooKeeper, or where the server will lose power no C compiler; or no
+            Docker engine with the server's image.
     """
     wanted = next((era for era in eras if is_zookeeper_era(era)), None)
     if wanted is None or driver is DriverName.SIMULATOR:
@@ -43,6 +40,9 @@ def zookeeper_for(
     if not driver.has_zookeeper:
         expected = f"one of {', '.join(ERAS)}: --driver {driver.value} cannot play eras with ZooKeeper"
         raise ConfigError(key="era", value=wanted, expected=expected)
+    if driver is DriverName.DOCKER:
+        _require_image()
+        return None
     if any(scenario.loses_power_of(CONTROLLER) for scenario in scenarios):
         return msgspec.structs.replace(_found(), sync_shim=find_sync_shim())
     return _found()
@@ -57,9 +57,12 @@ def recording_syncs(program: ZooKeeperProgram | None) -> ZooKeeperProgram | None
     return program
 
 
-def with_quick_shutdown(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties of the nodes of a cluster with ZooKeeper, where nobody said how patient they are."""
-    return {_SHUTDOWN_BACKOFF: _SHUTDOWN_BACKOFF_MS, **properties}
+@cache
+def _require_image() -> None:
+    require_docker_sdk()
+    from emulator.cluster.containers.images import require_analysis_image
+
+    require_analysis_image()
 
 
 @cache

@@ -3,12 +3,11 @@
 The Docker SDK is imported only where containers are asked for: not everybody has it.
 """
 
-import importlib.util
 from pathlib import Path
 
+from emulator.cluster.docker_sdk import require_docker_sdk
 from emulator.cluster.node_host import NodeHost
 from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.errors import MissingToolError
 from emulator.plan.drivers import DriverName
 
 
@@ -42,16 +41,6 @@ def require_toxiproxy(driver: DriverName) -> Path:
     from emulator.cluster.containers.images import TOXIPROXY_PROGRAM
 
     return TOXIPROXY_PROGRAM
-
-
-def require_docker_sdk() -> None:
-    """Checks that the Docker SDK can be imported.
-
-    Raises:
-        MissingToolError: it cannot.
-    """
-    if importlib.util.find_spec("docker") is None:
-        raise MissingToolError(tool="the Docker SDK", expected="it installed: pip install 'laststand[docker]'")
 
 
 def require_host(driver: DriverName) -> None:

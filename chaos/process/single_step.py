@@ -56,12 +56,16 @@ def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: Driver
             )
         return step
     has_zookeeper = isinstance(target.cluster.layout.switches, ZooKeeperSwitches)
-    refused = refusal(action, driver) or server_refusal(action, has_zookeeper=has_zookeeper)
+    refused = refusal(action, driver) or server_refusal(action, has_zookeeper=has_zookeeper, driver=driver)
     if names.zookeeper_at is not None and not has_zookeeper:
         refused = NO_ZOOKEEPER
     if isinstance(action, OnChannel) and has_zookeeper and action.channel.target == CONTROLLER:
         refused = "single messages to a ZooKeeper server are told apart where a scenario names them beforehand"
-    if isinstance(action, PowerLoss) and not all(_keeps_ledger(target, node) for node in action.nodes):
+    if (
+        refused is None
+        and isinstance(action, PowerLoss)
+        and not all(_keeps_ledger(target, node) for node in action.nodes)
+    ):
         refused = "it is not recorded what the server syncs: there was no C compiler when the cluster was started"
     if refused is not None:
         raise UnplayableStepError(f"{deed_of(action).verb}: {refused}")

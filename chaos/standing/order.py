@@ -20,7 +20,6 @@ from typing import Final
 import msgspec
 import yaml
 
-from chaos.play.zookeeper_server import with_quick_shutdown
 from chaos.standing.state import StandingState
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.ports import is_free
@@ -28,7 +27,7 @@ from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
-from emulator.node.config import ZooKeeperConfig, all_rules
+from emulator.node.config import ZooKeeperConfig, all_rules, with_quick_shutdown
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from chaos.play.barriers import Observation
 from chaos.play.zookeeper_server import recording_syncs, zookeeper_for
+from chaos.process.hosts import make_host
 from chaos.process.target import ProcessTarget
 from chaos.standing.cluster import StandingCluster
 from chaos.standing.order import StandingOrder
@@ -17,7 +18,6 @@ from chaos.zookeeper.target import open_zookeeper_target
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
-from emulator.core.errors import InvariantError
 from emulator.core.types import NodeId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.small_nodes import decode_controller, decode_controller_epoch
@@ -35,13 +35,16 @@ class StandingZooKeeperCluster(StandingCluster):
         Raises:
             MissingToolError: there is no Java, or no ZooKeeper.
         """
-        self._zookeeper = recording_syncs(zookeeper_for((order.era,), order.driver))
+        # What somebody else started has a server.
+        program = None if order.project is not None else zookeeper_for((order.era,), order.driver)
+        self._zookeeper = recording_syncs(program)
         super().__init__(order)
 
     def _make_cluster(self) -> ProcessCluster:
-        if self._zookeeper is None:
-            raise InvariantError("a cluster with ZooKeeper without ZooKeeper")
-        self._events = ServerEvents(self._layout, keeps_ledger=self._zookeeper.sync_shim is not None)
+        keeps_ledger = self._zookeeper is not None and self._zookeeper.sync_shim is not None
+        self._events = ServerEvents(
+            self._layout, keeps_ledger=keeps_ledger, catch_up=lambda: self._cluster.files.catch_up()
+        )
         self._messages = server_messages((), record=self._events.intercepted)
         self._metadata = ZooKeeperMetadata(self._events, on_change=self._changes.change)
         return ZooKeeperCluster(
@@ -53,6 +56,7 @@ class StandingZooKeeperCluster(StandingCluster):
             on_server_end=self._note_server_end,
             on_unexpected_end=self._notice_crash,
             before_brokers=None if self._before is None else self._await_old_sessions,
+            host=make_host(self._order.driver, project=self._order.project),
         )
 
     def _open_target(self) -> AbstractAsyncContextManager[ProcessTarget]:
@@ -69,7 +73,10 @@ class StandingZooKeeperCluster(StandingCluster):
 
     def _note_start(self, node_id: NodeId, incarnation: int) -> None:
         self._log.started(node_id, incarnation)
-        self._events.started(node_id, incarnation)
+        if self._order.project is not None and node_id == self._layout.controller_id and not incarnation:
+            self._events.found()
+        else:
+            self._events.started(node_id, incarnation)
 
     def _note_server_end(self, _: int, end: ProcessEnd) -> None:
         self._events.ended(end.cause)

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 
 from chaos.play.run_order import RunOrder
 from chaos.process.driver import ProcessDriver
+from chaos.process.hosts import make_host
 from chaos.process.proxied_messages import proxied_links
 from chaos.process.target import ProcessTarget
 from chaos.zookeeper.messages import server_messages
@@ -16,7 +17,6 @@ from chaos.zookeeper.target import open_zookeeper_target
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
-from emulator.core.errors import InvariantError
 from emulator.core.types import NodeId
 
 
@@ -24,10 +24,9 @@ class ZooKeeperDriver(ProcessDriver):
     """``Driver`` of processes around a ZooKeeper server; arguments as of ``ProcessDriver``."""
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
-        if order.zookeeper is None:
-            raise InvariantError("a run on ZooKeeper without ZooKeeper")
-        self._zookeeper = order.zookeeper
-        self._events = ServerEvents(order.layout, keeps_ledger=order.zookeeper.sync_shim is not None)
+        self._events = ServerEvents(
+            order.layout, keeps_ledger=order.zookeeper is not None and order.zookeeper.sync_shim is not None
+        )
         self._messages = server_messages(proxied_links(order.scenario), record=self._events.intercepted)
         super().__init__(order, logger=logger, on_problem=on_problem)
         self._metadata = ZooKeeperMetadata(self._events, on_change=self._changes.change)
@@ -35,12 +34,13 @@ class ZooKeeperDriver(ProcessDriver):
     def _make_cluster(self) -> ProcessCluster:
         return ZooKeeperCluster(
             self._order.layout,
-            zookeeper=self._zookeeper,
+            zookeeper=self._order.zookeeper,
             program=sys.executable,
             messages=self._messages,
             on_start=self._note_start,
             on_server_end=self._note_end,
             on_unexpected_end=self._notice_crash,
+            host=make_host(self._order.driver),
         )
 
     def _open_target(self) -> AbstractAsyncContextManager[ProcessTarget]:

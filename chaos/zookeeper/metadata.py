@@ -52,7 +52,8 @@ class ZooKeeperMetadata:
 
     async def committed_end(self) -> MetadataOffset:
         """Reads to the end of the log."""
-        self.read()
+        if self._events.read_all():
+            self._on_change()
         return MetadataOffset(self._events.log.last_zxid + 1)
 
     def read(self) -> None:

@@ -6,7 +6,7 @@ its transaction on, which is before anybody could hear of it.
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -32,6 +32,7 @@ _NS_PER_MS: Final = 1_000_000
 
 class _StartedLine(msgspec.Struct, tag_field="type", tag="NodeStarted"):
     incarnation_id: str
+    wall_time_ns: int = 0
 
 
 class _CommittedLine(msgspec.Struct):
@@ -45,17 +46,21 @@ class ServerEvents:
         layout: of the cluster.
         keeps_ledger: whether it is recorded what the server syncs. Then nothing counts that a loss of power could still
             take, until the server is started again.
+        catch_up: awaits what the nodes have written until now, where this process has only copies of it.
 
     Attributes:
         log: what the server has written, as far as it was read.
     """
 
-    def __init__(self, layout: ClusterLayout, *, keeps_ledger: bool) -> None:
+    def __init__(
+        self, layout: ClusterLayout, *, keeps_ledger: bool, catch_up: Callable[[], None] = lambda: None
+    ) -> None:
         if not isinstance(layout.switches, ZooKeeperSwitches):
             raise InvariantError("a ZooKeeper server in a cluster with other rules")
         self.log = TransactionLogReader(layout.data_directory(layout.controller_id))
         self._layout = layout
         self._keeps_ledger = keeps_ledger
+        self._catch_up = catch_up
         self._history = ZooKeeperHistory(
             layout.switches.zookeeper,
             node_properties(dict(layout.properties)),
@@ -70,6 +75,7 @@ class ServerEvents:
         self._written_before = _last_written(layout)
         self._unwritten: list[tuple[Event, int]] = []
         self._sessions: dict[BrokerId, SessionId] = {}
+        self._taken_wall_ns = 0
 
     @property
     def image(self) -> MetadataImage:
@@ -84,18 +90,28 @@ class ServerEvents:
 
     def started(self, node_id: NodeId, incarnation: int) -> None:
         """A process is about to start; whatever an earlier one did is in the log by now."""
-        layout = self._layout
-        if node_id == layout.controller_id:
+        self._catch_up()
+        if node_id == self._layout.controller_id:
             self.close()
+            self._begin(incarnation, time_ns=time.monotonic_ns())
         else:
             self.read()
         self._incarnations[node_id] = incarnation
-        if node_id != layout.controller_id:
-            return
+
+    def found(self) -> None:
+        """The server runs, and somebody else has started it: its first process is on record from its log's begin on."""
+        self._catch_up()
+        self.close()
+        self._begin(0, time_ns=min([self._time_ns, *(time_ns for _, time_ns in self._unwritten)]))
+
+    def _begin(self, incarnation: int, *, time_ns: int) -> None:
+        """Begins the event file of a process with what was read before."""
+        layout = self._layout
+        self._time_ns = time_ns
         self._file = EventWriter(
-            str(layout.event_file(node_id, incarnation)),
+            str(layout.event_file(layout.controller_id, incarnation)),
             run=layout.run,
-            node_id=node_id,
+            node_id=layout.controller_id,
             incarnation=incarnation,
             clock=lambda: self._time_ns,
         )
@@ -106,9 +122,9 @@ class ServerEvents:
                 incarnation_id=IncarnationId(f"zookeeper-{incarnation}"),
                 switches=rule_texts(layout.switches),
                 properties=property_texts(node_properties(dict(layout.properties))),
-                wall_time_ns=time.time_ns(),
+                wall_time_ns=time_ns + self._wall_ahead_ns,
             ),
-            time_ns=time.monotonic_ns(),
+            time_ns=time_ns,
         )
         missed, self._unwritten = self._unwritten, []
         for event, time_ns in missed:
@@ -116,7 +132,7 @@ class ServerEvents:
 
     def ended(self, cause: EndCause) -> None:
         """The server's process is gone."""
-        self.read()
+        self.read_all()
         if cause is EndCause.STOPPED:
             self._write(NodeStopped(cause_id=_CAUSE), time_ns=time.monotonic_ns())
 
@@ -141,6 +157,11 @@ class ServerEvents:
         """
         return self._take_all(self.log.read_new(synced=self._synced if self._keeps_ledger else None))
 
+    def read_all(self) -> bool:
+        """Takes in what the server has written until now; see ``read``."""
+        self._catch_up()
+        return self.read()
+
     def _synced(self) -> Mapping[int, int]:
         return durable_prefixes(str(self._layout.ledger_directory(self._layout.controller_id)))
 
@@ -152,6 +173,7 @@ class ServerEvents:
         return has_read
 
     def _take(self, transaction: LoggedTransaction) -> None:
+        self._taken_wall_ns = (transaction.wall_ms + 1) * _NS_PER_MS
         time_ns = transaction.wall_ms * _NS_PER_MS - self._wall_ahead_ns
         offset = MetadataOffset(transaction.zxid)
         is_known = transaction.zxid <= self._written_before
@@ -175,14 +197,30 @@ class ServerEvents:
         self._file.flush()
 
     def _incarnation_of(self, broker_id: BrokerId, session_id: SessionId) -> IncarnationId:
-        """Reads which process registers: it has written its first line by then, and no later one has started.
+        """Reads which process registers: the last one that was started before. It has written its first line by then.
 
         Registrations under a harness before this one are on record already; their processes are gone.
         """
         self._sessions[broker_id] = session_id
-        path = self._layout.event_file(broker_id, self._incarnations[broker_id])
-        line = next(stream_lines(path))
-        return IncarnationId(msgspec.json.decode(line, type=_StartedLine).incarnation_id)
+        found = self._started_before(broker_id)
+        if found is None:
+            self._catch_up()
+            found = self._started_before(broker_id)
+        if found is None:
+            raise InvariantError(f"broker {broker_id} has registered, and no process of it was started")
+        return IncarnationId(found)
+
+    def _started_before(self, broker_id: BrokerId) -> str | None:
+        """Returns the incarnation id of a broker's last process that had started when the transaction was taken on."""
+        last = self._incarnations.get(broker_id, self._layout.last_incarnation(broker_id) or 0)
+        for incarnation in range(last, -1, -1):
+            path = self._layout.event_file(broker_id, incarnation)
+            line = next(stream_lines(path), None) if path.exists() else None
+            if line is not None:
+                begun = msgspec.json.decode(line, type=_StartedLine)
+                if begun.wall_time_ns <= self._taken_wall_ns:
+                    return begun.incarnation_id
+        return None
 
 
 def _last_written(layout: ClusterLayout) -> int:

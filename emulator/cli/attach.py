@@ -39,14 +39,17 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
     order; containers and volumes stay, until ``docker compose down``.
     """
     from chaos.play.run_directory import check_store, new_directory
-    from chaos.process.hosts import require_docker_sdk, require_toxiproxy
+    from chaos.process.hosts import require_toxiproxy
     from chaos.standing.order import STANDING, StandingOrder
+    from emulator.cluster.docker_sdk import require_docker_sdk
 
     require_docker_sdk()
     from emulator.cluster.containers.engine import connect
     from emulator.cluster.containers.project import Project, VolumeAccess
+    from emulator.core.eras import plain_switches
     from emulator.core.switches import DEFAULT_ERA
-    from emulator.node.environment import properties_from, switches_from
+    from emulator.node.config import zookeeper_config
+    from emulator.node.environment import properties_from, rules_from
     from emulator.plan.drivers import DriverName
 
     check_store(store)
@@ -54,6 +57,7 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
     access = found.volume_access()
     found.check_unattached(access)
     variables = found.variables()
+    rules = rules_from(variables)
     directory = new_directory(store, STANDING, now=datetime.now(UTC))
     if access is VolumeAccess.DIRECT:
         found.link_directories(directory)
@@ -61,7 +65,8 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
         directory=str(directory),
         brokers=len(found.broker_ids),
         era=variables.get("ERA") or DEFAULT_ERA,
-        switches=switches_from(variables),
+        switches=plain_switches(rules),
+        zookeeper=zookeeper_config(rules),
         properties=properties_from(variables, of_file=found.properties_file()),
         seed=random.SystemRandom().getrandbits(_SEED_BITS),
         toxiproxy=str(require_toxiproxy(DriverName.DOCKER)),

@@ -14,14 +14,19 @@ from emulator.cli.settings import ERA_HELP, set_option
 @click.option("--era", default=None, metavar="ERA", shell_complete=complete_eras, help=f"Protocol: {ERA_HELP}")
 @set_option
 def compose(brokers: int, racks: int, era: str | None, settings: tuple[str, ...]) -> None:
-    """Print the compose file of a controller, brokers 0 to N-1, proxies and a client, for ``docker compose``."""
+    """Print the compose file of a controller, brokers 0 to N-1, proxies and a client, for ``docker compose``.
+
+    In a file for an era with ZooKeeper its server is in the controller's place; other files have it in the profile
+    ``zookeeper``, for a ``LASTSTAND_ERA`` that needs it.
+    """
     from emulator.cluster.containers.compose import render
-    from emulator.core.switches import DEFAULT_ERA, era_switches
+    from emulator.core.eras import era_rules
+    from emulator.core.switches import DEFAULT_ERA
     from emulator.plan.overrides import parse_overrides
 
     era = era or DEFAULT_ERA
     overrides = parse_overrides(settings)
-    overrides.apply(era_switches(era))
+    overrides.apply(era_rules(era))
     text = render(
         brokers=brokers,
         racks=racks,

@@ -20,7 +20,7 @@ def docker() -> None:
 @json_option
 def ps(output: Output) -> None:
     """List containers and networks of clusters; ABANDONED: their harness is gone."""
-    from chaos.process.hosts import require_docker_sdk
+    from emulator.cluster.docker_sdk import require_docker_sdk
 
     require_docker_sdk()
     from emulator.cluster.containers.prune import find_leftovers
@@ -33,7 +33,7 @@ def ps(output: Output) -> None:
 @json_option
 def prune(output: Output, *, is_all: bool) -> None:
     """Remove containers and networks of clusters whose harness is gone, and list them. Run directories stay."""
-    from chaos.process.hosts import require_docker_sdk
+    from emulator.cluster.docker_sdk import require_docker_sdk
 
     require_docker_sdk()
     from emulator.cluster.containers.prune import find_leftovers, remove

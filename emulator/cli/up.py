@@ -96,7 +96,7 @@ def up(
     from chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
     from emulator.cli.requirements import require_view
     from emulator.cluster.zookeeper_program import session_refusal
-    from emulator.core.eras import era_rules, plain_switches
+    from emulator.core.eras import era_rules, is_zookeeper_era, plain_switches
     from emulator.core.properties import node_properties
     from emulator.core.switches import DEFAULT_ERA
     from emulator.node.config import zookeeper_config
@@ -112,7 +112,8 @@ def up(
     overrides = parse_overrides(settings)
     era = era or DEFAULT_ERA
     host = DriverName(driver)
-    if zookeeper_for((era,), host) is not None:
+    zookeeper_for((era,), host)
+    if is_zookeeper_era(era):
         refused = session_refusal(node_properties(dict(overrides.properties)).broker_session_timeout_ms)
         if refused is not None:
             raise UserError(f"broker.session.timeout.ms: {refused}")

@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.packed.layout import SUFFIX
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
@@ -50,6 +51,15 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str | None = None
     ports: Mapping[int, int] = MappingProxyType({})
     metrics_ports: Mapping[int, int] = MappingProxyType({})
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether the controller is a ZooKeeper server."""
+        return isinstance(self.switches, ZooKeeperSwitches)
+
+    def is_zookeeper(self, node_id: NodeId) -> bool:
+        """Whether a node is a ZooKeeper server."""
+        return self.has_zookeeper and node_id == self.controller_id
 
     @property
     def node_ids(self) -> tuple[NodeId, ...]:

@@ -10,6 +10,7 @@ What is held is lost with the process that it is for, as with our own nodes.
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeAlias
 
+from emulator.cluster.ports import LOOPBACK
 from emulator.core.events import MessageIntercepted
 from emulator.core.types import NodeId
 from emulator.plan.channels import Link
@@ -42,18 +43,19 @@ class LinkMessages:
         self._interceptors: dict[NodeId, Interceptor] = {}
         self._proxies: list[FrameProxy] = []
 
-    async def open(self, addresses: Callable[[NodeId], str]) -> dict[Link[NodeId], str]:
+    async def open(self, addresses: Callable[[NodeId], str], *, host: str = LOOPBACK) -> dict[Link[NodeId], str]:
         """Makes all proxies listen; returns where.
 
         Args:
             addresses: where each node listens.
+            host: the interface on which the proxies do.
         """
-        return {link: await self._open(link, addresses(link.target)) for link in sorted(self._links)}
+        return {link: await self._open(link, addresses(link.target), host) for link in sorted(self._links)}
 
-    async def _open(self, link: Link[NodeId], target_address: str) -> str:
+    async def _open(self, link: Link[NodeId], target_address: str, host: str) -> str:
         proxy = self._make_proxy(link, target_address, lambda: self._interceptors[link.target])
         self._proxies.append(proxy)
-        return await proxy.open()
+        return await proxy.open(host)
 
     def starting(self, node_id: NodeId, orders: Iterable[InterceptionOrder]) -> None:
         """A process of a node is about to start: these orders are in force, and nothing is held."""

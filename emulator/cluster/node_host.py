@@ -62,6 +62,7 @@ class NodeHost(Protocol):
     Attributes:
         children: the nodes that run, by the text of their ids.
         listen_host: the interface on which nodes listen.
+        harness_host: where nodes reach what this process itself serves.
         files: those of the nodes, once this is open.
     """
 
@@ -73,6 +74,11 @@ class NodeHost(Protocol):
     @property
     def listen_host(self) -> str:
         """Where nodes listen."""
+        ...
+
+    @property
+    def harness_host(self) -> str:
+        """Where this process listens for nodes."""
         ...
 
     @property
@@ -133,6 +139,7 @@ class LocalHost:
     """
 
     listen_host = LOOPBACK
+    harness_host = LOOPBACK
 
     def __init__(self, supervisor: Supervisor, *, program: str, environment: Mapping[str, str]) -> None:
         self._supervisor = supervisor

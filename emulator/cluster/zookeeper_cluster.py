@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from emulator.cluster.child import ProcessEnd, ProcessSpec, StartError
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.link_messages import LinkMessages
-from emulator.cluster.node_host import LocalHost, NodeProcess
+from emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
 from emulator.cluster.process_cluster import ProcessCluster, source_environment
 from emulator.cluster.supervisor import Supervisor
 from emulator.cluster.sync_shim import sync_shim_environment
-from emulator.cluster.zookeeper_probe import ZooKeeperProbeConnection, await_zookeeper
+from emulator.cluster.zookeeper_probe import await_zookeeper, server_probes
 from emulator.cluster.zookeeper_program import ZooKeeperProgram, server_settings
 from emulator.core.properties import node_properties
 from emulator.core.types import NodeId
@@ -90,7 +90,7 @@ class ZooKeeperHost(LocalHost):
             supervisor=self._supervisor,
             program=program,
             log_path=self._layout.directory / "toxiproxy.log",
-            probes={self._layout.controller_id: ZooKeeperProbeConnection},
+            probes=server_probes(self._layout),
         )
 
 
@@ -99,7 +99,7 @@ class ZooKeeperCluster(ProcessCluster):
 
     Args:
         layout: what the cluster is made of; its controller is the server.
-        zookeeper: what starts the server.
+        zookeeper: what starts the server; ``None`` where the host does.
         program: that runs ``-m emulator.node``.
         messages: the links to the server whose messages can be interfered with.
         on_start: as for ``ProcessCluster``.
@@ -108,24 +108,27 @@ class ZooKeeperCluster(ProcessCluster):
         on_unexpected_end: as for ``ProcessCluster``.
         before_brokers: awaited at the start of the cluster, once the server serves and before a broker runs; if not
             given, all are started at once.
+        host: where the nodes run; by default, on this machine's loopback.
     """
 
     def __init__(
         self,
         layout: ClusterLayout,
         *,
-        zookeeper: ZooKeeperProgram,
+        zookeeper: ZooKeeperProgram | None,
         program: str,
         messages: LinkMessages,
         on_start: Callable[[NodeId, int], None],
         on_server_end: Callable[[int, ProcessEnd], None],
         on_unexpected_end: Callable[[str, ProcessEnd], None],
         before_brokers: Callable[[], Awaitable[None]] | None = None,
+        host: NodeHost | None = None,
     ) -> None:
-        super().__init__(layout, on_start=on_start, on_unexpected_end=on_unexpected_end)
+        super().__init__(layout, on_start=on_start, on_unexpected_end=on_unexpected_end, host=host)
         self._before_brokers = before_brokers
-        self._host = ZooKeeperHost(self.supervisor, program=program, zookeeper=zookeeper)
-        self._is_under_shim = zookeeper.sync_shim is not None
+        if zookeeper is not None:
+            self._host = ZooKeeperHost(self.supervisor, program=program, zookeeper=zookeeper)
+        self._is_under_shim = zookeeper is not None and zookeeper.sync_shim is not None
         self._messages = messages
         self._on_server_end = on_server_end
         self._unproxied: Mapping[Link[NodeId], str] = {}
@@ -155,12 +158,16 @@ class ZooKeeperCluster(ProcessCluster):
         return await super().start_node(node_id)
 
     async def _detours(self) -> Mapping[Link[NodeId], str]:
-        return await self._messages.open(self._host.address)
+        return await self._messages.open(self._host.address, host=self._host.harness_host)
 
     def _note_running(self, node_id: NodeId) -> None:
-        """The server that runs already was started by this cluster, and is on record."""
-        if node_id != self.layout.controller_id:
-            super()._note_running(node_id)
+        """A server that this cluster started is on record; one that somebody else did writes no events itself."""
+        if node_id == self.layout.controller_id:
+            if node_id in self._incarnations:
+                return
+            self._incarnations[node_id] = 0
+            self._messages.starting(node_id, ())
+        super()._note_running(node_id)
 
     def keeps_ledger(self, node_id: NodeId) -> bool:
         """Whether a node keeps one itself, or runs under the shim."""

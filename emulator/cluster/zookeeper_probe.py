@@ -10,9 +10,12 @@
 
 import asyncio
 import struct
+from collections.abc import Mapping
 from typing import Final
 
+from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.probe import ProbeConnection
+from emulator.core.types import NodeId
 
 _TIMEOUT_MS: Final = 10_000
 _PASSWORD_BYTES: Final = 16
@@ -50,18 +53,24 @@ class ZooKeeperProbeConnection(ProbeConnection):
         return await self.reader.readexactly(size)
 
 
+def server_probes(layout: ClusterLayout) -> Mapping[NodeId, type[ProbeConnection]]:
+    """Returns how the node of a cluster is asked that is a ZooKeeper server; empty where none is."""
+    return {layout.controller_id: ZooKeeperProbeConnection} if layout.has_zookeeper else {}
+
+
 async def await_zookeeper(address: str, *, timeout_s: float) -> bool:
     """Asks a server again and again until it serves; returns whether that was within ``timeout_s`` seconds."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
-    while not await _serves(address):
+    while not await serves(address):
         if loop.time() > deadline:
             return False
         await asyncio.sleep(_DIAL_AGAIN_S)
     return True
 
 
-async def _serves(address: str) -> bool:
+async def serves(address: str) -> bool:
+    """Asks a server once; returns whether it serves."""
     host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(_ANSWER_WITHIN_S):

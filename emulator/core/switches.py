@@ -268,7 +268,7 @@ ERAS_WITH_ZOOKEEPER: Final = frozenset(
 )
 """Eras of clusters with ZooKeeper, whose rules ``eras`` has."""
 
-_NOT_HERE: Final = "eras with ZooKeeper are for `run`, `simulate` and `up`, on processes and in the simulator"
+_NOT_HERE: Final = "eras with ZooKeeper are for `run`, `simulate`, `up` and `compose`"
 
 DEFAULT_ERA: Final = "kip-966"
 

@@ -20,15 +20,17 @@ Each other one is a property: ``LASTSTAND_BROKER_SESSION_TIMEOUT_MS`` is ``broke
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from emulator.core.eras import ZooKeeperSwitches, era_rules, plain_switches, with_rule
 from emulator.core.errors import ConfigError
 from emulator.core.packed.layout import SUFFIX
 from emulator.core.properties import is_node_property, node_properties
-from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, with_switch
+from emulator.core.switches import DEFAULT_ERA, Switches
 from emulator.core.types import NodeId, NodeRole
-from emulator.node.config import NodeConfig
+from emulator.node.config import NodeConfig, with_quick_shutdown, zookeeper_config
 from emulator.storage.line_file import line_files
 
 PREFIX: Final = "LASTSTAND_"
@@ -45,17 +47,42 @@ _OWN: Final = frozenset(
 _CONTROLLER: Final = NodeId(100)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServerConfig:
+    """What the ZooKeeper server in the controller's place is told.
+
+    Attributes:
+        directory: where it keeps everything.
+        port: where to listen.
+        session_timeout_ms: of its clients, in milliseconds.
+    """
+
+    directory: Path
+    port: int
+    session_timeout_ms: int
+
+
 def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> NodeConfig:
     """Returns the configuration of a node's next incarnation.
 
     Raises:
-        ConfigError: a variable is missing, unknown, or has a value that is not allowed.
+        ConfigError: a variable is missing, unknown, or has a value that is not allowed, or the era has ZooKeeper and
+            no controller.
     """
-    given = {key.removeprefix(PREFIX): value for key, value in environment.items() if key.startswith(PREFIX)}
+    given = _given(environment)
+    rules, properties = rules_from(given), properties_from(given, of_file=_read(given))
+    has_zookeeper = isinstance(rules, ZooKeeperSwitches)
+    if has_zookeeper and role is NodeRole.CONTROLLER:
+        expected = (
+            "an era with a controller; this one has a ZooKeeper server in its place: "
+            "docker compose --profile zookeeper up --wait --scale controller=0"
+        )
+        raise ConfigError(key=PREFIX + "ERA", value=given["ERA"], expected=expected)
     node_id = NodeId(_whole(given, "NODE_ID"))
     directory = Path(_text(given, "DIRECTORY"))
     incarnation = next_incarnation(directory, node_id)
     node = directory / "nodes" / str(node_id)
+    port = _whole(given, "PORT")
     suffix = SUFFIX if role is NodeRole.BROKER else ".jsonl"
     return NodeConfig(
         run=_text(given, "RUN"),
@@ -66,13 +93,33 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
         data_dirs=(str(node / "data"),),
         ledger_dir=str(node / "ledger"),
         event_file=str(directory / "events" / f"{node_id}-{incarnation}{suffix}"),
-        switches=switches_from(given),
-        properties=properties_from(given, of_file=_read(given)),
+        switches=plain_switches(rules),
+        zookeeper=zookeeper_config(rules),
+        properties=with_quick_shutdown(properties) if has_zookeeper else properties,
         host=EVERY_INTERFACE,
-        port=_whole(given, "PORT"),
+        port=port,
         metrics_port=_whole(given, "METRICS_PORT") if "METRICS_PORT" in given else None,
-        addresses=_addresses(given),
+        # A controller tells its own broker, too.
+        addresses={**_addresses(given), node_id: f"127.0.0.1:{port}"} if has_zookeeper else _addresses(given),
         has_health_checks=True,
+    )
+
+
+def server_from_environment(environment: Mapping[str, str]) -> ServerConfig:
+    """Returns what the ZooKeeper server is told.
+
+    Raises:
+        ConfigError: as of ``config_from_environment``, or the era has no ZooKeeper.
+    """
+    given = _given(environment)
+    properties = node_properties(properties_from(given, of_file=_read(given)))
+    if not isinstance(rules_from(given), ZooKeeperSwitches):
+        expected = "an era with ZooKeeper, such as kafka-3.9-zk; this one has the service `controller` in its place"
+        raise ConfigError(key=PREFIX + "ERA", value=given.get("ERA") or DEFAULT_ERA, expected=expected)
+    return ServerConfig(
+        directory=Path(_text(given, "DIRECTORY")) / "nodes" / str(_CONTROLLER),
+        port=_whole(given, "PORT"),
+        session_timeout_ms=properties.broker_session_timeout_ms,
     )
 
 
@@ -82,17 +129,17 @@ def next_incarnation(directory: Path, node_id: NodeId) -> int:
     return max((int(path.stem.rpartition("-")[2]) for path in found), default=-1) + 1
 
 
-def switches_from(given: Mapping[str, str]) -> Switches:
-    """Returns the rules that variables without their prefix name.
+def rules_from(given: Mapping[str, str]) -> Switches:
+    """Returns the rules that variables without their prefix name; of an era with ZooKeeper ``ZooKeeperSwitches``.
 
     Raises:
-        ConfigError: there is no such era or switch.
+        ConfigError: there is no such era or rule.
     """
-    switches = era_switches(given.get("ERA") or DEFAULT_ERA)
+    rules = era_rules(given.get("ERA") or DEFAULT_ERA)
     for name, text in _settings(given).items():
         if not is_node_property(name):
-            switches = with_switch(switches, name, text)
-    return switches
+            rules = with_rule(rules, name, text)
+    return rules
 
 
 def properties_from(given: Mapping[str, str], *, of_file: str) -> dict[str, str]:
@@ -114,6 +161,10 @@ def properties_from(given: Mapping[str, str], *, of_file: str) -> dict[str, str]
     properties = {**_lines(given.get(PROPERTIES_FILE, ""), of_file), **of_variables, **set_}
     node_properties(properties)
     return properties
+
+
+def _given(environment: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix(PREFIX): value for key, value in environment.items() if key.startswith(PREFIX)}
 
 
 def _settings(given: Mapping[str, str]) -> dict[str, str]:

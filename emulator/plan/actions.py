@@ -491,7 +491,6 @@ class Expire(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire"):
     "expire-session 1",
     "ZooKeeper ends brokers' sessions at once; each process hears of it when it next asks for something.",
     fault="expire_session",
-    refused={DriverName.DOCKER: "containers have no ZooKeeper"},
 )
 class ExpireSession(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire_session"):
     """Have brokers' ZooKeeper sessions ended, as an administrator who knows their passwords can."""
@@ -501,7 +500,6 @@ class ExpireSession(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire_
     "depose-controller",
     "An administrator deletes /controller in ZooKeeper: another election follows; the session of who lost it goes on.",
     fault="depose_controller",
-    refused={DriverName.DOCKER: "containers have no ZooKeeper"},
 )
 class DeposeController(_Action, frozen=True, kw_only=True, tag="depose_controller"):
     """Delete ``/controller``, as operators do to get another controller."""

@@ -25,4 +25,4 @@ class DriverName(Enum):
     @property
     def has_zookeeper(self) -> bool:
         """Whether it plays eras with ZooKeeper."""
-        return self in (DriverName.PROCESS, DriverName.SIMULATOR)
+        return self is not DriverName.KAFKA

@@ -15,10 +15,12 @@ from emulator.plan.actions import (
     LoseSyncs,
     OnChannel,
     OnNodes,
+    PowerLoss,
     ReleaseNewest,
     SlowDisk,
 )
 from emulator.plan.channels import SESSION_APIS
+from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER, NodeRef
 
 NO_ZOOKEEPER: Final = "there is no ZooKeeper in this era"
@@ -34,8 +36,16 @@ def era_refusal(action: ActionTemplate, *, has_zookeeper: bool) -> str | None:
     return None
 
 
-def server_refusal(action: ActionTemplate, *, has_zookeeper: bool) -> str | None:
-    """Returns why an action cannot be done beside a real ZooKeeper server, or beside none; ``None`` if it can."""
+def server_refusal(
+    action: ActionTemplate, *, has_zookeeper: bool, driver: DriverName = DriverName.PROCESS
+) -> str | None:
+    """Returns why an action cannot be done beside a real ZooKeeper server, or beside none; ``None`` if it can.
+
+    Args:
+        action: what is to be done.
+        has_zookeeper: whether there is a server.
+        driver: what plays it; one with processes.
+    """
     if not has_zookeeper:
         return era_refusal(action, has_zookeeper=False)
     if isinstance(action, OnChannel) and CONTROLLER in (action.channel.source, action.channel.target):
@@ -46,6 +56,8 @@ def server_refusal(action: ActionTemplate, *, has_zookeeper: bool) -> str | None
         return "a real ZooKeeper server uses the machine's disk as it is"
     if isinstance(action, _OF_CLOCKS):
         return "a real ZooKeeper server uses the machine's clock as it is"
+    if isinstance(action, PowerLoss) and driver is DriverName.DOCKER:
+        return "it is not recorded what a ZooKeeper server in a container syncs"
     return None
 
 

@@ -8,7 +8,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import Final, Protocol
 
-_HOST: Final = "127.0.0.1"
+_LOOPBACK: Final = "127.0.0.1"
 _SIZE_BYTES: Final = 4
 
 
@@ -36,10 +36,10 @@ class FrameProxy(ABC):
     def connection(self, dialler: asyncio.StreamWriter, node: asyncio.StreamWriter) -> FrameConnection:
         """Returns what forwards a new connection."""
 
-    async def open(self) -> str:
-        """Listens on a free port; returns its ``host:port``."""
-        self._server = await asyncio.start_server(self._forward, _HOST, 0)
-        return f"{_HOST}:{self._server.sockets[0].getsockname()[1]}"
+    async def open(self, host: str = _LOOPBACK) -> str:
+        """Listens on a free port of an interface; returns its ``host:port``."""
+        self._server = await asyncio.start_server(self._forward, host, 0)
+        return f"{host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def close(self) -> None:
         """Closes the port and all connections."""

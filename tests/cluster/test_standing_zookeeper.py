@@ -129,9 +129,6 @@ def test_it_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: Termina
 
 def test_what_cannot_be_is_refused_in_one_line(terminal: Terminal) -> None:
     shell = terminal.type
-    refused = shell("up", "--era", "kafka-3.9-zk", "--driver", "docker", code=254)
-    assert "--driver docker cannot play eras with ZooKeeper" in refused
-    assert len(refused.splitlines()) == 1
     shell("up", "--brokers", "1", *FAST)
     refused = shell("chaos", "expire-session", "0", code=254)
     assert "there is no ZooKeeper in this era" in refused

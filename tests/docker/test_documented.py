@@ -15,8 +15,8 @@ from tests.docker.composed import PROJECT, compose, require_compose
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(600)]
 
 TIMEOUT_S: Final = 300
-TYPED: Final = ("docker compose ", "printf ", "laststand ")
-NUMBERS: Final = re.compile(r"[0-9]+")
+TYPED: Final = ("docker compose ", "printf ", "laststand ", "LASTSTAND_ERA=")
+NUMBERS: Final = re.compile(r"\b(?:0x)?[0-9a-f]*[0-9][0-9a-f]*\b|[0-9]+")
 
 
 def test_the_page_is_typed_from_compose_to_prometheus(commands: Commands, analysis_image: None) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.registry import executes
 from emulator.cluster.probe import ProbeOutcome, probe
+from emulator.cluster.zookeeper_probe import server_probes
 from emulator.core.types import NodeId
 from emulator.plan.actions import Connect, Disconnect, Outcome, effective, no_op
 
@@ -51,5 +52,10 @@ async def _each(nodes: tuple[NodeId, ...], change: Callable[[NodeId], Awaitable[
 
 
 async def _answers(target: FaultTarget, node_id: NodeId) -> bool:
-    address = target.cluster.direct_addresses()[node_id]
-    return await probe(address, timeout_s=_SILENT_AFTER_S) is ProbeOutcome.PASSES
+    cluster = target.cluster
+    outcome = await probe(
+        cluster.direct_addresses()[node_id],
+        timeout_s=_SILENT_AFTER_S,
+        probe_connection=server_probes(cluster.layout).get(node_id),
+    )
+    return outcome is ProbeOutcome.PASSES

@@ -27,7 +27,9 @@ from emulator.cluster.containers.volume_files import VolumeFiles, VolumesTakenEr
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.node_files import LocalFiles, NodeFiles
 from emulator.cluster.node_host import NodeProcess
+from emulator.cluster.ports import LOOPBACK
 from emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
+from emulator.cluster.zookeeper_probe import server_probes
 from emulator.core.errors import ConfigError, EmulatorError, StorageError
 from emulator.core.types import NodeId
 
@@ -152,9 +154,14 @@ class AttachedHost:
         """Returns a node's service on the project's network, or its published port on this machine."""
         return self._reach(str(node_id), service_name(node_id), NODE_PORT)
 
+    @property
+    def harness_host(self) -> str:
+        """Nobody in a project dials its harness: nodes were told all addresses before."""
+        return LOOPBACK
+
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Returns where a node serves metrics; on this machine, at its container's address."""
-        return f"{self._network_address(str(node_id))}:{METRICS_PORT}"
+        return None if self._layout.is_zookeeper(node_id) else f"{self._network_address(str(node_id))}:{METRICS_PORT}"
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
         """Starts a container again; a node reads its own environment, so that ``arguments`` are not needed.
@@ -168,7 +175,7 @@ class AttachedHost:
         await in_thread(f"start of {name}", container.start)
         await in_thread(f"look at {name}", container.reload)
         process = self._watch(name, container)
-        await await_listener(process, self.address(node_id))
+        await await_listener(process, self.address(node_id), is_zookeeper=self._layout.is_zookeeper(node_id))
         return process
 
     async def disconnect(self, node_id: NodeId) -> bool:
@@ -198,7 +205,7 @@ class AttachedHost:
         container = self._project.members[PROCESS_NAME]
         process = self._process(PROCESS_NAME, container, on_end=self._tell_end)
         address = f"{self._network_address(PROCESS_NAME)}:{TOXIPROXY_PORT}"
-        server = Toxiproxy(server=process, address=address)
+        server = Toxiproxy(server=process, address=address, probes=server_probes(self._layout))
         await server.await_answer()
         await server.adopt()
         return server

@@ -2,6 +2,9 @@
 
 Every ordered pair of nodes talks through a proxy of its own, as processes do. Proxies have fixed ports: 20000, plus 100
 times the number of who dials (0 the clients, 1 the controller, 2 and up the brokers), plus that of who is dialled.
+
+A ZooKeeper server is reached at the controller's address, whose place it takes: in a file for an era with ZooKeeper
+always, else in the profile ``zookeeper``.
 """
 
 import json
@@ -20,6 +23,8 @@ from emulator.cluster.containers.monitoring import (
     grafana_provider,
     prometheus_config,
 )
+from emulator.cluster.containers.zookeeper_server import MODULE
+from emulator.core.eras import is_zookeeper_era
 from emulator.core.types import NodeId
 from emulator.node.environment import PREFIX
 from emulator.plan.channels import Link
@@ -38,6 +43,13 @@ _GRAFANA_PORT: Final = 3000
 _DASHBOARDS: Final = "/etc/laststand/dashboards"
 
 _PUBLISHED_BASE: Final = 19_092
+_SERVER_PUBLISHED: Final = 19_090
+
+_SERVER_CHECK: Final = (
+    f"import socket; s = socket.create_connection(('127.0.0.1', {NODE_PORT}), 2); "
+    "s.sendall(b'srvr'); exit(b'Zxid' not in s.recv(4096))"
+)
+"""Asks the ZooKeeper server by one of its words of four letters."""
 
 _PROPERTIES_FILE: Final = "/etc/laststand/server.properties"
 _PROPERTIES: Final = {
@@ -90,6 +102,9 @@ def render(
         properties: of every node, by Kafka's names, unless the environment has others.
     """
     node_ids = (CONTROLLER, *(NodeId(broker) for broker in range(brokers)))
+    has_zookeeper = is_zookeeper_era(era)
+    nodes = [_node(node_id, node_ids, racks) for node_id in node_ids]
+    started = [node for node in nodes if node.node_id != CONTROLLER or not has_zookeeper]
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     text = template.render(
@@ -98,9 +113,15 @@ def render(
         switches=",".join(f"{name}={text}" for name, text in switches.items()),
         properties={_variable(name): text for name, text in {**_PROPERTIES, **properties}.items()},
         properties_file=_PROPERTIES_FILE,
-        nodes=[_node(node_id, node_ids, racks) for node_id in node_ids],
+        nodes=nodes,
+        started=started,
+        has_zookeeper=has_zookeeper,
+        server=nodes[0],
+        server_module=MODULE,
+        server_check=_SERVER_CHECK,
+        server_published=_SERVER_PUBLISHED,
         proxies=json.dumps(_proxies(node_ids), indent=1),
-        prometheus=prometheus_config({service_name(node): f"{service_name(node)}:{METRICS_PORT}" for node in node_ids}),
+        prometheus=prometheus_config({node.name: f"{node.name}:{METRICS_PORT}" for node in started}),
         prometheus_port=_PROMETHEUS_PORT,
         grafana_port=_GRAFANA_PORT,
         datasource=grafana_datasource(f"http://prometheus:{_PROMETHEUS_PORT}"),

@@ -12,7 +12,7 @@ import docker
 from docker.models.containers import Container
 
 from emulator.cluster.child import MALLOC, ProcessEnd
-from emulator.cluster.containers import labels
+from emulator.cluster.containers import labels, zookeeper_server
 from emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPROXY_PORT
 from emulator.cluster.containers.container_process import Afterwards, ContainerProcess
 from emulator.cluster.containers.engine import CONFINED, EngineError, connect, in_thread
@@ -25,6 +25,7 @@ from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.node_files import LocalFiles, NodeFiles
 from emulator.cluster.node_host import NodeProcess
 from emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
+from emulator.cluster.zookeeper_probe import server_probes
 from emulator.core.types import NodeId
 
 ResultT = TypeVar("ResultT")
@@ -115,9 +116,15 @@ class ContainerHost:
         """Returns a container's address on the network."""
         return f"{self._network.addresses[str(node_id)]}:{NODE_PORT}"
 
+    @property
+    def harness_host(self) -> str:
+        """The harness's address on the network."""
+        return self._network.harness_address
+
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Likewise, of a node's metrics."""
-        return f"{self._network.addresses[str(node_id)]}:{METRICS_PORT}" if self._layout.metrics else None
+        is_served = self._layout.metrics and not self._layout.is_zookeeper(node_id)
+        return f"{self._network.addresses[str(node_id)]}:{METRICS_PORT}" if is_served else None
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
         """Makes a container and starts it.
@@ -129,13 +136,14 @@ class ContainerHost:
         name = str(node_id)
         directory = self._layout.node_directory(node_id)
         await asyncio.to_thread(give, directory, self._user)
+        is_zookeeper = self._layout.is_zookeeper(node_id)
         process = await self._run(
             name,
-            self._images.node,
-            ["python", "-m", "emulator.node", *arguments],
+            self._images.analysis if is_zookeeper else self._images.node,
+            ["python", "-m", zookeeper_server.MODULE if is_zookeeper else "emulator.node", *arguments],
             log_path=self._layout.node_log(node_id),
         )
-        await await_listener(process, self.address(node_id))
+        await await_listener(process, self.address(node_id), is_zookeeper=is_zookeeper)
         return process
 
     async def disconnect(self, node_id: NodeId) -> bool:
@@ -176,7 +184,9 @@ class ContainerHost:
             log_path=self._layout.directory / "toxiproxy.log",
         )
         address = f"{self._network.addresses[PROCESS_NAME]}:{TOXIPROXY_PORT}"
-        server = Toxiproxy(server=process, address=address, listen_host=self.listen_host)
+        server = Toxiproxy(
+            server=process, address=address, listen_host=self.listen_host, probes=server_probes(self._layout)
+        )
         await server.await_answer()
         return server
 

@@ -11,6 +11,7 @@ TOXIPROXY_PROGRAM: Final = Path("/toxiproxy")
 """The server in its image: in ours as in the official one."""
 
 _MADE_BY: Final = "make docker-images"
+_ANALYSIS_MADE_BY: Final = "docker/build.sh --analysis"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,22 +21,28 @@ class Images:
     Attributes:
         node: of controller and brokers.
         toxiproxy: of the proxies.
+        analysis: with Java, of a ZooKeeper server.
     """
 
     node: str
     toxiproxy: str
+    analysis: str
 
 
 def chosen_images() -> Images:
-    """Returns the images that the environment names (``LASTSTAND_IMAGE``, ``TOXIPROXY_IMAGE``), else our own."""
+    """Returns the images that the environment names, else our own.
+
+    Its variables are ``LASTSTAND_IMAGE``, ``TOXIPROXY_IMAGE`` and ``LASTSTAND_ANALYSIS_IMAGE``.
+    """
     return Images(
         node=os.environ.get("LASTSTAND_IMAGE") or "laststand:latest",
         toxiproxy=os.environ.get("TOXIPROXY_IMAGE") or "laststand-toxiproxy:latest",
+        analysis=os.environ.get("LASTSTAND_ANALYSIS_IMAGE") or "laststand-analysis:latest",
     )
 
 
 def require_images() -> Images:
-    """Checks that an engine answers and has the images.
+    """Checks that an engine answers and has the images of nodes and proxies.
 
     Raises:
         MissingToolError: it does not.
@@ -48,3 +55,16 @@ def require_images() -> Images:
     finally:
         client.close()
     return images
+
+
+def require_analysis_image() -> None:
+    """Checks that an engine answers and has the image of a ZooKeeper server.
+
+    Raises:
+        MissingToolError: it does not.
+    """
+    client = connect()
+    try:
+        require_image(client, chosen_images().analysis, made_by=_ANALYSIS_MADE_BY)
+    finally:
+        client.close()

@@ -6,23 +6,38 @@ from typing import Final
 from emulator.cluster.child import START_TIMEOUT_S, StartError
 from emulator.cluster.containers.container_process import ContainerProcess
 from emulator.cluster.probe import ProbeOutcome, probe
+from emulator.cluster.zookeeper_probe import serves
 
 _PROBE_TIMEOUT_S: Final = 1.0
 _LOOK_INTERVAL_S: Final = 0.02
+_SERVER_TIMEOUT_S: Final = 60.0
+"""A JVM has more to do than our nodes, and in an image no archive of its classes."""
 
 
-async def await_listener(process: ContainerProcess, address: str) -> None:
+async def await_listener(process: ContainerProcess, address: str, *, is_zookeeper: bool) -> None:
     """Waits until a node answers at its address.
+
+    Args:
+        process: the node's.
+        address: ``host:port``.
+        is_zookeeper: whether it is a ZooKeeper server.
 
     Raises:
         StartError: it ended first, or took too long; it runs no more.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + START_TIMEOUT_S
-    while await probe(address, timeout_s=_PROBE_TIMEOUT_S) is not ProbeOutcome.PASSES:
+    timeout_s = _SERVER_TIMEOUT_S if is_zookeeper else START_TIMEOUT_S
+    deadline = loop.time() + timeout_s
+    while not await _answers(address, is_zookeeper=is_zookeeper):
         if process.end is not None:
             raise StartError(name=process.name, reason="ended before it was ready", end=process.end)
         if loop.time() > deadline:
             end = await process.kill()
-            raise StartError(name=process.name, reason=f"was not ready within {START_TIMEOUT_S} s", end=end)
+            raise StartError(name=process.name, reason=f"was not ready within {timeout_s} s", end=end)
         await asyncio.sleep(_LOOK_INTERVAL_S)
+
+
+async def _answers(address: str, *, is_zookeeper: bool) -> bool:
+    if is_zookeeper:
+        return await serves(address)
+    return await probe(address, timeout_s=_PROBE_TIMEOUT_S) is ProbeOutcome.PASSES

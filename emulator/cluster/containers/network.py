@@ -20,6 +20,9 @@ from docker.types import EndpointConfig, IPAMConfig, IPAMPool
 _ATTEMPTS: Final = 10
 """Another network may take the subnet in between."""
 
+_GATEWAY: Final = 1
+"""The machine itself: what the engine takes where nobody asks for another."""
+
 _FIRST_HOST: Final = 10
 _IN_A_CONTAINER: Final = Path("/.dockerenv")
 
@@ -32,6 +35,10 @@ class ClusterNetwork:
         name: of the network.
         labels: of the network.
         members: names, to which addresses are given in this order.
+
+    Attributes:
+        addresses: of the members.
+        harness_address: where members reach this process: at its container's address, or the machine's.
     """
 
     def __init__(
@@ -41,11 +48,15 @@ class ClusterNetwork:
         self.name = name
         self.network = _make(client, name, dict(labels))
         (pool,) = self.network.attrs["IPAM"]["Config"]
-        first = ipaddress.ip_network(pool["Subnet"]).network_address + _FIRST_HOST
+        network = ipaddress.ip_network(pool["Subnet"]).network_address
+        first = network + _FIRST_HOST
         self.addresses: Mapping[str, str] = {member: str(first + index) for index, member in enumerate(members)}
         own = own_container(client)
+        self.harness_address = str(network + _GATEWAY)
         if own is not None:
             self.network.connect(own)
+            own.reload()
+            self.harness_address = own.attrs["NetworkSettings"]["Networks"][name]["IPAddress"]
 
     def endpoint(self, member: str) -> dict[str, EndpointConfig]:
         """Returns the configuration with which a container of that member is made."""

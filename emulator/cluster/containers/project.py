@@ -79,6 +79,10 @@ class Project:
         """All brokers, ascending."""
         return tuple(sorted(NodeId(int(each)) for each in self.members if each.isdigit() and int(each) < CONTROLLER))
 
+    @property
+    def _first_broker(self) -> Container:
+        return self.members[str(self.broker_ids[0])]
+
     def disconnect(self, member: str) -> bool:
         """Takes a container off the project's network; returns whether it was on it."""
         container = self.members[member]
@@ -102,7 +106,7 @@ class Project:
 
     def variables(self) -> dict[str, str]:
         """Returns what the first broker was told, by variables without their prefix."""
-        entries = self.members[str(self.broker_ids[0])].attrs["Config"]["Env"]
+        entries = self._first_broker.attrs["Config"]["Env"]
         pairs = (entry.partition("=")[::2] for entry in entries)
         return {name.removeprefix(PREFIX): value for name, value in pairs if name.startswith(PREFIX)}
 
@@ -115,8 +119,7 @@ class Project:
         path = self.variables().get(PROPERTIES_FILE)
         if not path:
             return ""
-        broker = self.members[str(self.broker_ids[0])]
-        chunks, _ = checked(f"copy of {path}", lambda: broker.get_archive(path))
+        chunks, _ = checked(f"copy of {path}", lambda: self._first_broker.get_archive(path))
         with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
             entry = archive.extractfile(archive.next() or tarfile.TarInfo())
             return "" if entry is None else entry.read().decode()  # none: the null device
@@ -167,7 +170,7 @@ class Project:
     def _exists(self, path: str) -> bool:
         def look() -> bool:
             try:
-                self.members[str(CONTROLLER)].get_archive(path)
+                self._first_broker.get_archive(path)
             except NotFound:
                 return False
             return True
@@ -182,7 +185,7 @@ class Project:
     @property
     def node_image(self) -> str:
         """Id of the image of the nodes."""
-        return str(self.members[str(CONTROLLER)].attrs["Image"])
+        return str(self._first_broker.attrs["Image"])
 
     def volumes(self) -> list[Mount]:
         """Returns mounts that show another container all volumes of the nodes, where the nodes have them."""

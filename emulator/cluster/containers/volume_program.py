@@ -1,8 +1,8 @@
 """``python -m emulator.cluster.containers.volume_program RUN``: sees the volumes of a project for its harness.
 
 It runs in a container with the project's volumes, as the user of the nodes, and does to their files what the harness
-asks for (``volume_messages``). New events are shown as nodes write them. It ends with its input, and so with its
-harness, however that ends.
+asks for (``volume_messages``). New events are shown as nodes write them, and so is the transaction log of a ZooKeeper
+server. It ends with its input, and so with its harness, however that ends.
 """
 
 import sys
@@ -34,11 +34,15 @@ from emulator.cluster.containers.volume_messages import (
 from emulator.cluster.layout import data_directory
 from emulator.core.errors import InvariantError, StorageError
 from emulator.storage.line_file import line_files
+from emulator.zookeeper.transaction_log import LOG_FOLDER
 
 _LOOK_INTERVAL_S: Final = 0.05
 _PIECE_BYTES: Final = 1 << 20
 _EVENT_FILES: Final = "[0-9]*-*"
 """Of nodes; harnesses write their own."""
+
+_SERVER_LOGS: Final = f"nodes/*/data/{LOG_FOLDER}/log.*"
+"""A ZooKeeper server writes no events: they are told by the harness, from these."""
 
 
 class VolumeProgram:
@@ -116,7 +120,7 @@ class VolumeProgram:
 
     def _show_events(self) -> None:
         with self._showing:
-            for path in line_files(self._run / "events", _EVENT_FILES):
+            for path in (*line_files(self._run / "events", _EVENT_FILES), *sorted(self._run.glob(_SERVER_LOGS))):
                 self._shown[path.name] = self._show(path, begin=self._shown.get(path.name, 0))
 
     def _show(self, path: Path, *, begin: int) -> int:

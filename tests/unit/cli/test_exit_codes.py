@@ -77,7 +77,7 @@ def check_refused(result: Result, complaint: str) -> None:
         (["run", "no-such-story"], "expected a file, a folder, a name"),
         (["run", STORY + "x"], "did you mean"),
         (["run", STORY, "--era", "kafka-7"], "expected one of kafka-0.10"),
-        (["up", "--driver", "docker", "--era", "kafka-3.9-zk"], "eras with ZooKeeper"),
+        (["fuzz", "--era", "kafka-3.9-zk"], "eras with ZooKeeper"),
         (["up", "--era", "kafka-3.9-zk", "--set", "broker.session.timeout.ms=99"], "no session of 99 ms"),
         (
             ["run", "zookeeper/isr-changes", "--era", "kafka-3.9-zk", "--set", "broker.session.timeout.ms=99"],

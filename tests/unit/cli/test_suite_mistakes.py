@@ -24,7 +24,6 @@ SUITE = "suite: own\nscenarios: [own]\n"
         ("run kip-497/answer-lost --shard 1/99 --era kip-966", "a part of the suite that has a cell"),
         ("run kip-966 --no-verify", "--no-verify plays one scenario"),
         ("run kip-966 --era kafka-1.0", "kafka-1.0"),
-        ("run kip-966 --era kafka-3.9-zk --driver docker", "kafka-3.9-zk"),
         ("run kip-966 --jobs 0", "--jobs"),
         ("run kip-966 --timeout 0", "--timeout"),
         ("run kip-966 --keep some", "--keep"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from emulator.cluster.containers.compose import render
-from emulator.cluster.containers.labels import RUN
+from emulator.cluster.containers.labels import NODE, RUN
 from emulator.cluster.containers.monitoring import PANELS, dashboard
 
 _PUBLISHED = Path(__file__).parents[3] / "docker/compose.yaml"
@@ -77,3 +77,30 @@ def test_settings_are_defaults_that_the_environment_can_replace() -> None:
     assert environment["LASTSTAND_SET"] == "${LASTSTAND_SET:-elr=off}"
     assert environment["LASTSTAND_NUM_PARTITIONS"] == "${LASTSTAND_NUM_PARTITIONS:-3}"
     assert environment["LASTSTAND_MIN_INSYNC_REPLICAS"] == "${LASTSTAND_MIN_INSYNC_REPLICAS:-2}"
+
+
+def test_with_the_profile_a_zookeeper_server_takes_the_controllers_place() -> None:
+    document = yaml.safe_load(render(brokers=2, racks=0, era="kip-966"))
+    server, client = document["services"]["zookeeper"], document["services"]["client"]
+    assert server["profiles"] == ["zookeeper"]
+    assert server["networks"] == {"cluster": {"aliases": ["controller"]}}
+    assert server["labels"][NODE] == document["services"]["controller"]["labels"][NODE]
+    assert server["volumes"][0] in document["services"]["controller"]["volumes"]
+    assert server["ports"] != document["services"]["controller"]["ports"]
+    assert server["environment"]["LASTSTAND_ERA"] == "${LASTSTAND_ERA:-kip-966}"
+    assert client["depends_on"]["zookeeper"] == {"condition": "service_healthy", "required": False}
+    assert client["depends_on"]["controller"] == {"condition": "service_healthy"}
+
+
+def test_a_file_for_an_era_with_zookeeper_has_the_server_and_no_controller() -> None:
+    document = yaml.safe_load(render(brokers=2, racks=0, era="kafka-3.9-zk"))
+    services = document["services"]
+    assert "controller" not in services
+    assert "profiles" not in services["zookeeper"]
+    healthy = {"condition": "service_healthy"}
+    assert services["client"]["depends_on"] == {"broker-0": healthy, "broker-1": healthy, "zookeeper": healthy}
+    assert services["broker-0"]["environment"]["LASTSTAND_ERA"] == "${LASTSTAND_ERA:-kafka-3.9-zk}"
+    proxies = {each["name"]: each for each in json.loads(document["configs"]["proxies"]["content"])}
+    assert proxies["1->100"]["upstream"] == "controller:9092", "the alias of the server"
+    [job] = yaml.safe_load(document["configs"]["prometheus"]["content"])["scrape_configs"]
+    assert [each["targets"] for each in job["static_configs"]] == [["broker-0:9464"], ["broker-1:9464"]]

@@ -31,6 +31,7 @@ from emulator.cluster.containers.volume_program import VolumeProgram
 from emulator.cluster.layout import data_directory, ledger_directory
 from emulator.cluster.node_files import ArmDisk, DiskChange, EmptyDisk, FlipBit, ListLogs, LosePower, PowerTaken
 from emulator.core.types import NodeId, TopicPartition
+from emulator.plan.nodes import CONTROLLER
 from emulator.storage.filesystem import OpenMode
 from emulator.storage.os_filesystem import OsFileSystem
 from emulator.storage.power_loss_plan import Keep
@@ -72,6 +73,14 @@ def test_events_are_shown_from_where_the_harness_has_them(run: Path) -> None:
     ]
     assert (run / "events" / ATTACHED_MARK).exists()
     assert not (run / "events/.harness.lock").exists(), "whoever comes next finds it free"
+
+
+def test_the_transaction_log_of_a_zookeeper_server_is_shown_like_events(run: Path) -> None:
+    log = data_directory(run, CONTROLLER) / "version-2/log.1"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"ZKLG")
+    (log.parent / "snapshot.0").write_bytes(b"of no use")
+    assert answers(run, Begin(sizes={}))[0] == Written(path="nodes/100/data/version-2/log.1", offset=0, content=b"ZKLG")
 
 
 def test_volumes_of_another_harness_are_left_alone(run: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from emulator.core.errors import ConfigError
-from emulator.core.types import NodeRole
-from emulator.node.environment import config_from_environment
+from emulator.core.types import NodeId, NodeRole
+from emulator.node.environment import ServerConfig, config_from_environment, server_from_environment
 
 
 def variables(directory: Path, **more: str) -> dict[str, str]:
@@ -81,3 +81,29 @@ def test_a_mistake_names_the_variable(tmp_path: Path, variable: str, text: str, 
     with pytest.raises(ConfigError) as refused:
         config_from_environment(NodeRole.BROKER, variables(tmp_path, **{variable: text}))
     assert complaint in str(refused.value)
+
+
+def test_a_broker_of_an_era_with_zookeeper_reaches_itself_and_departs_quickly(tmp_path: Path) -> None:
+    given = variables(tmp_path, ERA="kafka-3.9-zk", SET="controller_epoch_fence=off,elr=off")
+    config = config_from_environment(NodeRole.BROKER, given)
+    assert config.zookeeper is not None
+    assert not config.zookeeper.rules.controller_epoch_fence
+    assert config.addresses[NodeId(1)] == "127.0.0.1:9092"
+    assert config.properties["controlled.shutdown.retry.backoff.ms"] == "200"
+    patient = variables(tmp_path, ERA="kafka-3.9-zk", CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS="700")
+    assert (
+        config_from_environment(NodeRole.BROKER, patient).node_properties().controlled_shutdown_retry_backoff_ms == 700
+    )
+
+
+def test_an_era_with_zookeeper_has_no_controller_and_no_other_a_server(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--profile zookeeper up --wait --scale controller=0"):
+        config_from_environment(NodeRole.CONTROLLER, variables(tmp_path, ERA="kafka-3.9-zk"))
+    with pytest.raises(ConfigError, match="LASTSTAND_ERA=kip-966 is not allowed; expected an era with ZooKeeper"):
+        server_from_environment(variables(tmp_path))
+
+
+def test_a_server_keeps_everything_in_the_controllers_place(tmp_path: Path) -> None:
+    given = variables(tmp_path, ERA="kafka-2.6-zk", BROKER_SESSION_TIMEOUT_MS="3000")
+    config = server_from_environment(given)
+    assert config == ServerConfig(directory=tmp_path / "nodes/100", port=9092, session_timeout_ms=3000)

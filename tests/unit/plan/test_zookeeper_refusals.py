@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from chaos.scenario.step_reader import read_step
+from emulator.plan.drivers import DriverName
 from emulator.plan.names import Names
 from emulator.plan.yaml_cursor import open_document
 from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, server_refusal
@@ -12,9 +13,10 @@ from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, server_refusal
 NAMES = Names(brokers=3, partitions=())
 
 
-def refused(step: str, *, has_zookeeper: bool = True) -> str | None:
+def refused(step: str, *, has_zookeeper: bool = True, driver: DriverName = DriverName.PROCESS) -> str | None:
     action = read_step(open_document(Path("step"), f"{{{step}}}"), NAMES, text=step).action
-    return server_refusal(action, has_zookeeper=has_zookeeper)  # type: ignore[arg-type]  # no condition is among them
+    # No condition is among them.
+    return server_refusal(action, has_zookeeper=has_zookeeper, driver=driver)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,10 @@ def test_what_cannot(step: str, reason: str) -> None:
 
 def test_there_may_be_none() -> None:
     assert refused("expire_session: {node: 1}", has_zookeeper=False) == NO_ZOOKEEPER
+
+
+def test_a_container_keeps_no_record_of_what_its_server_syncs() -> None:
+    reason = "it is not recorded what a ZooKeeper server in a container syncs"
+    assert refused("power_loss: {node: zookeeper, keep: none}", driver=DriverName.DOCKER) == reason
+    assert refused("power_loss: {node: 1, keep: none}", driver=DriverName.DOCKER) is None
+    assert refused("kill: {node: zookeeper}", driver=DriverName.DOCKER) is None

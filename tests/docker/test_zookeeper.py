@@ -1,0 +1,67 @@
+"""Eras with ZooKeeper in containers: a run, and a composed cluster that is attached to from outside."""
+
+import json
+from typing import Final
+
+import pytest
+
+from emulator.zookeeper.transaction_log import TransactionLogReader
+from tests.docker.commands import ROOT, Commands
+from tests.docker.composed import PROJECT, compose, project
+
+pytestmark = [pytest.mark.docker, pytest.mark.spark, pytest.mark.timeout(300)]
+
+EVERY_DEED: Final = ROOT / "tests/docker/every_deed_with_zookeeper.yaml"
+COMPOSED: Final = {
+    "COMPOSE_PROFILES": "zookeeper",
+    "LASTSTAND_ERA": "kafka-3.9-zk",
+    "LASTSTAND_BROKER_SESSION_TIMEOUT_MS": "12000",  # no session shall end because the machine is busy
+}
+
+
+def test_every_deed_on_the_server_bites(commands: Commands, analysis_image: None) -> None:
+    told = commands.type("run", str(EVERY_DEED), "--driver", "docker")
+    assert told.endswith("kafka-3.9-zk  valid, 0 acks=all records lost, as expected\n")
+    assert commands.containers() + commands.networks() == []
+
+
+def test_a_composed_cluster_is_attached_to_broken_and_judged(commands: Commands, analysis_image: None) -> None:
+    shell = commands.type
+    commands.variables["LASTSTAND_VOLUMES"] = "container"
+    with project("--scale", "controller=0", "--scale", "client=0", **COMPOSED):
+        restarted = compose("restart", "broker-1")  # before there is a harness
+        assert restarted.returncode == 0, restarted.stderr
+        assert "3 brokers and a ZooKeeper server serve" in shell("attach", "--compose-project", PROJECT)
+        again = shell("attach", "--compose-project", PROJECT, "--out", "other", code=254)
+        assert "to which nobody was attached yet" in again
+        status = json.loads(shell("status", "--json"))
+        [server] = [node for node in status["nodes"] if node["role"] == "zookeeper"]
+        assert (server["state"], server["incarnation"], server["metrics_address"]) == ("running", 0, None)
+        shell("topics", "create", "orders", "--replica-assignment", "0:1:2")
+        shell("produce", "orders", stdin="one\ntwo\n")
+        assert "/controller  version 0" in shell("inspect", "/controller")
+        assert "of broker 2 is over" in shell("chaos", "expire-session", "2")
+        shell("chaos", "step", "until: {partition: orders-0, isr: [0, 1, 2]}")
+        assert "was killed" in shell("chaos", "kill", "zookeeper")
+        assert "incarnation 1 listens" in shell("chaos", "start", "zookeeper")
+        assert "in a container syncs" in shell("chaos", "power-loss", "zookeeper", code=254)
+        assert "it answers at its address" in (
+            shell("chaos", "disconnect", "zookeeper") + shell("chaos", "connect", "zookeeper")
+        )
+        assert "links silent" in shell("chaos", "partition", "2", "zookeeper")
+        shell("chaos", "heal")
+        shell("chaos", "step", "until: {partition: orders-0, isr: [0, 1, 2]}")
+        shell("produce", "orders", stdin="three\n")
+        shell("down")
+        assert commands.helpers() == []
+        verdict = shell("verify", "store/standing/latest")
+        assert "VALID: " in verdict
+        assert "3 acked, 0 lost" in verdict
+    run = commands.directory / "store/standing/latest"
+    told = {
+        json.loads(line).get("metadata_offset", 0)
+        for path in (run / "events").glob("100-*.jsonl")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    }
+    logged = TransactionLogReader(run / "nodes/100/data").read_new()
+    assert told - {0} == {each.zxid for each in logged}
