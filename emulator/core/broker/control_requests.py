@@ -320,8 +320,6 @@ def _state(wanted: LeaderAndIsrPartition, topic_id: TopicId) -> PartitionState:
         leader_epoch=wanted.leader_epoch,
         partition_epoch=wanted.partition_epoch,
         leader_recovery_state=wanted.leader_recovery_state,
-        adding_replicas=wanted.adding_replicas,
-        removing_replicas=wanted.removing_replicas,
     )
 
 

@@ -94,7 +94,7 @@ class MetadataCache:
         if name.topic not in self.image.partition_counts:
             topic_id = self.image.topics.pop(name.topic, None)
             if topic_id is not None:
-                self.image.topic_names.pop(topic_id, None)
+                del self.image.topic_names[topic_id]
 
     def _count(self, topic: str) -> None:
         known = [name.partition for name in self.image.partitions if name.topic == topic]

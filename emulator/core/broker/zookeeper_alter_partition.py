@@ -7,8 +7,6 @@ calls the controller by then.
 
 from typing import Final
 
-import msgspec
-
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.isr import IsrProposal
 from emulator.core.broker.metadata_cache import real_topic_id
@@ -100,7 +98,7 @@ class ZooKeeperAlterPartition:
                 self._retry_at_ms = now_ms + RETRY_BACKOFF_MS
                 continue
             del self._queued[proposal.partition]
-            answered.append((proposal, msgspec.structs.replace(result, topic=asked.topic)))
+            answered.append((proposal, result))
         return answered
 
     def failed(self, *, now_ms: int) -> None:
@@ -124,5 +122,5 @@ def _data(proposal: IsrProposal, version: int) -> AlterPartitionData:
         partition=proposal.partition.partition,
         leader_epoch=proposal.leader_epoch,
         partition_epoch=proposal.partition_epoch,
-        new_isr=tuple(IsrMember(member.broker_id, None) for member in proposal.members),
+        new_isr=tuple(IsrMember(member.broker_id) for member in proposal.members),
     )

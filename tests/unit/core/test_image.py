@@ -1,10 +1,11 @@
 import pytest
 
 from emulator.core.errors import InvariantError
-from emulator.core.image import MetadataImage
+from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
     Record,
@@ -17,9 +18,13 @@ from emulator.core.records import (
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ConfigResource,
     IncarnationId,
+    LeaderEpoch,
+    LeaderRecoveryState,
     MetadataOffset,
     NodeId,
+    PartitionEpoch,
     TopicId,
     TopicPartition,
 )
@@ -91,9 +96,14 @@ def test_clearing_the_elr_touches_only_partitions_that_have_something_to_clear()
     fold(image, ClearElrRecord(topic_id=None))
     assert image.partitions[ORDERS].partition_epoch == 0
 
-    fold(image, change(isr=(B0,), elr=(B1,)), ClearElrRecord(topic_id=TopicId("first")))
+    fold(
+        image,
+        change(isr=(B0,), elr=(B1,), last_known_elr=(B2,), last_known_leader=B1),
+        ClearElrRecord(topic_id=TopicId("first")),
+    )
 
-    assert image.partitions[ORDERS].elr == ()
+    state = image.partitions[ORDERS]
+    assert (state.elr, state.last_known_elr, state.last_known_leader) == ((), (), None)
     assert image.partitions[ORDERS].partition_epoch == 2
 
 
@@ -126,6 +136,89 @@ def test_records_are_replayed_in_order_and_once() -> None:
 
     with pytest.raises(InvariantError):
         image.replay(TopicRecord(name="orders", topic_id=TopicId("first")), offset=MetadataOffset(1))
+
+
+def test_a_record_that_is_skipped_changes_nothing_but_the_offset() -> None:
+    image = MetadataImage()
+    fold(image, *with_topic())
+    image.take_delta()
+
+    with pytest.raises(InvariantError):
+        image.skip(offset=MetadataOffset(3))
+    image.skip(offset=MetadataOffset(2))
+
+    assert image.next_offset == 3
+    assert image.take_delta().is_empty
+
+
+def test_a_partition_begins_as_its_record_says() -> None:
+    image = MetadataImage()
+    fold(
+        image,
+        TopicRecord(name="orders", topic_id=TopicId("first")),
+        PartitionRecord(
+            topic_id=TopicId("first"),
+            partition=0,
+            replicas=(B0, B1, B2),
+            isr=(),
+            leader=None,
+            leader_epoch=LeaderEpoch(4),
+            partition_epoch=PartitionEpoch(5),
+            leader_recovery_state=LeaderRecoveryState.RECOVERING,
+            elr=(B0,),
+            last_known_elr=(B1,),
+            last_known_leader=B2,
+            adding_replicas=(B2,),
+            removing_replicas=(B1,),
+        ),
+    )
+    assert image.partitions[ORDERS] == PartitionState(
+        topic_id=TopicId("first"),
+        replicas=(B0, B1, B2),
+        isr=(),
+        leader=None,
+        leader_epoch=LeaderEpoch(4),
+        partition_epoch=PartitionEpoch(5),
+        leader_recovery_state=LeaderRecoveryState.RECOVERING,
+        elr=(B0,),
+        last_known_elr=(B1,),
+        last_known_leader=B2,
+        adding_replicas=(B2,),
+        removing_replicas=(B1,),
+    )
+
+
+def test_a_topic_has_as_many_partitions_as_it_was_given() -> None:
+    image = MetadataImage()
+    topic, first = with_topic()
+    fold(image, topic)
+    assert image.partition_counts == {"orders": 0}
+    fold(image, first)
+    assert image.partition_counts == {"orders": 1}
+    assert image.partitions_of("orders") == [ORDERS]
+
+
+def with_config(value: str | None) -> ConfigRecord:
+    return ConfigRecord(resource=ConfigResource.TOPIC, resource_name="orders", name="min.insync.replicas", value=value)
+
+
+def test_a_topic_takes_its_configuration_along() -> None:
+    image = MetadataImage()
+    fold(image, *with_topic(), with_config("2"))
+    image.take_delta()
+
+    fold(image, RemoveTopicRecord(topic_id=TopicId("first")))
+    assert image.configs(ConfigResource.TOPIC, "orders") == {}
+    assert image.take_delta().configs == {(ConfigResource.TOPIC, "orders")}
+
+    fold(image, *with_topic("second"), RemoveTopicRecord(topic_id=TopicId("second")))
+    assert image.take_delta().configs == frozenset(), "it had none"
+
+
+def test_a_value_that_was_never_set_can_be_deleted() -> None:
+    image = MetadataImage()
+    fold(image, *with_topic(), with_config(None))
+    assert image.config(ConfigResource.TOPIC, "orders", "min.insync.replicas") is None
 
 
 def test_records_survive_the_way_to_bytes_and_back() -> None:

@@ -1,8 +1,10 @@
 """The front of a broker that a ZooKeeper controller speaks to, where no vector looks."""
 
+import msgspec
+
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.control_fence import ControlFence
-from emulator.core.broker.control_requests import ControlRequests
+from emulator.core.broker.control_requests import ControlRequests, RolesTaken
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.in_flight_requests import InFlightRequests
@@ -13,6 +15,7 @@ from emulator.core.broker.turn import Turn
 from emulator.core.control_messages import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
+    LeaderAndIsrType,
     LiveBroker,
     StopReplicaPartition,
     StopReplicaRequest,
@@ -20,6 +23,8 @@ from emulator.core.control_messages import (
 )
 from emulator.core.effects import DeleteLog
 from emulator.core.errors import ErrorCode
+from emulator.core.events import StrayDetected
+from emulator.core.inputs import LoadedLog
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -27,23 +32,39 @@ from emulator.core.types import (
     IncarnationId,
     LeaderEpoch,
     NodeId,
+    Offset,
     PartitionEpoch,
     TopicId,
     TopicPartition,
 )
 from emulator.core.zookeeper.identifiers import ControllerEpoch
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from tests.unit.core.broker.hosting import events_of
 
 ORDERS = TopicPartition("orders", 0)
 OWN, OTHER = BrokerId(NodeId(0)), BrokerId(NodeId(1))
 TERM = ControllerEpoch(3)
+OLD, NEW = TopicId("AAAAAAAAAAUAAAAAAAAABg"), TopicId("AAAAAAAAAAcAAAAAAAAACA")
+
+
+def role(*, leader: BrokerId, leader_epoch: int, **fields: object) -> LeaderAndIsrPartition:
+    as_usual = LeaderAndIsrPartition(
+        name=ORDERS,
+        controller_epoch=TERM,
+        leader=leader,
+        leader_epoch=LeaderEpoch(leader_epoch),
+        isr=(OWN, OTHER),
+        partition_epoch=PartitionEpoch(leader_epoch),
+        replicas=(OWN, OTHER),
+    )
+    return msgspec.structs.replace(as_usual, **fields)
 
 
 class Front:
     """A broker's front with nothing behind it but partitions."""
 
-    def __init__(self) -> None:
-        era = ZOOKEEPER_ERAS["kafka-3.9-zk"]
+    def __init__(self, era_name: str = "kafka-3.9-zk") -> None:
+        era = ZOOKEEPER_ERAS[era_name]
         config = BrokerConfig(
             broker_id=OWN,
             controller_id=NodeId(9),
@@ -69,20 +90,17 @@ class Front:
         self.cache.update(UpdateMetadataRequest(controller_id=OTHER, controller_epoch=TERM, live_brokers=live))
         self.turn = Turn(now_ms=0, cause_id=CauseId("unit"))
 
-    def take(self, *, leader: BrokerId, leader_epoch: int = 0, is_new: bool = False) -> ErrorCode:
-        role = LeaderAndIsrPartition(
-            name=ORDERS,
-            controller_epoch=TERM,
-            leader=leader,
-            leader_epoch=LeaderEpoch(leader_epoch),
-            isr=(OWN, OTHER),
-            partition_epoch=PartitionEpoch(leader_epoch),
-            replicas=(OWN, OTHER),
-            is_new=is_new,
-        )
-        request = LeaderAndIsrRequest(controller_id=OTHER, controller_epoch=TERM, partitions=(role,))
-        (result,) = self.requests.handle_leader_and_isr(self.turn, request).response.partitions
+    def take(self, *, leader: BrokerId, leader_epoch: int = 0, **fields: object) -> ErrorCode:
+        (result,) = self.hear(role(leader=leader, leader_epoch=leader_epoch, **fields)).response.partitions
         return result.error
+
+    def hear(self, *roles: LeaderAndIsrPartition, **fields: object) -> RolesTaken:
+        request = LeaderAndIsrRequest(controller_id=OTHER, controller_epoch=TERM, partitions=roles)
+        return self.requests.handle_leader_and_isr(self.turn, msgspec.structs.replace(request, **fields))
+
+    def hosts(self) -> TopicId | None:
+        partition = self.hosted.get(ORDERS)
+        return None if partition is None else partition.log.topic_id
 
     def stop(self, *, is_deleted: bool, leader_epoch: int = 1) -> ErrorCode:
         replica = StopReplicaPartition(name=ORDERS, leader_epoch=LeaderEpoch(leader_epoch), is_deleted=is_deleted)
@@ -139,3 +157,100 @@ def test_a_topic_without_an_id_goes_by_its_name() -> None:
     assert real_topic_id(id_by_name("a")) is None
     assert real_topic_id(None) is None
     assert real_topic_id(TopicId("AAAAAAAAAAUAAAAAAAAABg")) == "AAAAAAAAAAUAAAAAAAAABg"
+
+
+def found_at_start(topic_id: TopicId | None) -> LoadedLog:
+    return LoadedLog(
+        partition=ORDERS,
+        topic_id=topic_id,
+        is_clean=True,
+        batches=(),
+        log_start_offset=Offset(0),
+        log_end_offset=Offset(0),
+        epochs=(),
+        log_start_checkpoint=Offset(0),
+        high_watermark_checkpoint=Offset(0),
+        recovery_point=Offset(0),
+    )
+
+
+def test_a_leadership_is_new_once() -> None:
+    front = Front()
+    assert front.hear(role(leader=OTHER, leader_epoch=0)).new_leaderships == ()
+    taken = front.hear(role(leader=OWN, leader_epoch=1))
+    assert [partition.name for partition in taken.new_leaderships] == [ORDERS]
+    assert front.hear(role(leader=OWN, leader_epoch=2)).new_leaderships == ()
+
+
+def test_a_new_term_under_the_same_version_of_the_state_is_taken() -> None:
+    front = Front()
+    front.take(leader=OTHER, partition_epoch=PartitionEpoch(5))
+    front.take(leader=OWN, leader_epoch=1, partition_epoch=PartitionEpoch(5))
+    partition = front.hosted.get(ORDERS)
+    assert partition is not None
+    assert partition.is_leader
+
+
+def test_an_id_comes_with_the_next_role_to_a_log_that_has_none() -> None:
+    # KIP-516, an upgrade.
+    front = Front()
+    front.take(leader=OTHER)
+    assert front.hosts() == id_by_name("orders")
+    front.take(leader=OTHER, leader_epoch=1, topic_id=OLD)
+    assert front.hosts() == OLD
+
+
+def test_before_kip_516_ids_are_not_looked_at() -> None:
+    front = Front("kafka-2.6-zk")
+    assert front.take(leader=OTHER, topic_id=OLD) is ErrorCode.NONE
+    assert front.hosts() == id_by_name("orders")
+
+
+def test_a_log_that_was_found_keeps_its_id_where_the_role_names_none() -> None:
+    front = Front()
+    front.requests.keep([found_at_start(OLD)])
+    front.take(leader=OTHER)
+    assert front.hosts() == OLD
+
+
+def test_a_log_that_was_found_with_its_topics_name_for_an_id_has_none() -> None:
+    front = Front()
+    front.requests.keep([found_at_start(id_by_name("orders"))])
+    assert front.take(leader=OTHER, topic_id=OLD) is ErrorCode.NONE
+    assert front.hosts() == OLD
+
+
+def test_a_complete_list_puts_the_log_of_a_replica_aside_that_is_none() -> None:
+    # KIP-550.
+    front = Front("kip-550-zk")
+    front.take(leader=OTHER, topic_id=OLD)
+    front.turn.turned.clear()
+    front.hear(contains_all_replicas=True)
+    assert front.hosted.get(ORDERS) is None
+    assert ORDERS not in front.fetchers.followed
+    assert ORDERS in front.turn.turned
+    (stray,) = [event for event in events_of(front.turn) if isinstance(event, StrayDetected)]
+    assert stray.topic_id == OLD
+
+
+def test_a_complete_list_puts_a_log_aside_that_waits_for_a_role() -> None:
+    front = Front("kip-550-zk")
+    front.requests.keep([found_at_start(OLD)])
+    front.hear(contains_all_replicas=True)
+    assert front.requests.waiting == {}
+    assert front.turn.turned == {}
+
+
+def test_a_complete_list_puts_the_log_of_the_topic_before_aside() -> None:
+    front = Front("kip-550-zk")
+    front.take(leader=OTHER, topic_id=OLD)
+    front.hear(role(leader=OTHER, leader_epoch=1, topic_id=NEW), contains_all_replicas=True)
+    assert front.hosts() == NEW
+    assert sum(isinstance(event, StrayDetected) for event in events_of(front.turn)) == 1
+
+
+def test_a_broker_that_does_not_migrate_believes_no_full_list_of_a_kraft_controller() -> None:
+    front = Front()
+    front.take(leader=OTHER, topic_id=OLD)
+    front.hear(is_kraft_controller=True, request_type=LeaderAndIsrType.FULL)
+    assert front.hosts() == OLD

@@ -78,6 +78,7 @@ def test_sound_partitions_pass() -> None:
     check(STATE)
     check(changed(isr=(), leader=None, elr=ids(1, 2)), active=())
     check(changed(isr=ids(0, 1, 2), elr=()))
+    invariants.check_m17_elr_replicas(PARTITION, changed(isr=(), elr=ids(0, 1, 2)))
 
 
 def test_without_elr_a_fenced_member_may_stay_in_the_isr() -> None:
