@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import logging
+import os
 import sys
 import traceback
 from typing import Final
@@ -79,6 +80,7 @@ def explain(error: Exception) -> int:
 def main() -> int:
     """Runs the command line; returns the exit code of the process."""
     logging.raiseExceptions = False  # a log that cannot be written any more is not worth a traceback
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC reads it when it is imported, which a verb does
     signals = Signals()
     signals.hear()
     code: int | None

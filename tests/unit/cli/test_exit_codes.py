@@ -218,6 +218,22 @@ def test_help_succeeds_without_heavy_imports() -> None:
     assert "run" in result.stdout
 
 
+@pytest.mark.parametrize(("asked", "heard"), [({}, "ERROR"), ({"GRPC_VERBOSITY": "DEBUG"}, "DEBUG")])
+def test_grpc_tells_errors_only_unless_more_is_asked_for(asked: Mapping[str, str], heard: str) -> None:
+    script = (
+        "import os, sys; sys.argv = ['laststand', '--version']\n"
+        "from emulator.cli.main import main\n"
+        "main()\n"
+        "assert 'grpc' not in sys.modules, 'imported before it is told'\n"
+        "print(os.environ['GRPC_VERBOSITY'])\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"} | asked
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True, env=environment
+    )
+    assert result.stdout.splitlines()[-1] == heard
+
+
 @pytest.mark.parametrize(("error", "code"), [("ZeroDivisionError", 255), ("KeyboardInterrupt", 130)])
 def test_what_nobody_caught_does_not_look_like_a_verdict(error: str, code: int) -> None:
     script = (
