@@ -11,6 +11,9 @@ VECTORS ?= tests/conformance/vectors
 GALLERY_ERAS := kafka-0.10 kafka-0.11 kafka-3.9 kafka-4.2 kip-966
 SOURCES := emulator chaos laststand tests benchmarks proto docs
 
+# Every node of every cluster is a process: without compiled files on disk, each would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak conformance scenarios smoke suite rewrite docs screenshots gallery bench clean
 .DELETE_ON_ERROR:
