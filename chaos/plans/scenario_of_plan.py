@@ -134,7 +134,7 @@ def scenario_of(
         is_exact: whether barriers also wait for leaders, ELRs, acknowledgements and the ends of logs, so that the same
             records are lost; without that they wait only for ISRs, and for brokers to be fenced and unfenced, a barrier
             that is not reached ends the steps without being a problem, and a producer beside those of the plan sends
-            all the time.
+            all the time, to each partition at least once before the first action.
     """
     plan = settled.plan
     document = {
@@ -206,6 +206,10 @@ def _steps(plan: Plan, *, is_exact: bool) -> Iterator[str]:
             yield from _new_barriers(_records(cluster, journal), seen)
 
     yield from barriers()
+    if not is_exact:
+        partitions = tuple(sorted(cluster.controller.image.partitions))
+        written = Acked(count=1, acks=Acks.ALL, partitions=partitions, per=CountPer.PARTITION, since=Since.RUN)
+        yield flow_text(until_entry(Until(condition=written)))
     for action in plan.actions:
         broken = set(cluster.network.broken)
         simulation.play(action)

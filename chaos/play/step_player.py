@@ -22,6 +22,8 @@ from emulator.plan.actions import (
     PowerLoss,
     Resume,
     Start,
+    Stop,
+    UnregisterBroker,
     nodes_of,
     with_members,
     with_nodes,
@@ -38,6 +40,7 @@ class StepPlayer:
         self._seed = seed
         self._names: dict[str, NodeId] = {}
         self._repairs: list[Action] = []
+        self._unregistered: set[NodeId] = set()
         self._began_ms: list[int] = []
 
     async def play(self, number: int, step: Step) -> PlayedStep:
@@ -86,8 +89,13 @@ class StepPlayer:
             EmulatorError: it could not be played to its end.
         """
         if isinstance(action, Administration):
-            return await administer(self._target, action, chance=self._chance(number))
+            outcome = await administer(self._target, action, chance=self._chance(number))
+            if isinstance(action, UnregisterBroker) and outcome.took_effect:
+                self._unregistered.add(action.broker_id)
+            return outcome
         outcome = await self._target.perform(action)
+        if isinstance(action, Start) and outcome.took_effect:
+            self._unregistered.difference_update(action.nodes)
         repair = action.repair()
         if outcome.took_effect and repair is not None and repair not in self._repairs:
             self._repairs.append(repair)
@@ -95,8 +103,13 @@ class StepPlayer:
 
     @property
     def repairs(self) -> tuple[Action, ...]:
-        """Repairs of those actions so far that only another action of their kind reverts."""
-        return tuple(self._repairs)
+        """Repairs of those actions so far that only another action of their kind reverts.
+
+        A broker that was unregistered registers again when it is started, and not before.
+        """
+        idle = tuple(node for node in sorted(self._unregistered) if self._target.is_running(node))
+        restarts = (Stop(nodes=idle), Start(nodes=idle)) if idle else ()
+        return (*self._repairs, *restarts)
 
     def _chance(self, number: int) -> random.Random:
         return random.Random(f"{self._seed}:step-{number}")

@@ -1,13 +1,16 @@
 """Plans are drawn as the simulator draws them, and become scenarios where barriers can keep their order."""
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from chaos.fuzz.drawing import Drawn, DrawOptions, draw, expectation_of
+from chaos.scenario.conditions import Acked, CountPer, Since, Until
 from chaos.scenario.scenario import Scenario, VerdictName
 from chaos.scenario.scenario_file import read_scenario
 from emulator.core.switches import DEFAULT_ERA
+from emulator.core.types import Acks
 from emulator.plan.plan import parse_plan
 from emulator.simulator.profile import Budget
 from emulator.simulator.profiles import PROFILES
@@ -39,6 +42,17 @@ def test_somebody_sends_beside_the_producers_of_the_plan() -> None:
     rates = {producer.name: producer.rate for producer in scenario_of(draw(1, PLAYABLE)).producers}
     assert rates.pop("background") > 0
     assert set(rates.values()) == {0}
+
+
+def test_nothing_breaks_before_each_partition_has_a_record_to_lose() -> None:
+    scenario = scenario_of(draw(1, PLAYABLE))
+    (written,) = (step.action for step in scenario.steps if "acked" in step.text)
+    assert isinstance(written, Until)
+    assert written.condition == Acked(
+        count=1, acks=Acks.ALL, partitions=scenario.partitions, per=CountPer.PARTITION, since=Since.RUN
+    )
+    before = itertools.takewhile(lambda step: step.action is not written, scenario.steps)
+    assert all(isinstance(step.action, Until) for step in before)
 
 
 @pytest.mark.parametrize("budget", Budget)

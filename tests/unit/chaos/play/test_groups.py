@@ -3,22 +3,15 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from chaos.play.barriers import Observation
 from chaos.play.recorded_plan import PlayedStep
-from chaos.play.run_order import RunOrder
 from chaos.play.step_player import StepPlayer
-from chaos.play.topics import create_topics
 from chaos.play.waiting import StepError
 from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import read_scenario
-from chaos.simulated.driver import SimulatorDriver
-from chaos.simulated.target import SimulatedTarget
-from emulator.core.switches import Switches
-from emulator.plan.drivers import DriverName
+from tests.unit.chaos.play.virtual_time import ready
 
 TEXT = """\
 name: groups
@@ -37,30 +30,9 @@ def scenario_of(steps: Sequence[str]) -> Scenario:
 
 
 async def _play(scenario: Scenario, directory: Path, seed: int) -> list[PlayedStep]:
-    order = RunOrder(
-        scenario=scenario,
-        directory=directory,
-        era="kip-966",
-        switches=Switches(),
-        properties=scenario.properties,
-        seed=seed,
-        toxiproxy=None,
-        driver=DriverName.SIMULATOR,
-    )
-    async with SimulatorDriver(order).open() as target:
-        await _ready(target, scenario)
+    async with ready(scenario, directory, seed=seed) as target:
         player = StepPlayer(target=target, seed=seed)
         return [await player.play(number, step) for number, step in enumerate(scenario.steps, start=1)]
-
-
-async def _ready(target: SimulatedTarget, scenario: Scenario) -> None:
-    def unfenced() -> Observation:
-        active = [broker for broker in target.image.brokers.values() if not broker.fenced]
-        return Observation(reached=len(active) == scenario.brokers, text=f"{len(active)} brokers")
-
-    await target.wait(unfenced, timeout_s=30)
-    await create_topics(target.ask_controller, scenario.topics, chance=Random(1))
-    await target.wait(lambda: Observation(reached=bool(target.image.partitions), text=""), timeout_s=30)
 
 
 def played(directory: Path, *steps: str, seed: int = 1) -> list[str]:

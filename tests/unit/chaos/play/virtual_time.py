@@ -1,0 +1,40 @@
+"""A cluster in virtual time whose brokers are unfenced and whose topics exist, to play steps on."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+from chaos.play.barriers import Observation
+from chaos.play.run_order import RunOrder
+from chaos.play.topics import create_topics
+from chaos.scenario.scenario import Scenario
+from chaos.simulated.driver import SimulatorDriver
+from chaos.simulated.target import SimulatedTarget
+from emulator.core.switches import Switches
+from emulator.plan.drivers import DriverName
+
+
+@asynccontextmanager
+async def ready(scenario: Scenario, directory: Path, *, seed: int) -> AsyncIterator[SimulatedTarget]:
+    """Yields the scenario's cluster before its first step, in era ``kip-966``."""
+    order = RunOrder(
+        scenario=scenario,
+        directory=directory,
+        era="kip-966",
+        switches=Switches(),
+        properties=scenario.properties,
+        seed=seed,
+        toxiproxy=None,
+        driver=DriverName.SIMULATOR,
+    )
+
+    def unfenced() -> Observation:
+        active = [broker for broker in target.image.brokers.values() if not broker.fenced]
+        return Observation(reached=len(active) == scenario.brokers, text=f"{len(active)} brokers")
+
+    async with SimulatorDriver(order).open() as target:
+        await target.wait(unfenced, timeout_s=30)
+        await create_topics(target.ask_controller, scenario.topics, chance=Random(1))
+        await target.wait(lambda: Observation(reached=bool(target.image.partitions), text=""), timeout_s=30)
+        yield target
