@@ -197,6 +197,11 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
         return None
 
     @property
+    def new_partitions(self) -> tuple[TopicPartition, ...]:
+        """Partitions that may be named once it has been performed, some of which there may have been before."""
+        return ()
+
+    @property
     def is_repair(self) -> bool:
         """Whether it undoes another of its kind: it sets what is normal."""
         return False
@@ -763,6 +768,11 @@ class CreateTopic(AdminAction, frozen=True, kw_only=True, tag="create_topic"):
 
     topic: Annotated[PlannedTopic, TopicSpec()]
 
+    @property
+    def new_partitions(self) -> tuple[TopicPartition, ...]:
+        """Partitions that may be named once it has been performed, some of which there may have been before."""
+        return self.topic.partitions
+
 
 @deed("delete_topic: {name: refunds}", "An administrator deletes a topic.")
 class DeleteTopic(AdminAction, frozen=True, kw_only=True, tag="delete_topic"):
@@ -784,6 +794,11 @@ class CreatePartitions(AdminAction, frozen=True, kw_only=True, tag="create_parti
 
     name: Annotated[str, field.TopicField()]
     count: Annotated[int, field.Whole("count", help="Of all partitions.", low=1, high=10_000)]
+
+    @property
+    def new_partitions(self) -> tuple[TopicPartition, ...]:
+        """Partitions that may be named once it has been performed, some of which there may have been before."""
+        return tuple(TopicPartition(self.name, number) for number in range(self.count))
 
 
 @deed(

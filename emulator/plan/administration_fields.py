@@ -28,9 +28,7 @@ class TopicSpec:
     is_required = True
 
     def read(self, fields: Fields, names: Names) -> PlannedTopic:
-        topic = read_topic(fields, brokers=names.brokers)
-        names.add_partitions(topic.partitions)
-        return topic
+        return read_topic(fields, brokers=names.brokers)
 
     def write(self, value: PlannedTopic) -> dict[str, YamlValue]:
         replicas: list[YamlValue] = [[int(broker) for broker in each] for each in value.replicas]

@@ -25,7 +25,7 @@ from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
 from emulator.core.switches import DEFAULT_ERA, Switches
 from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.actions import Action, CreateTopic, HealAll, HealLink, HealNodes, Release, Resume, Wait
+from emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
 from emulator.plan.lines import format_action, parse_action
 from emulator.plan.names import Names
 from emulator.plan.topics import PlannedTopic
@@ -203,8 +203,8 @@ def parse_numbered(text: str) -> NumberedPlan:
 def _names(
     cluster: tuple[int, Plan] | None, topics: Mapping[int, PlannedTopic], actions: Mapping[int, Action]
 ) -> Names:
-    created = [action.topic for action in actions.values() if isinstance(action, CreateTopic)]
-    partitions = [partition for topic in (*topics.values(), *created) for partition in topic.partitions]
+    partitions = [partition for topic in topics.values() for partition in topic.partitions]
+    partitions += [partition for action in actions.values() for partition in action.new_partitions]
     return Names(brokers=0 if cluster is None else cluster[1].brokers, partitions=partitions)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from emulator.plan.actions import Action, ActionTemplate, CreateTopic, deed_of
+from emulator.plan.actions import Action, ActionTemplate, deed_of
 from emulator.plan.drivers import DriverName
 from emulator.plan.kafka_refusals import refusal_on_kafka
 from emulator.plan.names import Names
@@ -25,6 +25,5 @@ def find_problem(plan: Plan, action: Action) -> str | None:
     """Returns why an action can never do anything in this plan; ``None`` if it can."""
     names = Names(brokers=plan.brokers, partitions=plan.partitions)
     for each in plan.actions:
-        if isinstance(each, CreateTopic):
-            names.add_partitions(each.topic.partitions)
+        names.add_partitions(each.new_partitions)
     return refusal(action, DriverName.SIMULATOR) or next(problems(action, names), None)

@@ -75,7 +75,7 @@ def read_action(verb: str, argument: Cursor, names: Names) -> tuple[ActionTempla
     Args:
         verb: one of ``VERBS``.
         argument: what stands behind it.
-        names: what may be named; a step that creates a topic adds to it.
+        names: what may be named; a step that creates partitions adds to it.
 
     Raises:
         ScenarioError: there is no such action.
@@ -93,6 +93,7 @@ def read_action(verb: str, argument: Cursor, names: Names) -> tuple[ActionTempla
         given = fields.optional(BINDING) if {"node", *GROUP_WORDS} & set(fields.keys) else None
         bind = None if given is None else names.new_name(given)
         action = _read_fields(with_fields, fields, names)
+        names.add_partitions(action.new_partitions)
         if given is not None and not all(map(_is_one, nodes_of(action))):
             given.fail("a name is for one node, and there are several")
         return action, bind

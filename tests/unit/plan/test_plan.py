@@ -40,6 +40,12 @@ def test_a_topic_that_a_step_creates_may_be_named_by_later_steps() -> None:
     assert isinstance(produced, Produce)
 
 
+def test_a_partition_that_a_step_adds_may_be_named_by_later_steps() -> None:
+    steps = ("create_partitions: {name: orders, count: 5}", "produce orders-4 acks=1 records=1")
+    *_, produced = parse_plan(PLAN + "\n".join(steps)).actions
+    assert isinstance(produced, Produce)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -62,10 +62,16 @@ def test_what_is_done_to_nodes_is_done_to_the_controller_too(verb: str) -> None:
     assert find_problem(PLAN, parse_action(f"{verb} 100")) is None
 
 
-def test_a_topic_that_the_plan_creates_may_be_named() -> None:
-    known = Names(brokers=3, partitions=PLAN.partitions)
-    created = parse_action("create_topic: {name: refunds, replicas: [[1]]}", known)
-    produce = parse_action("produce refunds-0 acks=1 records=1")
+@pytest.mark.parametrize(
+    ("creating", "partition"),
+    [
+        ("create_topic: {name: refunds, replicas: [[1]]}", "refunds-0"),
+        ("create_partitions: {name: orders, count: 8}", "orders-7"),
+    ],
+)
+def test_a_partition_that_the_plan_creates_may_be_named(creating: str, partition: str) -> None:
+    created = parse_action(creating, Names(brokers=3, partitions=PLAN.partitions))
+    produce = parse_action(f"produce {partition} acks=1 records=1")
     assert find_problem(PLAN, produce) is not None
     assert find_problem(PLAN.with_actions([created, produce]), produce) is None
 

@@ -309,6 +309,13 @@ def test_a_topic_that_a_step_creates_may_be_named_by_later_ones() -> None:
     assert steps[2].action == DeleteTopic(name="refunds")
 
 
+def test_partitions_that_a_step_adds_may_be_named_by_later_ones() -> None:
+    added = "steps:\n  - create_partitions: {name: orders, count: 3}\n  - until: {partition: orders-2, leader: 1}\n"
+    assert len(read(HEAD + added).steps) == 2
+    with pytest.raises(ScenarioError, match="no partition 'orders-2', allowed: orders-0, orders-1"):
+        read(HEAD + added.replace("count: 3", "count: 2"))
+
+
 def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
     steps = read(f"{HEAD}steps:\n  - kill: {{node: leader, as: first}}\n  - start: {{node: first}}\n").steps
     assert steps[0].bind == "first"
