@@ -154,6 +154,8 @@ def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) ->
         return UNKNOWN_NODE
     if rate_ppm <= 0:
         return no_op("there is no such rate")
+    if node.clock.rate_ppm == rate_ppm:
+        return no_op("it runs so already")
     if isinstance(node, BrokerNode):
         cluster.processes.set_clock_rate(node, rate_ppm)
     else:

@@ -59,6 +59,10 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
         (("start 100",), [(False, False, "no-op: it runs")]),
         (("pause 1", "stop 1"), [(True, True, "it stands still"), (False, False, "no-op: it is paused")]),
         (("pause 100", "resume 100"), [(True, True, "it stands still"), (True, True, "it runs")]),
+        (
+            ("clock 1 rate=500000", "clock 1 rate=500000"),
+            [(True, True, "its clock runs at 500000 ppm"), (False, False, "no-op: it runs so already")],
+        ),
         (("stop 100",), [(True, True, "the process was asked to stop")]),
         (("replace-disk 1",), [(True, True, "the disk is empty")]),
         (("cut 0->1", "cut 0->1"), [(True, True, "1 of 1 links silent"), (False, False, "no-op: it is cut")]),
