@@ -73,14 +73,15 @@ def _faults(timeline: Timeline) -> list[_Fault]:
     for collected in timeline.events:
         match collected.event:
             case FaultInjected() as injected:
-                known = max(known, injected.metadata_offset or 0)
+                begun = known if injected.metadata_offset is None else injected.metadata_offset
+                known = max(known, begun)
                 ends = (node for link in injected.links for node in (link.source, link.target))
                 fault = _Fault(
                     name=injected.fault,
                     target=injected.target,
                     nodes=frozenset((*injected.nodes, *ends)),
                     is_link=bool(injected.links),
-                    injected=known,
+                    injected=begun,
                 )
                 faults.append(fault)
             case FaultHealed() as healed:

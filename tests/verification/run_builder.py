@@ -263,14 +263,28 @@ class RunBuilder:
         return self
 
     def fault(
-        self, name: str, target: str, *, bit: str | None = "probe timed out", begun_s: float | None = None
+        self,
+        name: str,
+        target: str,
+        *,
+        bit: str | None = "probe timed out",
+        begun_s: float | None = None,
+        committed: int | None = None,
     ) -> None:
+        """A fault is injected, at ``committed`` if the harness knows where committed metadata ends."""
         begun_ns = None if begun_s is None else round(begun_s * 1e9)
         nodes, links = _targets(target)
         self.note(
             HARNESS,
             e.FaultInjected(
-                cause_id=CAUSE, fault=name, target=target, nodes=nodes, links=links, bit=bit, begun_ns=begun_ns
+                cause_id=CAUSE,
+                fault=name,
+                target=target,
+                nodes=nodes,
+                links=links,
+                bit=bit,
+                metadata_offset=None if committed is None else MetadataOffset(committed),
+                begun_ns=begun_ns,
             ),
         )
 

@@ -120,6 +120,16 @@ def killed_then_fenced(path: Path) -> Path:
     return run.finish()
 
 
+def killed_about_when_it_is_fenced(path: Path, *, is_killed_first: bool) -> Path:
+    """The harness sees the process end, and asks how much is committed, when the session has ended long since."""
+    run = healthy(path)
+    before = run.metadata_offset
+    run.fence(1)
+    run.end(1, e.IncarnationEnd.KILLED)
+    run.fault("kill", "1", committed=before if is_killed_first else run.metadata_offset)
+    return run.finish()
+
+
 def without_event_file(name: str) -> Build:
     def build(path: Path) -> Path:
         run = last_replica_standing(path, era="kip-966").finish()
@@ -378,6 +388,7 @@ UNKNOWN: Mapping[str, Build] = {
     "fencing by a cut from the clients": fault_then_fencing("cut", "client->1", broker=1),
     "fencing by a held channel between brokers": fault_then_fencing("hold", "0->1", broker=1),
     "fencing by another broker's clock": fault_then_fencing("clock", "0", broker=1),
+    "fenced, and killed only then": lambda path: killed_about_when_it_is_fenced(path, is_killed_first=False),
     "fenced again without a fault": fenced_again_without_a_fault,
     "fenced again after the heal": lambda path: fenced_twice_during_a_fault(path, is_disk_held=False),
     "nothing acked": nothing_acked,
@@ -407,6 +418,9 @@ EXPLAINED: Mapping[str, Build] = {
     ),
     "fencing on request": built(lambda run: run.fence(1, reason="requested")),
     "fencing after a kill": killed_then_fenced,
+    "fencing after a kill whose end was seen late": lambda path: killed_about_when_it_is_fenced(
+        path, is_killed_first=True
+    ),
     "a history of each client": lambda path: with_a_client(path, lambda sends: sends),
     "torn when killed": lambda path: torn(path, how=e.IncarnationEnd.KILLED),
 }
