@@ -63,7 +63,9 @@ async def _launch(directory: Path) -> None:
 
             async def ask(request: Request) -> Response:
                 assert isinstance(request, CreateTopicsRequest)
-                written = [await client.run(write_topic(topic, rules.zookeeper)) for topic in request.topics]
+                written = [
+                    await client.run(write_topic(topic, rules.zookeeper, rules.protocol)) for topic in request.topics
+                ]
                 return CreateTopicsResponse(topics=tuple(written))
 
             while len(events.image.brokers) < len(BROKER_IDS):

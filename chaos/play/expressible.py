@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from chaos.scenario.conditions import Until
-from chaos.scenario.requirements import unmet
+from chaos.scenario.requirements import rules_of, unmet
 from chaos.scenario.scenario import Scenario, Step
 from emulator.cluster.zookeeper_program import session_refusal
-from emulator.core.eras import era_rules, is_zookeeper_era
+from emulator.core.eras import is_zookeeper_era
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.properties import node_properties
 from emulator.plan.actions import AlterConfig, CreateTopic
 from emulator.plan.drivers import DriverName
@@ -39,6 +40,8 @@ def not_in_era(
     ]
     if not has_zookeeper and scenario.zookeeper_at is not None:
         refused.append(f"{ZOOKEEPER_WORD} (line {scenario.zookeeper_at}): {NO_ZOOKEEPER}")
+    if not has_zookeeper and scenario.protocol is not None:
+        refused.append(f"{PROPERTY} (line {scenario.protocol.line}): {NO_ZOOKEEPER}")
     if has_zookeeper and driver.has_processes:
         reason = session_refusal(node_properties(dict(properties)).broker_session_timeout_ms)
         refused += [] if reason is None else [f"broker.session.timeout.ms: {reason}"]
@@ -56,7 +59,7 @@ def check_expected_eras(scenario: Scenario) -> None:
             (
                 *not_expressible(scenario, scenario.properties, driver),
                 *not_in_era(scenario, scenario.properties, era, driver),
-                *unmet(scenario, era, era_rules(era)),
+                *unmet(scenario, era, rules_of(scenario, era)),
             )
             for driver in (DriverName.PROCESS, DriverName.DOCKER, DriverName.SIMULATOR)
             if driver.has_zookeeper or not is_zookeeper_era(era)

@@ -9,7 +9,16 @@ from typing import Final
 
 from chaos.scenario.conditions import PartitionIs, Until
 from chaos.scenario.scenario import Requirement, Scenario, Step
-from emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES, rule_choices, rule_texts, strange_protocol
+from emulator.core.eras import (
+    ALL_ERAS,
+    ZOOKEEPER_RULES,
+    era_rules,
+    is_zookeeper_era,
+    rule_choices,
+    rule_texts,
+    strange_protocol,
+    with_rule,
+)
 from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.switches import Switches
 from emulator.plan.actions import UpdateFeature
@@ -47,6 +56,14 @@ def requirements_of(steps: Sequence[Step]) -> Iterator[Requirement]:
         if isinstance(condition, PartitionIs) and condition.elr:
             yield Requirement(name="elr", allowed=("on",), line=step.line, source=f"step {number} {step.text}")
             return
+
+
+def rules_of(scenario: Scenario, era: str) -> Switches:
+    """Returns the rules of an era, with the protocol version that a scenario names for clusters with ZooKeeper."""
+    rules = era_rules(era)
+    if scenario.protocol is None or not is_zookeeper_era(era):
+        return rules
+    return with_rule(rules, PROPERTY, scenario.protocol.version)
 
 
 def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:

@@ -173,6 +173,14 @@ class Requirement:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """An ``inter.broker.protocol.version``, with those of single brokers, as ``--set`` takes it, and its line."""
+
+    version: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """A whole scenario file.
 
@@ -181,6 +189,7 @@ class Scenario:
         text: the file as it is.
         brokers: there are brokers 0 to ``brokers`` - 1, and one controller.
         properties: of every node, by Kafka's names.
+        protocol: what brokers of a cluster with ZooKeeper speak, and where the file says so; ``None`` for the era's.
         seed: for random choices, where the file fixes it (a recorded plan does).
         rules: under which it was played, where the file is a recorded plan.
         zookeeper_at: line at which a step first names ZooKeeper's server by that word; ``None`` if none does.
@@ -202,6 +211,7 @@ class Scenario:
     end: Ending
     seed: int | None
     expect: tuple[tuple[str, Expectation], ...]
+    protocol: Protocol | None = None
     missed_step: MissedStep = MissedStep.PROBLEM
     report: str | None = None
     rules: Rules | None = None

@@ -18,6 +18,7 @@ from chaos.scenario.scenario import (
     Expectation,
     MissedStep,
     ProducerPlan,
+    Protocol,
     Rules,
     Scenario,
     Step,
@@ -32,6 +33,7 @@ from emulator.core.client.settings import (
 )
 from emulator.core.eras import ALL_ERAS
 from emulator.core.errors import ConfigError
+from emulator.core.inter_broker_protocol import PROPERTY, parse_ibps
 from emulator.core.promises import OUTCOME_CHECKS
 from emulator.core.properties import node_properties
 from emulator.core.switches import ERAS, era_switches, with_switch
@@ -108,7 +110,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         source, report = top.optional("source"), top.optional("report")
         with top.required("cluster").fields() as cluster:
             brokers = cluster.required("brokers").integer(low=1, high=BROKERS_MAX)
-            node_cursor = cluster.optional("properties")
+            node_cursor, protocol_cursor = cluster.optional("properties"), cluster.optional(PROPERTY)
         properties = () if node_cursor is None else _node_properties(node_cursor)
         topics = _topics(top.required("topics"), brokers)
         producers, consumers = _workload(top.required("workload"), topics)
@@ -130,6 +132,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             source="" if source is None else source.text(),
             brokers=brokers,
             properties=properties,
+            protocol=None if protocol_cursor is None else _protocol(protocol_cursor),
             topics=topics,
             producers=producers,
             consumers=consumers,
@@ -158,6 +161,14 @@ def _rules(era: Cursor, switches: Cursor | None) -> Rules:
                 except ConfigError as error:
                     value.fail(config_reason(error))
     return Rules(era=era.text(), switches=rules)
+
+
+def _protocol(cursor: Cursor) -> Protocol:
+    try:
+        parse_ibps(cursor.text())
+    except ConfigError as error:
+        cursor.fail(config_reason(error))
+    return Protocol(version=cursor.text(), line=cursor.line)
 
 
 # --- Properties ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from chaos.scenario.scenario_file import BROKERS_MAX
 from chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
 from emulator.core.eras import ALL_ERAS
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.promises import OUTCOME_CHECKS
 from emulator.core.switches import ERAS, Switches
 from emulator.core.types import LeaderRecoveryState
@@ -38,7 +39,8 @@ def scenario_schema() -> Schema:
                 "name": _TEXT,
                 "source": _TEXT,
                 "cluster": _mapping(
-                    {"brokers": _whole(1, BROKERS_MAX), "properties": {"type": "object"}}, required=("brokers",)
+                    {"brokers": _whole(1, BROKERS_MAX), PROPERTY: _ANY, "properties": {"type": "object"}},
+                    required=("brokers",),
                 ),
                 "topics": _list(_topic()),
                 "workload": _mapping(

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chaos.play.expressible import not_expressible, not_in_era
-from chaos.scenario.requirements import unmet
+from chaos.scenario.requirements import rules_of, unmet
 from chaos.scenario.scenario import Scenario
 from chaos.suite.selection import Selected
-from emulator.core.eras import era_rules, is_zookeeper_era
+from emulator.core.eras import is_zookeeper_era
 from emulator.core.switches import DEFAULT_ERA
 from emulator.plan.drivers import DriverName
 from emulator.plan.overrides import NO_OVERRIDES, Overrides
@@ -138,7 +138,7 @@ def _cannot_play(driver: DriverName, missing: Sequence[str]) -> str | None:
 
 
 def _unmet(scenario: Scenario, overrides: Overrides, era: str) -> str | None:
-    return "; ".join(unmet(scenario, era, overrides.apply(era_rules(era)))) or None
+    return "; ".join(unmet(scenario, era, overrides.apply(rules_of(scenario, era)))) or None
 
 
 def _unexpected(scenario: Scenario, era: str) -> str | None:

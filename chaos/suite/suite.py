@@ -12,6 +12,7 @@ from chaos.play.run_directory import check_store, create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.play.zookeeper_server import zookeeper_for
 from chaos.process.hosts import require_host, require_toxiproxy
+from chaos.scenario.requirements import rules_of
 from chaos.scenario.scenario import Scenario
 from chaos.suite.cells import ALL, Cell, Shard, cells_of
 from chaos.suite.results import read_report, to_play_again
@@ -64,7 +65,7 @@ class Suite:
             scenario=cell.scenario,
             directory=create_run_directory(self.store, cell.scenario, now=datetime.now(UTC)),
             era=cell.era,
-            switches=judged_by(self.overrides.apply(era_rules(cell.era)), kafka),
+            switches=judged_by(self.overrides.apply(rules_of(cell.scenario, cell.era)), kafka),
             properties=tuple(properties.items()),
             seed=cell.seed,
             toxiproxy=self.toxiproxies[driver],

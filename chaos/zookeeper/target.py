@@ -109,7 +109,7 @@ class ZooKeeperTarget(ProcessTarget):
             case IncrementalAlterConfigsRequest():
                 return await self._alter_configs(request, rules)
             case DeleteTopicsRequest():
-                return await self._zookeeper.run(administrate(request, rules.zookeeper))
+                return await self._zookeeper.run(administrate(request, rules.zookeeper, rules.protocol))
             case DescribeTopicPartitionsRequest() | DescribeConfigsRequest() | ListPartitionReassignmentsRequest():
                 await self.committed_end()
                 return described(request, self._view(rules))
@@ -137,7 +137,7 @@ class ZooKeeperTarget(ProcessTarget):
             if isinstance(placed, TopicResult):
                 results.append(placed)
             else:
-                results.append(await self._zookeeper.run(write_topic(placed, rules.zookeeper)))
+                results.append(await self._zookeeper.run(write_topic(placed, rules.zookeeper, rules.protocol)))
         return CreateTopicsResponse(topics=tuple(results))
 
     async def _create_partitions(

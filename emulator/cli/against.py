@@ -101,7 +101,8 @@ def two_orders(scenario: "Scenario", one: "EraOrder", other: "EraOrder") -> "tup
     Raises:
         UserError: they would play the same.
     """
-    from emulator.core.eras import era_rules, rule_texts
+    from chaos.scenario.requirements import rules_of
+    from emulator.core.eras import rule_texts
     from emulator.report.beside import told_apart
 
     rules = [
@@ -114,7 +115,9 @@ def two_orders(scenario: "Scenario", one: "EraOrder", other: "EraOrder") -> "tup
         told_apart(other.era, rules[1], one.era, rules[0], otherwise="as it is"),
     )
     first, second = (
-        dataclasses.replace(each, label=label, is_expected=each.switches == era_rules(each.era) and not each.properties)
+        dataclasses.replace(
+            each, label=label, is_expected=each.switches == rules_of(scenario, each.era) and not each.properties
+        )
         for each, label in zip((one, other), labels, strict=True)
     )
     return first, second

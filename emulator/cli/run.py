@@ -205,10 +205,10 @@ def _campaign(
     from emulator.cli.requirements import require_driver, require_rules, require_spark
 
     if against is None:
-        orders = _orders(tuple(dict.fromkeys(eras)), settings, driver)
+        orders = _orders(scenario, tuple(dict.fromkeys(eras)), settings, driver)
     else:
-        (one,) = _orders((only_era(eras),), settings, driver)
-        (other,) = _orders((against.era or one.era,), against.settings, driver)
+        (one,) = _orders(scenario, (only_era(eras),), settings, driver)
+        (other,) = _orders(scenario, (against.era or one.era,), against.settings, driver)
         orders = two_orders(scenario, one, other)
     for order in orders:
         require_driver(driver, scenario, (*scenario.properties, *order.properties), eras=(order.era,))
@@ -229,14 +229,20 @@ def _campaign(
     )
 
 
-def _orders(eras: Sequence[str], settings: tuple[str, ...], driver: "DriverName") -> "tuple[EraOrder, ...]":
+def _orders(
+    scenario: "Scenario", eras: Sequence[str], settings: tuple[str, ...], driver: "DriverName"
+) -> "tuple[EraOrder, ...]":
     from chaos.campaign import EraOrder
-    from emulator.core.eras import era_rules
+    from chaos.scenario.requirements import rules_of
     from emulator.core.switches import era_switches
     from emulator.plan.overrides import parse_overrides
 
-    rules_of = era_rules if driver.has_zookeeper else era_switches
     overrides = parse_overrides(settings)
     return tuple(
-        EraOrder(era=era, switches=overrides.apply(rules_of(era)), properties=overrides.properties) for era in eras
+        EraOrder(
+            era=era,
+            switches=overrides.apply(rules_of(scenario, era) if driver.has_zookeeper else era_switches(era)),
+            properties=overrides.properties,
+        )
+        for era in eras
     )

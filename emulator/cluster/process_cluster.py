@@ -19,6 +19,7 @@ from emulator.cluster.node_files import NodeFiles
 from emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.eras import plain_switches
+from emulator.core.inter_broker_protocol import IbpLevel
 from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.types import NodeId, NodeRole
 from emulator.node.config import NodeConfig, encode_config, zookeeper_config
@@ -43,6 +44,7 @@ class ProcessCluster:
         cluster_id: that of the layout, or the one that was drawn.
         interceptions: faults of single messages that a node has from its next start on.
         clock_rates: of nodes whose clocks run wrong, in parts per million, likewise.
+        protocols: of brokers of a cluster with ZooKeeper that speak another one than its rules say, likewise.
     """
 
     tells_of_peers: bool = True
@@ -69,6 +71,7 @@ class ProcessCluster:
         self.toxiproxy: Toxiproxy | None = None
         self.interceptions: dict[NodeId, tuple[InterceptionOrder, ...]] = {}
         self.clock_rates: dict[NodeId, int] = {}
+        self.protocols: dict[NodeId, IbpLevel] = {}
         self._doomed: set[str] = set()
         self._on_start = on_start
         self._on_unexpected_end = on_unexpected_end
@@ -205,9 +208,12 @@ class ProcessCluster:
     def _configure(self, node_id: NodeId, incarnation: int) -> tuple[str, ...]:
         """Writes a process's configuration, and returns its arguments."""
         role = NodeRole.CONTROLLER if node_id == self.layout.controller_id else NodeRole.BROKER
-        config_path = self.layout.node_directory(node_id) / f"config-{incarnation}.json"
+        config_path = self._config_path(node_id, incarnation)
         config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
         return role.value, "--config", str(config_path)
+
+    def _config_path(self, node_id: NodeId, incarnation: int) -> Path:
+        return self.layout.node_directory(node_id) / f"config-{incarnation}.json"
 
     def incarnation(self, node_id: NodeId) -> int:
         """Returns the number of a node's last process.
@@ -296,7 +302,7 @@ class ProcessCluster:
             ledger_dir=str(layout.ledger_directory(node_id)),
             event_file=str(layout.event_file(node_id, incarnation)),
             switches=plain_switches(layout.switches),
-            zookeeper=zookeeper_config(layout.switches),
+            zookeeper=zookeeper_config(layout.switches, started_with=self.protocols.get(node_id)),
             properties=dict(layout.properties),
             host=self._host.listen_host,
             port=_port(self._host.address(node_id)),

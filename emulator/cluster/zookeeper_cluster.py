@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from emulator.cluster.child import ProcessEnd, ProcessSpec, StartError
 from emulator.cluster.layout import ClusterLayout
@@ -21,6 +21,7 @@ from emulator.cluster.zookeeper_probe import await_zookeeper, server_probes
 from emulator.cluster.zookeeper_program import ZooKeeperProgram, server_settings
 from emulator.core.properties import node_properties
 from emulator.core.types import NodeId
+from emulator.node.config import read_config
 from emulator.plan.channels import Link
 from emulator.storage.power_loss import count_as_durable
 from emulator.storage.sync_ledger import has_ledger
@@ -132,6 +133,16 @@ class ZooKeeperCluster(ProcessCluster):
         self._messages = messages
         self._on_server_end = on_server_end
         self._unproxied: Mapping[Link[NodeId], str] = {}
+
+    async def __aenter__(self) -> Self:
+        """As of ``ProcessCluster``; a broker goes on with the protocol that its last process was started with."""
+        await super().__aenter__()
+        for broker_id in self.layout.broker_ids:
+            last = self.layout.last_incarnation(broker_id)
+            zookeeper = None if last is None else read_config(str(self._config_path(broker_id, last))).zookeeper
+            if zookeeper is not None and zookeeper.started_with is not None:
+                self.protocols[broker_id] = zookeeper.started_with
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -38,6 +38,11 @@ class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):
     ibp: IbpLevel = LATEST
     other_ibps: tuple[tuple[BrokerId, IbpLevel], ...] = ()
 
+    @property
+    def protocol(self) -> InterBrokerProtocol:
+        """What every broker but those sends and writes."""
+        return self.zookeeper.protocol(self.ibp)
+
     def protocol_of(self, broker_id: BrokerId) -> InterBrokerProtocol:
         """Returns what a broker sends and writes."""
         return self.zookeeper.protocol(dict(self.other_ibps).get(broker_id, self.ibp))

@@ -48,10 +48,19 @@ def ibp_level(version: str) -> IbpLevel:
     Raises:
         ConfigError: no such version.
     """
-    matches = [level for level, name in enumerate(VERSIONS) if version in (name, name.partition("-")[0])]
+    matches = _levels(version)
     if not matches:
         raise ConfigError(key=PROPERTY, value=version, expected=f"{VERSIONS[0]} to {VERSIONS[-1]}, or a release")
     return IbpLevel(matches[-1])
+
+
+def is_ibp(version: str) -> bool:
+    """Whether there is such a version or release."""
+    return bool(_levels(version))
+
+
+def _levels(version: str) -> list[int]:
+    return [level for level, name in enumerate(VERSIONS) if version in (name, name.partition("-")[0])]
 
 
 def parse_ibps(text: str) -> tuple[IbpLevel, tuple[tuple[BrokerId, IbpLevel], ...]]:

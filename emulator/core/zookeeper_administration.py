@@ -24,6 +24,7 @@ from emulator.core.admin_messages import (
 )
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
+from emulator.core.inter_broker_protocol import InterBrokerProtocol
 from emulator.core.types import BrokerId, ConfigResource, MetadataOffset, NodeId
 from emulator.core.zookeeper.identifiers import Zxid
 from emulator.core.zookeeper.nodes import paths
@@ -48,18 +49,21 @@ AdministratorResponse: TypeAlias = CreateTopicsResponse | DeleteTopicsResponse |
 _DEFAULT_BROKER: Final = "<default>"
 
 
-def administrate(request: AdministratorRequest, rules: ZooKeeperRules) -> Program[AdministratorResponse]:
+def administrate(
+    request: AdministratorRequest, rules: ZooKeeperRules, ibp: InterBrokerProtocol
+) -> Program[AdministratorResponse]:
     """Writes what is asked for; returns what came of each subject, in order.
 
     Args:
         request: what to do.
         rules: of the cluster, which decide how nodes are written.
+        ibp: of the brokers.
     """
     match request:
         case CreateTopicsRequest(topics=topics):
             created = []
             for topic in topics:
-                created.append((yield from write_topic(topic, rules)))  # noqa: PERF401 - one waits for the other
+                created.append((yield from write_topic(topic, rules, ibp)))  # noqa: PERF401 - one waits for the other
             return CreateTopicsResponse(topics=tuple(created))
         case DeleteTopicsRequest(topics=names):
             deleted = []
@@ -110,14 +114,17 @@ def _write(step: Step) -> Program[bool]:
     return failure(answer) is None
 
 
-def write_topic(topic: CreatableTopic, rules: ZooKeeperRules) -> Program[TopicResult]:
-    """Makes a topic's nodes; the controller's watch does the rest."""
+def write_topic(topic: CreatableTopic, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> Program[TopicResult]:
+    """Makes a topic's nodes; the controller's watch does the rest.
+
+    Below 2.8 a topic is given no id, whatever the release knows.
+    """
     if not topic.assignments:
         return TopicResult(
             name=topic.name, error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, error_message="its replicas are not named"
         )
     partitions = {number: ReplicaAssignment(replicas=replicas) for number, replicas in enumerate(topic.assignments)}
-    content = TopicAssignment(topic_id=topic.topic_id, partitions=partitions)
+    content = TopicAssignment(topic_id=topic.topic_id if ibp.sends_topic_ids else None, partitions=partitions)
     data = encode_topic(content, topic_format=rules.topic_format)
     if not (yield from _write(Exists(path=paths.topic_node(topic.name)))):
         yield from _write(Delete(path=paths.topic_config_node(topic.name), version=None))

@@ -19,7 +19,6 @@ from typing import Final
 from emulator.core.eras import rule_texts
 from emulator.core.errors import ConfigError
 from emulator.core.events import NodeStarted, NodeStopped
-from emulator.core.properties import property_texts
 from emulator.core.types import IncarnationId, NodeRole
 from emulator.node.cause_ids import CauseIds
 from emulator.node.config import NodeConfig, read_config
@@ -65,7 +64,7 @@ def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_i
         role=role,
         incarnation_id=incarnation_id,
         switches=rule_texts(config.rules()),
-        properties=property_texts(config.node_properties()),
+        properties=config.property_texts(),
         wall_time_ns=time.time_ns(),
     )
 

@@ -10,9 +10,9 @@ import msgspec
 
 from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import ConfigError
-from emulator.core.inter_broker_protocol import IbpLevel
+from emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
 from emulator.core.node_clock import NORMAL_RATE_PPM
-from emulator.core.properties import NodeProperties, node_properties
+from emulator.core.properties import NodeProperties, node_properties, property_texts
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
 from emulator.core.zookeeper_rules import ZooKeeperRules
@@ -26,18 +26,27 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         rules: of such a cluster.
         ibp: the protocol that brokers speak.
         other_ibps: that of single brokers.
+        started_with: what this very process speaks, if it is none of these.
     """
 
     rules: ZooKeeperRules
     ibp: IbpLevel
     other_ibps: tuple[tuple[BrokerId, IbpLevel], ...] = ()
+    started_with: IbpLevel | None = None
 
 
-def zookeeper_config(switches: Switches) -> ZooKeeperConfig | None:
-    """Returns what rules say about ZooKeeper; ``None`` where they are those of a KRaft cluster."""
+def zookeeper_config(switches: Switches, *, started_with: IbpLevel | None = None) -> ZooKeeperConfig | None:
+    """Returns what rules say about ZooKeeper; ``None`` where they are those of a KRaft cluster.
+
+    Args:
+        switches: of the cluster.
+        started_with: the protocol of one process, if it is another than the rules say.
+    """
     if not isinstance(switches, ZooKeeperSwitches):
         return None
-    return ZooKeeperConfig(rules=switches.zookeeper, ibp=switches.ibp, other_ibps=switches.other_ibps)
+    return ZooKeeperConfig(
+        rules=switches.zookeeper, ibp=switches.ibp, other_ibps=switches.other_ibps, started_with=started_with
+    )
 
 
 def all_rules(switches: Switches, zookeeper: ZooKeeperConfig | None) -> Switches:
@@ -112,6 +121,20 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def rules(self) -> Switches:
         """Returns all rules: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""
         return all_rules(self.switches, self.zookeeper)
+
+    def protocol(self) -> InterBrokerProtocol | None:
+        """Returns what a broker of a cluster with ZooKeeper speaks; ``None`` in a KRaft cluster."""
+        rules = self.rules()
+        if self.zookeeper is None or not isinstance(rules, ZooKeeperSwitches):
+            return None
+        level = self.zookeeper.started_with
+        return rules.protocol_of(BrokerId(self.node_id)) if level is None else rules.zookeeper.protocol(level)
+
+    def property_texts(self) -> dict[str, str]:
+        """Returns its properties as text, every default resolved, the protocol of a broker among them."""
+        protocol = self.protocol()
+        own = {} if protocol is None else {PROPERTY: VERSIONS[protocol.level]}
+        return {**property_texts(self.node_properties()), **own}
 
 
 _ENCODER: Final = msgspec.json.Encoder()

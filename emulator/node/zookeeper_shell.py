@@ -10,7 +10,6 @@ from typing import Final
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
 from emulator.core.effects import AppendToLog, BrokerEffect
-from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import InvariantError
 from emulator.core.events import PeerReachable, PeerUnreachable
 from emulator.core.inputs import BrokerInput, RequestReceived
@@ -66,10 +65,10 @@ class ZooKeeperBrokerShell(BrokerShell):
     # --- The core -------------------------------------------------------------------------------------------------
 
     def _make_broker(self, config: BrokerConfig) -> ZooKeeperBroker:
-        rules = self._config.rules()
-        if not isinstance(rules, ZooKeeperSwitches):
+        zookeeper, protocol = self._config.zookeeper, self._config.protocol()
+        if zookeeper is None or protocol is None:
             raise InvariantError("a broker of a cluster with ZooKeeper has the rules of one")
-        process = ZooKeeperProcess(config, rules.zookeeper, rules.protocol_of(config.broker_id))
+        process = ZooKeeperProcess(config, zookeeper.rules, protocol)
         self._networked = NetworkedProcess(process)
         return process.broker
 

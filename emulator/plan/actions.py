@@ -18,6 +18,7 @@ import msgspec
 
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ErrorCode
+from emulator.core.inter_broker_protocol import PROPERTY as IBP_PROPERTY
 from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition, Way
 from emulator.plan import fields as field
@@ -36,7 +37,7 @@ from emulator.plan.administration_fields import (
 from emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link, NodeT_co
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import AnyField
-from emulator.plan.nodes import NodeGroup, NodeRef
+from emulator.plan.nodes import CONTROLLER, NodeGroup, NodeRef
 from emulator.plan.power import DiskLoss
 from emulator.plan.topics import PlannedTopic
 from emulator.storage.disk_faults import DiskOperation
@@ -306,9 +307,23 @@ class ReplaceDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="replace_d
     """SIGKILL, and an empty disk in place of the node's."""
 
 
-@deed("start 1", "Nodes that do not run are started.", heals="kill stop power_loss replace_disk disk_error disk_full")
+@deed(
+    "start 1",
+    "Nodes that do not run are started; in eras with ZooKeeper, with `inter.broker.protocol.version=2.7`, brokers that "
+    "speak this protocol from then on.",
+    heals="kill stop power_loss replace_disk disk_error disk_full",
+)
 class Start(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="start"):
-    """Start nodes that are down."""
+    """Start nodes that are down; brokers of a cluster with ZooKeeper with another protocol, if one is named."""
+
+    inter_broker_protocol_version: Annotated[
+        str | None, field.ProtocolVersion(help="What brokers speak from now on, such as 2.7.")
+    ] = None
+
+    def problems(self) -> Iterator[str]:
+        """Yields whether the ZooKeeper server is to speak a protocol of brokers."""
+        if self.inter_broker_protocol_version is not None and CONTROLLER in self.nodes:
+            yield f"expected brokers beside {IBP_PROPERTY}"
 
 
 @deed("stop 1", "Nodes are asked to shut down in order.", fault="stop")

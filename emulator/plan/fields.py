@@ -14,6 +14,9 @@ from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from emulator.core.errors import ErrorCode
+from emulator.core.inter_broker_protocol import PROPERTY as IBP_PROPERTY
+from emulator.core.inter_broker_protocol import VERSIONS as IBP_VERSIONS
+from emulator.core.inter_broker_protocol import is_ibp
 from emulator.core.types import TopicPartition, Way
 from emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link
 from emulator.plan.names import Names
@@ -395,6 +398,30 @@ class Choice(_Scalar[EnumT]):
 def take_enum(cursor: Cursor, kind: type[EnumT]) -> EnumT:
     """Returns the member of an enum whose value stands at a place of a step."""
     return kind(cursor.choice([str(each.value) for each in kind]))
+
+
+class ProtocolVersion(_Scalar[str | None]):
+    """An ``inter.broker.protocol.version``, a release or one of its versions; ``None`` where a step does not say."""
+
+    def __init__(self, *, help: str) -> None:
+        super().__init__(IBP_PROPERTY, help=help, default=None)
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        return (Option(IBP_PROPERTY.replace(".", "-"), IBP_PROPERTY, self._help),)
+
+    def take(self, cursor: Cursor, names: Names) -> str:
+        version = cursor.text()
+        for problem in self.problems(version, names):
+            cursor.fail(problem)
+        return version
+
+    def from_word(self, word: str) -> str:
+        return word
+
+    def problems(self, value: str | None, names: Names) -> Iterator[str]:
+        if value is not None and not is_ibp(value):
+            yield f"no version {value!r}; expected {IBP_VERSIONS[0]} to {IBP_VERSIONS[-1]}, or a release"
 
 
 # --- Nodes and links ----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from emulator.plan.actions import (
     PowerLoss,
     ReleaseNewest,
     SlowDisk,
+    Start,
 )
 from emulator.plan.channels import SESSION_APIS
 from emulator.plan.drivers import DriverName
@@ -31,7 +32,8 @@ _OF_CLOCKS: Final = (ClockRate, ClockJump)
 
 def era_refusal(action: ActionTemplate, *, has_zookeeper: bool) -> str | None:
     """Returns why no driver has an action in an era with ZooKeeper, or in one without; ``None`` if some have."""
-    if not has_zookeeper and isinstance(action, ExpireSession | DeposeController):
+    is_upgrade = isinstance(action, Start) and action.inter_broker_protocol_version is not None
+    if not has_zookeeper and (is_upgrade or isinstance(action, ExpireSession | DeposeController)):
         return NO_ZOOKEEPER
     return None
 

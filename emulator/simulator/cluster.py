@@ -304,6 +304,10 @@ class SimulatedCluster:
         """Has ``/controller`` deleted in ZooKeeper; false where there is none, as in a KRaft cluster."""
         return False
 
+    def set_protocol(self, node_id: NodeId, version: str) -> bool:
+        """Sets the ``inter.broker.protocol.version`` of a broker's next processes; false where there is none."""
+        return False
+
     def set_draw(self, number: int) -> None:
         """Chooses the number that picks the leaders of unclean elections from now on."""
         self.controller_node.draw = number

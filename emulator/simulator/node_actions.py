@@ -27,13 +27,15 @@ def kill(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
     return effective("the process was killed")
 
 
-def start(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
-    """Starts a node that is down."""
+def start(cluster: SimulatedCluster, node_id: NodeId, inter_broker_protocol_version: str | None) -> Outcome:
+    """Starts a node that is down; a broker with another protocol, if a version is named."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if node.core is not None:
         return no_op("it runs")
+    if inter_broker_protocol_version is not None and not cluster.set_protocol(node_id, inter_broker_protocol_version):
+        return no_op("it is no broker of a cluster with ZooKeeper")
     if isinstance(node, BrokerNode):
         cluster.processes.start(node.broker_id)
     else:

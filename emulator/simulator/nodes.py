@@ -1,6 +1,6 @@
 """Simulated processes: a core with a clock of its own, and what survives the process beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from emulator.core.broker import Broker, BrokerConfig
@@ -89,6 +89,11 @@ class Node(Generic[InputT]):
     def to_input(self, outcome: ResponseReceived | RequestFailed) -> InputT:
         """Returns the input that the outcome of a request is to this node."""
         raise NotImplementedError
+
+    @property
+    def more_properties(self) -> Mapping[str, str]:
+        """What it is started with beside the properties that every node has, by Kafka's names."""
+        return {}
 
     def end(self) -> None:
         """The process is gone."""

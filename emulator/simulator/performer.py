@@ -136,8 +136,8 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             return on_each(nodes, lambda node_id: node_actions.arm_crash(cluster, node_id, action))
         case ReplaceDisk(nodes=nodes):
             return on_each(nodes, lambda node_id: node_actions.replace_disk(cluster, node_id))
-        case Start(nodes=nodes):
-            return on_each(nodes, lambda node_id: node_actions.start(cluster, node_id))
+        case Start(nodes=nodes, inter_broker_protocol_version=version):
+            return on_each(nodes, lambda node_id: node_actions.start(cluster, node_id, version))
         case Stop(nodes=nodes):
             return on_each(nodes, lambda node_id: node_actions.stop(cluster, node_id))
         case Pause(nodes=nodes):

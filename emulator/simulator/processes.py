@@ -220,7 +220,7 @@ class Processes:
                 role=role,
                 incarnation_id=incarnation_id,
                 switches=self._switch_texts,
-                properties=self._property_texts,
+                properties={**self._property_texts, **node.more_properties},
                 wall_time_ns=0,
             ),
         )

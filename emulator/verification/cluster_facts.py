@@ -30,6 +30,7 @@ from emulator.core.events import (
 from emulator.core.types import NodeRole, Witness, ZnodeWrite
 from emulator.verification.controller_terms import CONTROLLER_NODE, ControllerTerms
 from emulator.verification.event_table import EventTable
+from emulator.verification.late_topic_ids import LateTopicIds, find_late_topic_ids
 from emulator.verification.timeline import CollectedEvent, EventPlace
 from emulator.verification.vocabulary import COMMITTED
 
@@ -162,6 +163,14 @@ class ClusterFacts:
         """Names under which topics without ids were created more than once."""
         created = Counter((each.event.topic, each.event.topic_id) for each in self.events.of(TopicCreated))
         return tuple(sorted(topic for (topic, _), count in created.items() if count > 1))
+
+    @cached_property
+    def late_topic_ids(self) -> LateTopicIds:
+        """Where metadata is in ZooKeeper: the ids of topics, which brokers may not have known, or have known late."""
+        if not self.has_zookeeper:
+            return {}
+        created = (each.event for each in self.events.of(TopicCreated))
+        return find_late_topic_ids(created, (each.event for each in self.events.of(TopicDeleted)))
 
     @cached_property
     def elr_levels(self) -> tuple[FeatureChanged, ...]:

@@ -306,6 +306,17 @@ class Table(Collection[_Row]):
         found._pieces.update({name: [column] for name, column in columns.items()})
         return found
 
+    def reworded(self, name: str, others: Mapping[Any, Any]) -> Self:
+        """A table with other words in place of some in a field."""
+        words = [others.get(word, word) for word in self.words(name)]
+        if not any(word in others for word in self.words(name)):
+            return self
+        found, numbers = self.part(ALL, {}), dict[Hashable, int]()
+        places = np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int64)
+        found._pieces[name] = [places[self[name]]]
+        found._words[name], found._numbers[name] = list(numbers), numbers
+        return found
+
     def sort(self, *names: str) -> None:
         """Puts the rows into the order of integer fields, the first of which comes first."""
         columns = [self[name] for name in names]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 from emulator.core.events import Event
 from emulator.verification.columns import Table
 from emulator.verification.event_lines import PLACE
+from emulator.verification.late_topic_ids import LateTopicIds, with_known_id
 from emulator.verification.timeline import CollectedEvent
 
 _Kind = TypeVar("_Kind", bound=Event)
@@ -35,6 +36,11 @@ class EventTable:
     def add(self, collected: CollectedEvent[Event]) -> None:
         """Takes an event; ``sort`` is called after the last one."""
         self._lists[type(collected.event)].append(collected)
+
+    def know_ids(self, ids: LateTopicIds) -> None:
+        """Puts the ids of topics in the place of what stands for them."""
+        for events in self._lists.values() if ids else ():
+            events[:] = [with_known_id(each, ids) for each in events]
 
     def sort(self) -> None:
         """Puts every list into its order."""

@@ -60,6 +60,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
         missing: brokers whose replica left no directory, once for each topic of that name.
         contradictions: accounts of it that do not agree.
         is_unread: whether records were acknowledged with acks=all and not read at the end; ``error`` is why.
+        has_unclear_id: whether something is told under its topic's name only, and several topics had that name.
     """
 
     topic: str
@@ -68,6 +69,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
     is_unread: bool
     error: str | None
     contradictions: tuple[str, ...]
+    has_unclear_id: bool
 
 
 def readings_of(facts: PartitionFacts) -> Readings:
@@ -80,6 +82,7 @@ def readings_of(facts: PartitionFacts) -> Readings:
         is_unread=not facts.is_all_read and bool(np.any(facts.acked["acks"] == ACKS_ALL)),
         error=max((read.error for read in facts.final_reads if read.error is not None), default=None),
         contradictions=tuple(contradictions_of_partition(facts)),
+        has_unclear_id=facts.has_unclear_id,
     )
 
 
@@ -100,7 +103,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
         *_about_harness(timeline, may_miss_steps=evidence.run.may_miss_steps),
         *_about_files(timeline, evidence.files),
         *_about_controller(evidence),
-        *_about_topics(evidence),
+        *_about_topics(evidence, readings),
         *_about_history(timeline, evidence.history),
         *seal_doubts(evidence),
         *_about_accounts(evidence, readings),
@@ -238,10 +241,16 @@ def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
         known = offset
 
 
-def _about_topics(evidence: RunEvidence) -> Iterator[Doubt]:
+def _about_topics(evidence: RunEvidence, readings: Sequence[Readings]) -> Iterator[Doubt]:
     for topic in evidence.facts.cluster.names_used_again:
         sentence = f"topic {topic} was deleted and created again, and has no id that tells the two apart"
         yield Doubt(about=Evidence.TOPIC_IDS, sentence=sentence, topic=topic)
+    for each in readings:
+        if each.has_unclear_id:
+            sentence = (
+                f"what is told of {each.topic}-{each.partition} by name only may be of several topics of that name"
+            )
+            yield Doubt(about=Evidence.TOPIC_IDS, sentence=sentence, topic=each.topic, partition=each.partition)
 
 
 def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]:

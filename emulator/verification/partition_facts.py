@@ -7,7 +7,7 @@ A batch is identified by topic id, base offset and CRC. Nothing here orders even
 controller's records are ordered by metadata offset, leaders by epoch, one node's events by its sequence.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from emulator.core.events import (
+    BecameFollower,
     BecameLeader,
     BitFlipped,
     ClusterSettled,
@@ -39,6 +40,7 @@ from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.columns import NONE, Mask, Table
 from emulator.verification.event_table import EventRows, PartitionEventTable
 from emulator.verification.integers import Ints
+from emulator.verification.late_topic_ids import id_by_name
 from emulator.verification.log_reader import FinalBatch, FinalLog
 from emulator.verification.lost_batches import lost_batches
 from emulator.verification.matching import groups_of
@@ -101,9 +103,17 @@ class PartitionFacts:
         return f"{self.topic}-{self.partition}"
 
     def take(self, rows: PartitionRows) -> None:
-        """Takes the frequent facts."""
+        """Takes the frequent facts; those of the cluster are known."""
+        rows = rows.knowing_ids(self.cluster.late_topic_ids)
         self.events.take(rows.events)
         self.sent, self.received = rows.sent, rows.received
+
+    def take_polls(self, polls: Iterable[Poll]) -> None:
+        """Takes what consumers asked for; the facts of the cluster are known."""
+        ids = self.cluster.late_topic_ids
+        self.polls = [
+            msgspec.structs.replace(each, topic_id=ids.get(each.topic_id or "", each.topic_id)) for each in polls
+        ]
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -289,6 +299,13 @@ class PartitionFacts:
     def is_all_read(self) -> bool:
         """Whether the final consumer read the partition to its end."""
         return any(read.type is OperationType.OK for read in self.final_reads)
+
+    @cached_property
+    def has_unclear_id(self) -> bool:
+        """Whether something is told under the topic's name only, and several topics had that name."""
+        told = [*self.events.of(LogOpened), *self.events.of(BecameLeader), *self.events.of(BecameFollower)]
+        ids = {*self.states, *(each.event.topic_id for each in told)}
+        return id_by_name(self.topic) in ids and len(ids) > 1
 
     @property
     def is_known_what_was_read(self) -> bool:

@@ -11,11 +11,13 @@ from emulator.verification.client_history import ReceivedBatch, SentBatch
 from emulator.verification.columns import Columns, Places, Table
 from emulator.verification.event_lines import FREQUENT, FREQUENT_LINES, Line
 from emulator.verification.event_table import EventRows
+from emulator.verification.late_topic_ids import LateTopicIds
 from emulator.verification.matching import groups_of
 
 PartitionName = tuple[str, int]
 """Topic and number."""
 
+_TOPIC_ID: Final = "topic_id"
 _LINE_OF: Final = {kind: line for line, kind in FREQUENT_LINES.items()}
 
 
@@ -42,6 +44,14 @@ class PartitionRows(msgspec.Struct, kw_only=True):
             events={kind: rows.joined([other.events[kind] for other in others]) for kind, rows in self.events.items()},
             sent=self.sent.joined([other.sent for other in others]),
             received=self.received.joined([other.received for other in others]),
+        )
+
+    def knowing_ids(self, ids: LateTopicIds) -> "PartitionRows":
+        """Returns these facts with the ids of topics in the place of what stands for them."""
+        return PartitionRows(
+            events={kind: rows.reworded(_TOPIC_ID, ids) for kind, rows in self.events.items()},
+            sent=self.sent.reworded(_TOPIC_ID, ids),
+            received=self.received.reworded(_TOPIC_ID, ids),
         )
 
 

@@ -2,9 +2,12 @@
 
 from typing import Final
 
+import msgspec
+
 from emulator.core.events import Event, PartitionChanged, PartitionEvent
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.event_table import place_of
+from emulator.verification.late_topic_ids import with_known_id
 from emulator.verification.log_reader import ReadLog
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.row_tables import RowTables
@@ -46,15 +49,21 @@ class RunFacts:
 
     def order_events(self) -> Timeline:
         """Puts all events into their nodes' order, and returns those that are the run's timeline."""
+        self.cluster.events.sort()
+        ids = self.cluster.late_topic_ids
         for name, rows in self.rows.parts().items():
             self.partition(*name).take(rows)
-        self.cluster.events.sort()
         for facts in self._partitions.values():
+            facts.events.know_ids(ids)
             facts.events.sort()
-        return Timeline(events=tuple(sorted(self._collected, key=place_of)))
+            facts.take_polls(facts.polls)
+        return Timeline(events=tuple(with_known_id(each, ids) for each in sorted(self._collected, key=place_of)))
 
     def add_final(self, found: ReadLog) -> None:
-        """Takes what a final log holds."""
+        """Takes what a final log holds; the facts of the cluster are known."""
+        topic_id = found.log.topic_id
+        known = self.cluster.late_topic_ids.get(topic_id or "", topic_id)
+        found = found._replace(log=msgspec.structs.replace(found.log, topic_id=known))
         facts = self.partition(found.log.topic, found.log.partition)
         facts.final_logs.append(found.log)
         facts.final_batches = facts.final_batches.joined([found.batches()])

@@ -179,7 +179,7 @@ def judge_rows(
     partition = facts.partition(*name)
     partition.take(matched)
     partition.events.sort()
-    partition.polls.extend(found.polls)
+    partition.take_polls(found.polls)
     partition.final_reads.extend(found.final_reads)
     ledger = ReadLedger(run.path)
     read_final_logs(run, facts, timeline, ledger, only=name)

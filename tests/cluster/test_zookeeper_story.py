@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
 from chaos.play.expectation import compare
 from chaos.play.run_order import RunOrder
+from chaos.play.runner import RunStatus
 from chaos.play.zookeeper_server import zookeeper_for
-from chaos.scenario.scenario_file import find_scenario, load_scenario
+from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.eras import era_rules
 from emulator.plan.drivers import DriverName
+from emulator.verification.judge_here import judge_here
 from emulator.verification.verdict import Expected, Verdict, VerdictReport
 from emulator.verification.verify import verify_runs
 
@@ -75,6 +77,44 @@ def test_a_transaction_log_that_says_something_else_makes_it_unknown(
     [report] = verify_runs([copy], spark=spark)
     assert report.verdict is Verdict.UNKNOWN
     assert any(each.sentence.startswith("the transaction log of node 100 has no ") for each in report.doubts)
+
+
+SHORT = """\
+name: test/server-dies
+cluster: {brokers: 1, properties: {broker.session.timeout.ms: 20000}}
+topics: [{name: orders, replicas: [[0]]}]
+workload: {producers: [{acks: all, rate: 100}], consumers: [{}]}
+steps:
+  - until: {acked: 20, acks: all}
+  - until: {acked: 20, acks: all}
+"""
+
+
+def test_a_server_that_somebody_else_kills_makes_it_unknown(tmp_path: Path) -> None:
+    era = "kafka-3.9-zk"
+    campaign = Campaign(
+        scenario=read_scenario(tmp_path / "server-dies.yaml", SHORT),
+        eras=(EraOrder(era=era, switches=era_rules(era)),),
+        store=tmp_path / "store",
+        seed=497,
+        toxiproxy=None,
+        zookeeper=zookeeper_for((era,), DriverName.PROCESS),
+    )
+    [order] = run_orders(campaign)
+    killed: list[int] = []
+
+    def kill_server(status: RunStatus) -> None:
+        if not killed and status.step == 2:
+            for process in psutil.process_iter(["name", "cmdline"]):
+                if process.info["name"] == "java" and str(order.directory) in str(process.info["cmdline"]):
+                    killed.append(process.pid)
+                    process.kill()
+
+    play_runs([order], on_status=kill_server)
+    assert len(killed) == 1
+    report = judge_here(order.directory).report
+    assert report.verdict is Verdict.UNKNOWN
+    assert "incarnation 0 of node 100 was ended by a signal that no step sent" in report.unknown_reasons
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -1506,6 +1506,22 @@ def zookeeper_notification_is_left(path: Path) -> Path:
     return run.finish()
 
 
+def zookeeper_topic_gets_an_id_and_loses(path: Path) -> Path:
+    """What was acknowledged before the topic had an id is gone when it has one."""
+    run = zookeeper_run(path)
+    run.create_topic(topic_id="~orders")
+    run.poll([run.send()])
+    run.partitions["orders", 0].topic_id = ORDERS_ID
+    offset = MetadataOffset(run.metadata_offset)
+    run.note(CONTROLLER, e.TopicCreated(cause_id=CAUSE, metadata_offset=offset, topic="orders", topic_id=ORDERS_ID))
+    run.metadata_offset += 1
+    for node in (0, 1, 2):
+        run.truncate(node, 0)
+    run.alter(reason="elect_leaders", leader=1, election=e.Election.ISR)
+    run.poll([run.send()])
+    return run.finish()
+
+
 def zookeeper_leader_is_no_member(path: Path) -> Path:
     run = beside_zookeeper(path)
     run.alter(reason="alter_partition", broker=0, isr=(1, 2))
@@ -1712,6 +1728,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "ZooKeeper, member falls short": (zookeeper_member_falls_short, frozenset({"Z3"})),
     "ZooKeeper, member removes its log": (zookeeper_member_removes_its_log, frozenset({"Z4"})),
     "ZooKeeper, notification left": (zookeeper_notification_is_left, frozenset({"Z5"})),
+    "ZooKeeper, lost as the topic gets an id": (zookeeper_topic_gets_an_id_and_loses, frozenset({"D1"})),
     "ZooKeeper, leader is no member": (zookeeper_leader_is_no_member, frozenset({"Z6"})),
     "ZooKeeper, leader epoch passed over": (zookeeper_leader_epoch_is_passed_over, frozenset({"Z7"})),
 }

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -300,16 +301,35 @@ def no_switches_in_common(run: RunBuilder) -> None:
     run.start(5)
 
 
+def note_topic(
+    run: RunBuilder, kind: type[e.TopicCreated | e.TopicDeleted], topic_id: TopicId = TopicId("~orders")
+) -> None:
+    offset = MetadataOffset(run.metadata_offset)
+    run.note(CONTROLLER, kind(cause_id=CAUSE, metadata_offset=offset, topic="orders", topic_id=topic_id))
+    run.metadata_offset += 1
+
+
+def topic_gets_its_id_late(path: Path, *, is_made_again: bool = False) -> Path:
+    """Before 2.8 a topic has no id; then it is given one, and the file of one replica never tells it."""
+    run = zookeeper_run(path)
+    note_topic(run, e.TopicCreated)
+    run.create_topic(topic_id="~orders")
+    run.poll([run.send()])
+    if is_made_again:
+        note_topic(run, e.TopicDeleted)
+    note_topic(run, e.TopicCreated, TopicId("orders-id"))
+    run.partitions["orders", 0].topic_id = "orders-id"
+    run.alter(reason="elect_leaders", leader=1, election=e.Election.ISR)
+    run.poll([run.send()])
+    directory = run.finish()
+    (directory / "nodes/2/data/orders-0/partition.metadata").write_text("version: 0\ntopic_id: ~orders\n")
+    return directory
+
+
 def topic_is_created_again_without_an_id(path: Path) -> Path:
     """Before topics had ids: the second one is led by another broker in the same epoch, and has other records."""
     run = zookeeper_run(path, era="kafka-2.6-zk")
-
-    def note_topic(kind: type[e.TopicCreated | e.TopicDeleted]) -> None:
-        offset = MetadataOffset(run.metadata_offset)
-        run.note(CONTROLLER, kind(cause_id=CAUSE, metadata_offset=offset, topic="orders", topic_id=TopicId("~orders")))
-        run.metadata_offset += 1
-
-    note_topic(e.TopicCreated)
+    note_topic(run, e.TopicCreated)
     run.create_topic(topic_id="~orders")
     run.poll([run.send()])
     for node in (0, 1, 2):
@@ -318,8 +338,8 @@ def topic_is_created_again_without_an_id(path: Path) -> Path:
             log_end_offset=Offset(10),
         )  # fmt: skip
         run.note(node, deleted)
-    note_topic(e.TopicDeleted)
-    note_topic(e.TopicCreated)
+    note_topic(run, e.TopicDeleted)
+    note_topic(run, e.TopicCreated)
     run.create_topic(topic_id="~orders", replicas=(1, 2, 0))
     run.positions.clear()
     run.poll([run.send()], process="consumer-of-the-second")
@@ -348,6 +368,7 @@ def zookeeper_servers_log_gone(path: Path) -> Path:
 UNKNOWN: Mapping[str, Build] = {
     "the log of the ZooKeeper server is gone": zookeeper_servers_log_gone,
     "the ZooKeeper server ended by itself": zookeeper_server_ended_by_itself,
+    "a topic that had no id is created again with one": partial(topic_gets_its_id_late, is_made_again=True),
     "a topic is created again without an id": topic_is_created_again_without_an_id,
     **{f"without {name}": without_event_file(name) for name in EVENT_FILES},
     "events missing, and the client behind": client_believes_in_a_former_term,
@@ -400,6 +421,7 @@ UNKNOWN: Mapping[str, Build] = {
 }
 
 EXPLAINED: Mapping[str, Build] = {
+    "a topic gets its id late": topic_gets_its_id_late,
     "fencing by isolation": fault_then_fencing("isolate", "1", broker=1),
     "fencing by a cut from the controller": fault_then_fencing("cut", "1->100", broker=1),
     "fencing by a clock that runs slow": fault_then_fencing("clock", "1", broker=1),
@@ -471,6 +493,9 @@ def test_a_check_without_its_evidence_is_unknown(reports: dict[str, VerdictRepor
     assert told == ("incarnation 0 of node 100 ended by itself with exit code 255",)
     assert reports["process ended by a signal"].unknown_reasons == (
         "incarnation 0 of node 2 was ended by a signal that no step sent",
+    )
+    assert reports["a topic that had no id is created again with one"].unknown_reasons == (
+        "what is told of orders-0 without an id may be of several topics of that name",
     )
     report = reports["a topic is created again without an id"]
     statuses = {check.check_id: check.status for check in report.checks}

@@ -5,6 +5,7 @@ import asyncio
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.registry import executes
 from emulator.core.events import IncarnationEnd
+from emulator.core.inter_broker_protocol import ibp_level
 from emulator.core.types import NodeId
 from emulator.plan.actions import Outcome, Start, Stop, no_op
 
@@ -23,7 +24,7 @@ async def stop(target: FaultTarget, action: Stop[NodeId]) -> Outcome:
 
 @executes(Start)
 async def start(target: FaultTarget, action: Start[NodeId]) -> Outcome:
-    """Starts nodes.
+    """Starts nodes; brokers with another protocol, if a version is named.
 
     Raises:
         StartError: one did not become ready.
@@ -31,6 +32,8 @@ async def start(target: FaultTarget, action: Start[NodeId]) -> Outcome:
     down = [node_id for node_id in action.nodes if not target.cluster.is_running(node_id)]
     if not down:
         return no_op("it runs")
+    if action.inter_broker_protocol_version is not None:
+        target.cluster.protocols.update(dict.fromkeys(down, ibp_level(action.inter_broker_protocol_version)))
     incarnations = await asyncio.gather(*(target.cluster.start_node(node_id) for node_id in down))
     for node_id in down:
         target.downed.pop(node_id, None)

@@ -156,7 +156,7 @@ class ControlRequests:
         if wanted.leader_epoch < leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if wanted.leader_epoch == leader_epoch and not self._takes_equal_epoch(wanted, partition):
-            return self._adopt_topic_id(partition, topic_id)
+            return self._adopt_topic_id(turn, partition, topic_id)
         if self._config.broker_id not in wanted.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         self._take_role(turn, wanted, partition or self._host(turn, wanted.name, topic_id), topic_id)
@@ -167,18 +167,27 @@ class ControlRequests:
             return False
         return partition is not None and wanted.partition_epoch > partition.partition_epoch
 
-    def _adopt_topic_id(self, partition: Partition | None, topic_id: TopicId | None) -> ErrorCode:
+    def _adopt_topic_id(self, turn: Turn, partition: Partition | None, topic_id: TopicId | None) -> ErrorCode:
         """Gives a log that has no id the request's, which an upgrade brings under the same epoch; else refuses."""
         if partition is None or topic_id is None or real_topic_id(partition.log.topic_id) is not None:
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        partition.log.topic_id = topic_id
+        self._learn_topic_id(turn, partition, topic_id)
         return ErrorCode.NONE
+
+    def _learn_topic_id(self, turn: Turn, partition: Partition, topic_id: TopicId) -> None:
+        """Gives a log its id; a follower begins anew, as what it has asked for without that is not for this topic."""
+        if partition.log.topic_id == topic_id:
+            return
+        partition.log.topic_id = topic_id
+        self._fetchers.unfollow(partition.name)
+        if not partition.is_leader and partition.leader is not None:
+            self._fetchers.follow(turn, partition, partition.leader)
 
     def _take_role(
         self, turn: Turn, wanted: LeaderAndIsrPartition, partition: Partition, topic_id: TopicId | None
     ) -> None:
         if topic_id is not None:
-            partition.log.topic_id = topic_id
+            self._learn_topic_id(turn, partition, topic_id)
         is_leader = wanted.leader == self._config.broker_id
         if not is_leader and not self._cache.is_alive(wanted.leader):
             # The former role and epoch stay: nobody repeats this request once the leader is known.

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from emulator.core.inter_broker_protocol import InterBrokerProtocol
 from emulator.core.zookeeper.identifiers import SessionId
 from emulator.core.zookeeper.operations import Delete
@@ -20,17 +18,18 @@ class ZooKeeperAdministrator:
     Args:
         server: where it writes.
         rules: of the cluster, which decide how nodes are written.
-        ibp: of the brokers; below 2.8 a topic is given no id, whatever the release knows.
+        ibp: of the brokers.
     """
 
     def __init__(self, server: ZooKeeperServer, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
         self._server = server
-        self._rules = rules if ibp.sends_topic_ids else msgspec.structs.replace(rules, topic_ids=False)
+        self._rules = rules
+        self._ibp = ibp
         self._session_id: SessionId = server.open_session(timeout_ms=_ENDLESS_MS, now_ms=0)
 
     def handle(self, request: AdministratorRequest) -> AdministratorResponse:
         """Writes what is asked for; returns what came of each subject, in order."""
-        program = administrate(request, self._rules)
+        program = administrate(request, self._rules, self._ibp)
         try:
             steps = next(program)
             while True:

@@ -20,7 +20,7 @@ from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import ErrorCode, InvariantError
 from emulator.core.events import IncarnationEnd
 from emulator.core.inputs import RequestReceived, TimerFired
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
+from emulator.core.inter_broker_protocol import InterBrokerProtocol, ibp_level
 from emulator.core.messages import Response
 from emulator.core.types import BrokerId, IncarnationId, MetadataOffset, NodeId, TopicPartition
 from emulator.core.zookeeper.identifiers import SessionId
@@ -93,7 +93,7 @@ class ZooKeeperCluster(SimulatedCluster):
         switches = self.switches
         assert isinstance(switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
         history = ZooKeeperHistory(switches.zookeeper, self.properties, incarnation_of=self._incarnation_of)
-        self._store = ZooKeeperStore(history, switches.zookeeper, switches.zookeeper.protocol(switches.ibp))
+        self._store = ZooKeeperStore(history, switches.zookeeper, switches.protocol)
 
         self.on_request: Callable[[BrokerNode, RequestReceived], None] = _unobserved
 
@@ -129,7 +129,8 @@ class ZooKeeperCluster(SimulatedCluster):
     def protocol_of(self, broker_id: BrokerId) -> InterBrokerProtocol:
         """Returns what a broker sends and writes."""
         assert isinstance(self.switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
-        return self.switches.protocol_of(broker_id)
+        node = cast(ZooKeeperBrokerNode, self.nodes[broker_id])
+        return node.protocol(self.switches)
 
     def is_being_deleted(self, topic: str) -> bool:
         """Whether somebody has asked for a topic's deletion, which is not over."""
@@ -167,6 +168,14 @@ class ZooKeeperCluster(SimulatedCluster):
             return False
         for effect in service.end_session(session_id, cause_id=self.event_log.cause_id):
             self._execute(self.zookeeper_node, effect)
+        return True
+
+    def set_protocol(self, node_id: NodeId, version: str) -> bool:
+        """Sets what a broker's processes speak from the next one on; returns whether there is such a broker."""
+        node = self.nodes.get(BrokerId(node_id))
+        if not isinstance(node, ZooKeeperBrokerNode):
+            return False
+        node.ibp = ibp_level(version)
         return True
 
     def depose_controller(self) -> bool:

@@ -1,8 +1,11 @@
 """The nodes of a ZooKeeper cluster: processes of a broker and a controller each, and the ZooKeeper server."""
 
+from collections.abc import Mapping
+
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.events import ControllerEvent
+from emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, MetadataOffset, NodeRole, TopicPartition
@@ -21,12 +24,24 @@ class ZooKeeperBrokerNode(BrokerNode):
 
     Attributes:
         process_core: the core, while it runs.
+        ibp: the protocol version of its processes from the next one on; ``None`` for that of the rules.
     """
 
     def __init__(self, broker_id: BrokerId, store: ZooKeeperStore) -> None:
         super().__init__(broker_id)
         self.process_core: ZooKeeperProcessCore | None = None
+        self.ibp: IbpLevel | None = None
+        self._spoken: IbpLevel | None = None
         self._store = store
+
+    def protocol(self, switches: ZooKeeperSwitches) -> InterBrokerProtocol:
+        """Returns what it sends and writes."""
+        return switches.protocol_of(self.broker_id) if self.ibp is None else switches.zookeeper.protocol(self.ibp)
+
+    @property
+    def more_properties(self) -> Mapping[str, str]:
+        """The protocol version of the process that runs or ran last."""
+        return {} if self._spoken is None else {PROPERTY: VERSIONS[self._spoken]}
 
     def boot(self, switches: Switches, properties: NodeProperties) -> None:
         """Makes a new process on the disk."""
@@ -42,10 +57,12 @@ class ZooKeeperBrokerNode(BrokerNode):
             properties=properties,
             switches=switches,
         )
+        protocol = self.protocol(switches)
+        self._spoken = protocol.level
         self.core = self.process_core = ZooKeeperProcessCore(
             config,
             switches.zookeeper,
-            switches.protocol_of(self.broker_id),
+            protocol,
             session_timeout_ms=properties.broker_session_timeout_ms,
         )
         self.broker = self.process_core.process.broker

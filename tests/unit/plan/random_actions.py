@@ -78,6 +78,7 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
         fields.Duration: st.integers(0, 100_000),
         fields.Span: st.integers(0, 100_000),
         fields.OptionalWhole: st.one_of(st.none(), st.integers(1, 9)),
+        fields.ProtocolVersion: st.one_of(st.none(), st.sampled_from(["2.6", "2.7-IV2", "3.9"])),
         fields.LossField: _LOSS,
         fields.OptionalLoss: st.one_of(st.none(), _LOSS),
         fields.Answers: st.lists(st.sampled_from(ErrorCode), min_size=1, max_size=2, unique=True).map(tuple),

@@ -16,6 +16,7 @@ from emulator.plan.actions import (
     LoseHeld,
     LoseNext,
     PowerLoss,
+    Start,
 )
 from emulator.plan.channels import Channel, Link
 from emulator.plan.names import Names
@@ -39,6 +40,11 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
         ("kill: {node: 1}", Kill(nodes=(ONE,))),
         ("kill: {nodes: [0, controller]}", Kill(nodes=(ZERO, CONTROLLER))),
         ("kill: {node: leader(orders-0)}", Kill(nodes=(LEADER,))),
+        ("start: {node: 1}", Start(nodes=(ONE,))),
+        (
+            "start: {node: 1, inter.broker.protocol.version: 2.7}",
+            Start(nodes=(ONE,), inter_broker_protocol_version="2.7"),
+        ),
         ("isolate: {node: 1}", Isolate(nodes=(ONE,))),
         ("kill: {any: 2}", Kill(nodes=(DrawnNodes(count=2, drawn_from=DrawnFrom.BROKERS),))),
         ("kill: {random: 1 of isr(orders-0)}", Kill(nodes=(ONE_OF_ISR,))),
@@ -125,6 +131,14 @@ def test_without_a_partition_a_role_is_of_the_only_one() -> None:
         ("kill: {any: 1, node: 1}", "plan:1: node: unknown key"),
         ("cut: {from: rack(a), to: 1}", "plan:1: from: a link has one node at its end, not rack(a)"),
         ("cut: {from: any(x), to: 1}", "plan:1: from: 'any(x)' is no group"),
+        (
+            "start: {node: 1, inter.broker.protocol.version: 2.99}",
+            "plan:1: inter.broker.protocol.version: no version '2.99'; expected 2.1-IV0 to 3.9-IV0, or a release",
+        ),
+        (
+            "start: {node: controller, inter.broker.protocol.version: 2.7}",
+            "plan:1: start: expected brokers beside inter.broker.protocol.version",
+        ),
         ("replace_disk: {node: controller}", "plan:1: node: must be a broker, not the controller"),
         ("heal: some", "plan:1: heal: some alone says too little, write heal: all"),
         ("cut: {from: 0}", "plan:1: cut: needs the key 'to'"),

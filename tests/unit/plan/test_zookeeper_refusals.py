@@ -48,7 +48,9 @@ def test_what_cannot(step: str, reason: str) -> None:
 
 
 def test_there_may_be_none() -> None:
-    assert refused("expire_session: {node: 1}", has_zookeeper=False) == NO_ZOOKEEPER
+    for step in ("expire_session: {node: 1}", "start: {node: 1, inter.broker.protocol.version: 2.7}"):
+        assert refused(step, has_zookeeper=False) == NO_ZOOKEEPER
+    assert refused("start: {node: 1}", has_zookeeper=False) is None
 
 
 def test_a_container_keeps_no_record_of_what_its_server_syncs() -> None:

@@ -57,6 +57,13 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
         (("kill 0,1",), [(True, True, "0: the process was killed; 1: the process was killed")]),
         (("kill 100", "start 100"), [(True, True, "the process was killed"), (True, True, "incarnation 1 runs")]),
         (("start 100",), [(False, False, "no-op: it runs")]),
+        (
+            ("kill 1", "start 1 inter.broker.protocol.version=2.7"),
+            [
+                (True, True, "the process was killed"),
+                (False, False, "no-op: it is no broker of a cluster with ZooKeeper"),
+            ],
+        ),
         (("pause 1", "stop 1"), [(True, True, "it stands still"), (False, False, "no-op: it is paused")]),
         (("pause 100", "resume 100"), [(True, True, "it stands still"), (True, True, "it runs")]),
         (

@@ -56,6 +56,17 @@ def table_of(rows: list[Row]) -> Table[Row]:
 
 
 @given(ROWS)
+def test_words_are_put_in_the_place_of_others(rows: list[Row]) -> None:
+    table = table_of(rows)
+    others = {Colour.RED: Colour.BLUE}
+    expected = [msgspec.structs.replace(row, colour=Colour.BLUE) for row in rows]
+    reworded = table.reworded("colour", others)
+    assert list(reworded) == expected
+    assert list(reworded.reworded("colour", others)) == expected
+    assert list(table) == rows
+
+
+@given(ROWS)
 def test_a_table_has_the_rows_that_it_was_given(rows: list[Row]) -> None:
     table = table_of(rows)
     assert list(table) == rows

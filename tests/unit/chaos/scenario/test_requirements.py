@@ -4,15 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from chaos.scenario.requirements import unmet
+from chaos.play.expressible import not_in_era
+from chaos.scenario.requirements import rules_of, unmet
 from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import read_scenario
 from chaos.suite.cells import cells_of
 from chaos.suite.selection import Selected
-from emulator.core.eras import ALL_ERAS, era_rules
+from emulator.core.eras import ALL_ERAS, era_rules, rule_texts
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.plan.drivers import DriverName
 from emulator.plan.overrides import parse_overrides
 from emulator.plan.yaml_cursor import ScenarioError
+from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER
 
 TEXT = """\
 name: test/needs
@@ -31,6 +34,19 @@ def scenario(more: str) -> Scenario:
 
 def told(more: str, era: str, *settings: str) -> tuple[str, ...]:
     return unmet(scenario(more), era, parse_overrides(settings).apply(era_rules(era)))
+
+
+def test_a_scenario_names_the_protocol_that_brokers_begin_with() -> None:
+    text = TEXT.replace("brokers: 2", "brokers: 2, inter.broker.protocol.version: '2.7,1:2.6'")
+    upgraded = read_scenario(Path("needs.yaml"), text)
+    rules = rules_of(upgraded, "kafka-3.9-zk")
+    assert rule_texts(rules) == {**rule_texts(era_rules("kafka-3.9-zk")), PROPERTY: "2.7-IV2,1:2.6-IV0"}
+    assert rules_of(upgraded, "kip-966") == era_rules("kip-966")
+    assert rules_of(scenario(""), "kafka-3.9-zk") == era_rules("kafka-3.9-zk")
+    (refused,) = not_in_era(upgraded, (), "kip-966", DriverName.SIMULATOR)
+    assert refused == f"{PROPERTY} (line 2): {NO_ZOOKEEPER}"
+    with pytest.raises(ScenarioError, match=r":2: inter.broker.protocol.version: .2\.77. is not allowed"):
+        read_scenario(Path("needs.yaml"), text.replace("2.7,", "2.77,"))
 
 
 def test_rules_and_eras_can_be_required() -> None:

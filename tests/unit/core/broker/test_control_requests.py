@@ -1,13 +1,16 @@
 """The front of a broker that a ZooKeeper controller speaks to, where no vector looks."""
 
 import msgspec
+import pytest
 
+from emulator.core.batch import InvalidBatch
 from emulator.core.broker.config import BrokerConfig
 from emulator.core.broker.control_fence import ControlFence
 from emulator.core.broker.control_requests import ControlRequests, RolesTaken
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.in_flight_requests import InFlightRequests
+from emulator.core.broker.late_topic_ids import fetch_by_known_ids, produce_by_known_ids
 from emulator.core.broker.metadata_cache import MetadataCache, id_by_name, real_topic_id
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.topic_configs import TopicConfigs
@@ -25,6 +28,7 @@ from emulator.core.effects import DeleteLog
 from emulator.core.errors import ErrorCode
 from emulator.core.events import StrayDetected
 from emulator.core.inputs import LoadedLog
+from emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -43,6 +47,7 @@ from tests.unit.core.broker.hosting import events_of
 
 ORDERS = TopicPartition("orders", 0)
 OWN, OTHER = BrokerId(NodeId(0)), BrokerId(NodeId(1))
+ORDERS_ID = TopicId("AAAAAAAAAAUAAAAAAAAABg")
 TERM = ControllerEpoch(3)
 OLD, NEW = TopicId("AAAAAAAAAAUAAAAAAAAABg"), TopicId("AAAAAAAAAAcAAAAAAAAACA")
 
@@ -150,6 +155,53 @@ def test_a_later_incarnation_fences_what_was_meant_for_the_former() -> None:
     assert front.requests.handle_stop_replica(front.turn, old).error is ErrorCode.STALE_BROKER_EPOCH
     nameless = StopReplicaRequest(controller_id=OTHER, controller_epoch=TERM, partitions=())
     assert front.requests.handle_stop_replica(front.turn, nameless).error is ErrorCode.NONE
+
+
+def test_a_follower_that_hears_of_its_topics_id_asks_anew() -> None:
+    front = Front()
+    front.take(leader=OTHER)
+    before = front.fetchers.followed[ORDERS]
+    assert front.take(leader=OTHER) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert front.fetchers.followed[ORDERS] is before
+    assert front.take(leader=OTHER, topic_id=ORDERS_ID) is ErrorCode.NONE
+    partition = front.hosted.get(ORDERS)
+    assert partition is not None
+    assert partition.log.topic_id == ORDERS_ID
+    assert front.fetchers.followed[ORDERS] is not before
+    assert front.take(leader=OTHER, topic_id=ORDERS_ID) is ErrorCode.STALE_CONTROLLER_EPOCH
+
+
+def test_a_leader_that_hears_of_its_topics_id_follows_nobody() -> None:
+    front = Front()
+    front.take(leader=OWN)
+    assert front.take(leader=OWN, topic_id=ORDERS_ID) is ErrorCode.NONE
+    assert ORDERS not in front.fetchers.followed
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "meant"),
+    [
+        (None, ORDERS_ID, None),
+        (None, id_by_name("orders"), id_by_name("orders")),
+        (ORDERS_ID, id_by_name("orders"), None),
+        (ORDERS_ID, ORDERS_ID, ORDERS_ID),
+        (ORDERS_ID, TopicId("another"), TopicId("another")),
+        (ORDERS_ID, None, None),
+    ],
+)
+def test_an_id_that_one_side_does_not_know_is_not_compared(
+    known: TopicId | None, asked: TopicId | None, meant: TopicId | None
+) -> None:
+    front = Front()
+    front.take(leader=OWN, topic_id=known)
+    read = FetchPartition(topic="orders", topic_id=asked, partition=0, fetch_offset=Offset(0))
+    (fetched,) = fetch_by_known_ids(FetchRequest(partitions=(read,)), front.hosted).partitions
+    assert fetched == msgspec.structs.replace(read, topic_id=meant)
+    bad = InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason="unit")
+    batch = ProducePartition(topic="orders", topic_id=asked, partition=0, batch=bad)
+    request = ProduceRequest(acks=1, timeout_ms=1, partitions=(batch,))
+    (produced,) = produce_by_known_ids(request, front.hosted).partitions
+    assert produced == msgspec.structs.replace(batch, topic_id=meant)
 
 
 def test_a_topic_without_an_id_goes_by_its_name() -> None:
