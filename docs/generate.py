@@ -26,6 +26,7 @@ from emulator.core import packed
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, consumer_settings, producer_settings
 from emulator.core.effective_config import NODE_PROPERTY_OF
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.packed import layout as packed_layout
 from emulator.core.promises import PROMISES, JudgedBy, PromiseKind
 from emulator.core.properties import NodeProperties, TopicProperties, property_texts
@@ -189,6 +190,12 @@ TOP_KEYS: Final = (
 CLUSTER_KEYS: Final = (
     ("brokers", f"whole number, 1 to {BROKERS_MAX}", "required", "Ids are 0 to N-1. There is one controller."),
     ("properties", "mapping", "", "[Properties](properties.md) of every node."),
+    (
+        PROPERTY,
+        "version, `2.7,0:2.6` for another one of broker 0",
+        "the era's",
+        "In eras with ZooKeeper: what brokers speak. `--set` comes first, and a `start` step may change it.",
+    ),
 )
 TOPIC_KEYS: Final = (
     ("name", "text", "required", "Letters, digits, `.`, `_` and `-`."),
@@ -400,8 +407,8 @@ def _arguments(field: AnyField) -> Iterable[tuple[str, str, str, str]]:
         yield ", ".join(map(_code, field.keys)), value, default, meaning
         return
     for key in field.keys:
-        if key in options:
-            option = options[key]
+        option = options.get(key.replace(".", "_"))
+        if option is not None:
             value = ", ".join(map(_code, option.choices)) or SUBJECTS.get(type(field).__name__, ("", ""))[0]
             yield _code(key), value, default, option.help
         else:
@@ -431,6 +438,7 @@ SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
     "Number": ("whole number", ""),
     "Duration": ("time", ""),
     "Span": ("time", ""),
+    "ProtocolVersion": ("release, or one of its versions", ""),
     "LossField": ("whole number", ""),
     "OptionalLoss": ("whole number", ""),
     "Replicas": ("list of broker ids", "Of the partition, the preferred leader first."),

@@ -248,7 +248,7 @@ def _about_topics(evidence: RunEvidence, readings: Sequence[Readings]) -> Iterat
     for each in readings:
         if each.has_unclear_id:
             sentence = (
-                f"what is told of {each.topic}-{each.partition} by name only may be of several topics of that name"
+                f"what is told of {each.topic}-{each.partition} without an id may be of several topics of that name"
             )
             yield Doubt(about=Evidence.TOPIC_IDS, sentence=sentence, topic=each.topic, partition=each.partition)
 

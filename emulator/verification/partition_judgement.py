@@ -63,6 +63,8 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
 def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozenset[Evidence]) -> PartitionJudgement:
     """Asks every check of a partition that the run promises and that its evidence can answer.
 
+    Where it is not known which of several topics of one name something is told of, nothing is asked or called lost.
+
     Args:
         facts: of the partition.
         timeline: of its run.
@@ -70,13 +72,14 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
     """
     switches = timeline.switches()
     findings = {}
-    for check in CHECKS:
+    is_clear = not facts.has_unclear_id
+    for check in CHECKS if is_clear else ():
         if isinstance(check, PartitionCheck) and is_promised(check.check_id, switches) and not check.needs & doubtful:
             found = first_of(check.find(facts))
             if found.count:
                 findings[check.check_id] = found
     lost: Counter[SendStream] = Counter()
-    for each in facts.lost:
+    for each in facts.lost if is_clear else ():
         batch = each.batch
         lost[SendStream(facts.topic, facts.partition, batch.process, batch.acks)] += batch.record_count
     return PartitionJudgement(
@@ -85,7 +88,7 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         findings=findings,
         premises=premises_of_partition(facts),
         readings=readings_of(facts),
-        losses=losses_of_partition(facts, timeline),
+        losses=losses_of_partition(facts, timeline) if is_clear else (),
         lost=dict(lost),
         availability=partition_availability(facts),
     )

@@ -1728,7 +1728,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "ZooKeeper, member falls short": (zookeeper_member_falls_short, frozenset({"Z3"})),
     "ZooKeeper, member removes its log": (zookeeper_member_removes_its_log, frozenset({"Z4"})),
     "ZooKeeper, notification left": (zookeeper_notification_is_left, frozenset({"Z5"})),
-    "ZooKeeper, lost as the topic gets an id": (zookeeper_topic_gets_an_id_and_loses, frozenset({"D1"})),
+    "ZooKeeper, lost as the topic gets an id": (
+        zookeeper_topic_gets_an_id_and_loses,
+        frozenset({"C1", "D1", "D2", "D4", "D5", "D14"}),
+    ),
     "ZooKeeper, leader is no member": (zookeeper_leader_is_no_member, frozenset({"Z6"})),
     "ZooKeeper, leader epoch passed over": (zookeeper_leader_epoch_is_passed_over, frozenset({"Z7"})),
 }

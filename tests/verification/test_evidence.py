@@ -301,11 +301,9 @@ def no_switches_in_common(run: RunBuilder) -> None:
     run.start(5)
 
 
-def note_topic(
-    run: RunBuilder, kind: type[e.TopicCreated | e.TopicDeleted], topic_id: TopicId = TopicId("~orders")
-) -> None:
+def note_topic(run: RunBuilder, kind: type[e.TopicCreated | e.TopicDeleted], topic_id: str = "~orders") -> None:
     offset = MetadataOffset(run.metadata_offset)
-    run.note(CONTROLLER, kind(cause_id=CAUSE, metadata_offset=offset, topic="orders", topic_id=topic_id))
+    run.note(CONTROLLER, kind(cause_id=CAUSE, metadata_offset=offset, topic="orders", topic_id=TopicId(topic_id)))
     run.metadata_offset += 1
 
 
@@ -317,7 +315,7 @@ def topic_gets_its_id_late(path: Path, *, is_made_again: bool = False) -> Path:
     run.poll([run.send()])
     if is_made_again:
         note_topic(run, e.TopicDeleted)
-    note_topic(run, e.TopicCreated, TopicId("orders-id"))
+    note_topic(run, e.TopicCreated, "orders-id")
     run.partitions["orders", 0].topic_id = "orders-id"
     run.alter(reason="elect_leaders", leader=1, election=e.Election.ISR)
     run.poll([run.send()])
