@@ -63,6 +63,7 @@ class NodeHost(Protocol):
         children: the nodes that run, by the text of their ids.
         listen_host: the interface on which nodes listen.
         harness_host: where nodes reach what this process itself serves.
+        configures_nodes: whether a node is started with the configuration that this process wrote.
         files: those of the nodes, once this is open.
     """
 
@@ -79,6 +80,11 @@ class NodeHost(Protocol):
     @property
     def harness_host(self) -> str:
         """Where this process listens for nodes."""
+        ...
+
+    @property
+    def configures_nodes(self) -> bool:
+        """Whether nodes are started with what was configured here."""
         ...
 
     @property
@@ -140,6 +146,7 @@ class LocalHost:
 
     listen_host = LOOPBACK
     harness_host = LOOPBACK
+    configures_nodes = True
 
     def __init__(self, supervisor: Supervisor, *, program: str, environment: Mapping[str, str]) -> None:
         self._supervisor = supervisor

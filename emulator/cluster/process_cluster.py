@@ -111,6 +111,11 @@ class ProcessCluster:
         """The nodes' files."""
         return self._host.files
 
+    @property
+    def configures_nodes(self) -> bool:
+        """Whether a node is started with the configuration that this cluster writes."""
+        return self._host.configures_nodes
+
     # --- Addresses ------------------------------------------------------------------------------------------------
 
     def ports(self) -> dict[int, int]:

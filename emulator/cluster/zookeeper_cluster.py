@@ -137,7 +137,7 @@ class ZooKeeperCluster(ProcessCluster):
     async def __aenter__(self) -> Self:
         """As of ``ProcessCluster``; a broker goes on with the protocol that its last process was started with."""
         await super().__aenter__()
-        for broker_id in self.layout.broker_ids:
+        for broker_id in self.layout.broker_ids if self.configures_nodes else ():
             last = self.layout.last_incarnation(broker_id)
             zookeeper = None if last is None else read_config(str(self._config_path(broker_id, last))).zookeeper
             if zookeeper is not None and zookeeper.started_with is not None:

@@ -33,6 +33,8 @@ async def start(target: FaultTarget, action: Start[NodeId]) -> Outcome:
     if not down:
         return no_op("it runs")
     if action.inter_broker_protocol_version is not None:
+        if not target.cluster.configures_nodes:
+            return no_op("its container keeps the configuration that it was made with")
         target.cluster.protocols.update(dict.fromkeys(down, ibp_level(action.inter_broker_protocol_version)))
     incarnations = await asyncio.gather(*(target.cluster.start_node(node_id) for node_id in down))
     for node_id in down:

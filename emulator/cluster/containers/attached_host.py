@@ -155,6 +155,11 @@ class AttachedHost:
         return self._reach(str(node_id), service_name(node_id), NODE_PORT)
 
     @property
+    def configures_nodes(self) -> bool:
+        """A node reads its own environment."""
+        return False
+
+    @property
     def harness_host(self) -> str:
         """Nobody in a project dials its harness: nodes were told all addresses before."""
         return LOOPBACK

@@ -117,6 +117,11 @@ class ContainerHost:
         return f"{self._network.addresses[str(node_id)]}:{NODE_PORT}"
 
     @property
+    def configures_nodes(self) -> bool:
+        """A node reads the file that its arguments name."""
+        return True
+
+    @property
     def harness_host(self) -> str:
         """The harness's address on the network."""
         return self._network.harness_address
