@@ -227,9 +227,14 @@ def test_grpc_tells_errors_only_unless_more_is_asked_for(asked: Mapping[str, str
         "assert 'grpc' not in sys.modules, 'imported before it is told'\n"
         "print(os.environ['GRPC_VERBOSITY'])\n"
     )
-    environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"} | asked
+    environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
     result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True, env=environment
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**environment, **asked},
     )
     assert result.stdout.splitlines()[-1] == heard
 
