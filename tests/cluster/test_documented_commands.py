@@ -52,7 +52,7 @@ BLOCKS: Final = {
     "explore": ("README.md", ".venv/bin/laststand simulate"),
     "plans": ("docs/plans.md", "laststand simulate"),
     "simulator": ("emulator/simulator/README.md", "laststand simulate"),
-    "ZooKeeper": ("docs/eras-zookeeper.md", "laststand"),
+    "ZooKeeper": ("docs/eras-zookeeper.md", "laststand run zookeeper/leader-loses-zookeeper"),
     "real cluster": ("README.md", ".venv/bin/laststand autopsy"),
     "autopsy": ("docs/autopsy.md", "$ laststand autopsy"),
     "import": ("docs/autopsy.md", "$ laststand import"),

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -62,6 +63,13 @@ class Commands:
     def helpers(self) -> list[str]:
         """Names of those that harnesses made for something else."""
         return sorted({*self._containers(LOCK)} - {*self.containers()})
+
+    def wait_for_helpers_to_end(self) -> None:
+        """Waits until none is left: the engine removes one some time after its harness has let go of it."""
+        deadline = time.monotonic() + _DEADLINE_S
+        while self.helpers():
+            assert time.monotonic() < deadline, self.helpers()
+            time.sleep(0.1)
 
     def _containers(self, *labels: str) -> list[str]:
         client = docker.from_env()

@@ -115,7 +115,7 @@ def test_whoever_does_not_see_the_volumes_works_through_a_helper_container(comma
         assert "links silent" in shell("chaos", "partition", "0", "1")
         shell("chaos", "heal")
         shell("down")
-        assert commands.helpers() == []
+        commands.wait_for_helpers_to_end()
         assert "VALID: " in shell("verify", "store/standing/latest")
         assert list(run.glob("nodes/*/data/orders-0/*.log"))
 
@@ -129,10 +129,7 @@ def test_a_helper_container_ends_with_its_harness(commands: Commands) -> None:
         listed = json.loads(commands.type("docker", "ps", "--json"))
         assert [each["is_abandoned"] for each in listed if each["name"] == helper] == [False]
         os.kill(json.loads(commands.type("status", "--json"))["supervisor_pid"], signal.SIGKILL)
-        deadline = time.monotonic() + DEADLINE_S
-        while commands.helpers():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        commands.wait_for_helpers_to_end()
 
 
 def lost_bytes(told: str) -> int:
