@@ -7,7 +7,6 @@ from chaos.process.fault_target import FaultTarget
 from chaos.scenario.conditions import Acked, Until
 from chaos.scenario.scenario import Step
 from chaos.scenario.step_reader import read_step
-from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import EmulatorError
 from emulator.core.types import NodeId
 from emulator.plan.actions import (
@@ -55,7 +54,7 @@ def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: Driver
                 "acked: counts the records of a scenario's workload, and a standing cluster has none"
             )
         return step
-    has_zookeeper = isinstance(target.cluster.layout.switches, ZooKeeperSwitches)
+    has_zookeeper = target.cluster.layout.has_zookeeper
     refused = refusal(action, driver) or server_refusal(action, has_zookeeper=has_zookeeper, driver=driver)
     if names.zookeeper_at is not None and not has_zookeeper:
         refused = NO_ZOOKEEPER

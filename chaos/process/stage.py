@@ -9,7 +9,6 @@ import grpc.aio
 from chaos.play.recorded_plan import PlayedStep
 from chaos.process.fault_target import FaultTarget
 from emulator.cluster.toxiproxy import Toxiproxy
-from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.errors import EmulatorError, causes_of
 from emulator.core.types import BrokerId, NodeId
 from emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
@@ -125,7 +124,7 @@ def _node(target: FaultTarget, node: NodeId, driver: DriverName) -> NodeRow:
     if not cluster.is_running(node):
         state = f"down ({target.downed.get(node, 'by itself').replace('_', ' ')})"
     return NodeRow(
-        name=f"broker {node}" if is_broker else "ZooKeeper" if _has_zookeeper(target) else "controller",
+        name=f"broker {node}" if is_broker else "ZooKeeper" if target.cluster.layout.has_zookeeper else "controller",
         state=f"{state}, fenced" if is_fenced else state,
         is_well=state == "running" and not is_fenced,
         offers=_offers(_possible(target, _deeds_of_node(target, node)), driver),
@@ -134,11 +133,9 @@ def _node(target: FaultTarget, node: NodeId, driver: DriverName) -> NodeRow:
 
 def _possible(target: FaultTarget, deeds: Iterable[ActionTemplate]) -> Iterator[ActionTemplate]:
     """Yields those deeds that can be done in this cluster."""
-    yield from (deed for deed in deeds if server_refusal(deed, has_zookeeper=_has_zookeeper(target)) is None)
-
-
-def _has_zookeeper(target: FaultTarget) -> bool:
-    return isinstance(target.cluster.layout.switches, ZooKeeperSwitches)
+    yield from (
+        deed for deed in deeds if server_refusal(deed, has_zookeeper=target.cluster.layout.has_zookeeper) is None
+    )
 
 
 def _deeds_of_node(target: FaultTarget, node: NodeId) -> Iterator[ActionTemplate]:

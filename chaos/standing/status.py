@@ -6,7 +6,6 @@ from typing import Literal
 import msgspec
 
 from chaos.process.fault_target import FaultTarget
-from emulator.core.eras import ZooKeeperSwitches
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.properties import NodeProperties, topic_properties
 from emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, NodeId, TopicId, TopicPartition
@@ -157,11 +156,12 @@ def _node(target: FaultTarget, node_id: NodeId) -> NodeStatus:
     cluster = target.cluster
     child = cluster.process_of(node_id)
     registration = target.image.brokers.get(BrokerId(node_id))
-    has_zookeeper = isinstance(cluster.layout.switches, ZooKeeperSwitches)
     metrics_address = cluster.metrics_addresses().get(node_id)
+    layout = cluster.layout
+    centre = "zookeeper" if layout.has_zookeeper else "controller"
     return NodeStatus(
         node_id=node_id,
-        role="broker" if node_id != cluster.layout.controller_id else "zookeeper" if has_zookeeper else "controller",
+        role=centre if node_id == layout.controller_id else "broker",
         state="down" if child is None else "paused" if child.is_paused else "running",
         pid=None if child is None else child.pid,
         incarnation=cluster.incarnation(node_id),

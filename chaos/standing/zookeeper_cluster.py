@@ -18,6 +18,7 @@ from chaos.zookeeper.target import open_zookeeper_target
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from emulator.cluster.zookeeper_program import records_syncs
 from emulator.core.types import NodeId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.small_nodes import decode_controller, decode_controller_epoch
@@ -41,9 +42,10 @@ class StandingZooKeeperCluster(StandingCluster):
         super().__init__(order)
 
     def _make_cluster(self) -> ProcessCluster:
-        keeps_ledger = self._zookeeper is not None and self._zookeeper.sync_shim is not None
         self._events = ServerEvents(
-            self._layout, keeps_ledger=keeps_ledger, catch_up=lambda: self._cluster.files.catch_up()
+            self._layout,
+            keeps_ledger=records_syncs(self._zookeeper),
+            catch_up=lambda: self._cluster.files.catch_up(),
         )
         self._messages = server_messages((), record=self._events.intercepted)
         self._metadata = ZooKeeperMetadata(self._events, on_change=self._changes.change)

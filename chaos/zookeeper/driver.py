@@ -17,6 +17,7 @@ from chaos.zookeeper.target import open_zookeeper_target
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from emulator.cluster.zookeeper_program import records_syncs
 from emulator.core.types import NodeId
 
 
@@ -24,9 +25,7 @@ class ZooKeeperDriver(ProcessDriver):
     """``Driver`` of processes around a ZooKeeper server; arguments as of ``ProcessDriver``."""
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
-        self._events = ServerEvents(
-            order.layout, keeps_ledger=order.zookeeper is not None and order.zookeeper.sync_shim is not None
-        )
+        self._events = ServerEvents(order.layout, keeps_ledger=records_syncs(order.zookeeper))
         self._messages = server_messages(proxied_links(order.scenario), record=self._events.intercepted)
         super().__init__(order, logger=logger, on_problem=on_problem)
         self._metadata = ZooKeeperMetadata(self._events, on_change=self._changes.change)

@@ -18,7 +18,7 @@ from emulator.cluster.process_cluster import ProcessCluster, source_environment
 from emulator.cluster.supervisor import Supervisor
 from emulator.cluster.sync_shim import sync_shim_environment
 from emulator.cluster.zookeeper_probe import await_zookeeper, server_probes
-from emulator.cluster.zookeeper_program import ZooKeeperProgram, server_settings
+from emulator.cluster.zookeeper_program import ZooKeeperProgram, records_syncs, server_settings
 from emulator.core.properties import node_properties
 from emulator.core.types import NodeId
 from emulator.node.config import read_config
@@ -129,7 +129,7 @@ class ZooKeeperCluster(ProcessCluster):
         self._before_brokers = before_brokers
         if zookeeper is not None:
             self._host = ZooKeeperHost(self.supervisor, program=program, zookeeper=zookeeper)
-        self._is_under_shim = zookeeper is not None and zookeeper.sync_shim is not None
+        self._is_under_shim = records_syncs(zookeeper)
         self._messages = messages
         self._on_server_end = on_server_end
         self._unproxied: Mapping[Link[NodeId], str] = {}

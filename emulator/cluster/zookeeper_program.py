@@ -65,6 +65,11 @@ class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def records_syncs(program: ZooKeeperProgram | None) -> bool:
+    """Whether what a server syncs is recorded, so that it may lose power; ``None`` is one that is not started here."""
+    return program is not None and program.sync_shim is not None
+
+
 def find_zookeeper(java: Path) -> ZooKeeperProgram:
     """Returns the server in the folder that ``LASTSTAND_ZOOKEEPER`` names, or else in PySpark's wheel.
 

@@ -43,9 +43,10 @@ class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):
         """What every broker but those sends and writes."""
         return self.zookeeper.protocol(self.ibp)
 
-    def protocol_of(self, broker_id: BrokerId) -> InterBrokerProtocol:
-        """Returns what a broker sends and writes."""
-        return self.zookeeper.protocol(dict(self.other_ibps).get(broker_id, self.ibp))
+    def protocol_of(self, broker_id: BrokerId, *, started_with: IbpLevel | None = None) -> InterBrokerProtocol:
+        """Returns what a broker sends and writes: ``started_with``, if its process was started with one."""
+        level = dict(self.other_ibps).get(broker_id, self.ibp) if started_with is None else started_with
+        return self.zookeeper.protocol(level)
 
 
 ALL_ERAS: Final = (*ERAS, *ZOOKEEPER_ERAS)

@@ -127,8 +127,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         rules = self.rules()
         if self.zookeeper is None or not isinstance(rules, ZooKeeperSwitches):
             return None
-        level = self.zookeeper.started_with
-        return rules.protocol_of(BrokerId(self.node_id)) if level is None else rules.zookeeper.protocol(level)
+        return rules.protocol_of(BrokerId(self.node_id), started_with=self.zookeeper.started_with)
 
     def property_texts(self) -> dict[str, str]:
         """Returns its properties as text, every default resolved, the protocol of a broker among them."""

@@ -308,8 +308,9 @@ class Table(Collection[_Row]):
 
     def reworded(self, name: str, others: Mapping[Any, Any]) -> Self:
         """A table with other words in place of some in a field."""
-        words = [others.get(word, word) for word in self.words(name)]
-        if not any(word in others for word in self.words(name)):
+        known = self.words(name)
+        words = [others.get(word, word) for word in known]
+        if words == list(known):
             return self
         found, numbers = self.part(ALL, {}), dict[Hashable, int]()
         places = np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int64)

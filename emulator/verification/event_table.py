@@ -39,7 +39,7 @@ class EventTable:
 
     def know_ids(self, ids: LateTopicIds) -> None:
         """Puts the ids of topics in the place of what stands for them."""
-        for events in self._lists.values() if ids else ():
+        for events in self._lists.values():
             events[:] = [with_known_id(each, ids) for each in events]
 
     def sort(self) -> None:

@@ -7,7 +7,7 @@ A batch is identified by topic id, base offset and CRC. Nothing here orders even
 controller's records are ordered by metadata offset, leaders by epoch, one node's events by its sequence.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -108,11 +108,14 @@ class PartitionFacts:
         self.events.take(rows.events)
         self.sent, self.received = rows.sent, rows.received
 
-    def take_polls(self, polls: Iterable[Poll]) -> None:
-        """Takes what consumers asked for; the facts of the cluster are known."""
+    def know_ids(self) -> None:
+        """Puts the ids of topics in the place of what stands for them; the facts of the cluster are known."""
         ids = self.cluster.late_topic_ids
+        if not ids:
+            return
+        self.events.know_ids(ids)
         self.polls = [
-            msgspec.structs.replace(each, topic_id=ids.get(each.topic_id or "", each.topic_id)) for each in polls
+            msgspec.structs.replace(each, topic_id=ids.get(each.topic_id or "", each.topic_id)) for each in self.polls
         ]
 
     @cached_property

@@ -48,6 +48,8 @@ class PartitionRows(msgspec.Struct, kw_only=True):
 
     def knowing_ids(self, ids: LateTopicIds) -> "PartitionRows":
         """Returns these facts with the ids of topics in the place of what stands for them."""
+        if not ids:
+            return self
         return PartitionRows(
             events={kind: rows.reworded(_TOPIC_ID, ids) for kind, rows in self.events.items()},
             sent=self.sent.reworded(_TOPIC_ID, ids),

@@ -54,9 +54,8 @@ class RunFacts:
         for name, rows in self.rows.parts().items():
             self.partition(*name).take(rows)
         for facts in self._partitions.values():
-            facts.events.know_ids(ids)
+            facts.know_ids()
             facts.events.sort()
-            facts.take_polls(facts.polls)
         return Timeline(events=tuple(with_known_id(each, ids) for each in sorted(self._collected, key=place_of)))
 
     def add_final(self, found: ReadLog) -> None:

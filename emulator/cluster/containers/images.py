@@ -1,6 +1,7 @@
 """Which images a cluster in containers is started from."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -48,12 +49,7 @@ def require_images() -> Images:
         MissingToolError: it does not.
     """
     images = chosen_images()
-    client = connect()
-    try:
-        require_image(client, images.node, made_by=_MADE_BY)
-        require_image(client, images.toxiproxy, made_by=_MADE_BY)
-    finally:
-        client.close()
+    _require((images.node, images.toxiproxy), made_by=_MADE_BY)
     return images
 
 
@@ -63,8 +59,13 @@ def require_analysis_image() -> None:
     Raises:
         MissingToolError: it does not.
     """
+    _require((chosen_images().analysis,), made_by=_ANALYSIS_MADE_BY)
+
+
+def _require(images: Iterable[str], *, made_by: str) -> None:
     client = connect()
     try:
-        require_image(client, chosen_images().analysis, made_by=_ANALYSIS_MADE_BY)
+        for image in images:
+            require_image(client, image, made_by=made_by)
     finally:
         client.close()

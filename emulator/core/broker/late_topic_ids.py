@@ -13,17 +13,12 @@ from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.metadata_cache import real_topic_id
 from emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest
 
+_Request = TypeVar("_Request", FetchRequest, ProduceRequest)
 _Asked = TypeVar("_Asked", FetchPartition, ProducePartition)
 
 
-def fetch_by_known_ids(request: FetchRequest, hosted: HostedPartitions) -> FetchRequest:
-    """Returns a fetch without the ids that one side does not know."""
-    partitions = tuple(_by_known_id(each, hosted) for each in request.partitions)
-    return request if partitions == request.partitions else msgspec.structs.replace(request, partitions=partitions)
-
-
-def produce_by_known_ids(request: ProduceRequest, hosted: HostedPartitions) -> ProduceRequest:
-    """Returns a produce request without the ids that one side does not know."""
+def by_known_ids(request: _Request, hosted: HostedPartitions) -> _Request:
+    """Returns a fetch or produce request without the ids that one side does not know."""
     partitions = tuple(_by_known_id(each, hosted) for each in request.partitions)
     return request if partitions == request.partitions else msgspec.structs.replace(request, partitions=partitions)
 

@@ -30,7 +30,7 @@ from emulator.core.broker.delete_records import DeleteRecordsHandler
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.late_topic_ids import fetch_by_known_ids, produce_by_known_ids
+from emulator.core.broker.late_topic_ids import by_known_ids
 from emulator.core.broker.leader_recovery import LeaderRecovery
 from emulator.core.broker.list_offsets import list_offsets
 from emulator.core.broker.log_writer import follow_segments
@@ -351,10 +351,10 @@ class ZooKeeperBroker:
         response: Response
         match request:
             case FetchRequest():
-                self._fetches.handle_request(turn, request_id, fetch_by_known_ids(request, self._hosted))
+                self._fetches.handle_request(turn, request_id, by_known_ids(request, self._hosted))
                 return
             case ProduceRequest():
-                self._produces.handle_request(turn, request_id, produce_by_known_ids(request, self._hosted))
+                self._produces.handle_request(turn, request_id, by_known_ids(request, self._hosted))
                 return
             case DeleteRecordsRequest():
                 self._deletes.handle_request(turn, request_id, request)

@@ -36,7 +36,7 @@ class ZooKeeperBrokerNode(BrokerNode):
 
     def protocol(self, switches: ZooKeeperSwitches) -> InterBrokerProtocol:
         """Returns what it sends and writes."""
-        return switches.protocol_of(self.broker_id) if self.ibp is None else switches.zookeeper.protocol(self.ibp)
+        return switches.protocol_of(self.broker_id, started_with=self.ibp)
 
     @property
     def more_properties(self) -> Mapping[str, str]:

@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from chaos.drivers import make_driver
-from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run
 from chaos.scenario.scenario_file import read_scenario
-from emulator.core.switches import Switches
-from emulator.plan.drivers import DriverName
+from tests.unit.chaos.play.virtual_time import order_of
 
 TEXT = """\
 name: missed
@@ -28,17 +26,7 @@ KILL = "kill: {node: 2}"
 async def play(directory: Path, missed_step: str, *steps: str) -> Run:
     text = TEXT.format(missed_step=missed_step, steps="\n".join(f"  - {step}" for step in steps))
     scenario = read_scenario(Path("missed.yaml"), text)
-    order = RunOrder(
-        scenario=scenario,
-        directory=directory,
-        era="kip-966",
-        switches=Switches(),
-        properties=scenario.properties,
-        seed=1,
-        toxiproxy=None,
-        driver=DriverName.SIMULATOR,
-    )
-    run = Run(order, make_driver=make_driver, on_status=lambda _: None)
+    run = Run(order_of(scenario, directory, seed=1), make_driver=make_driver, on_status=lambda _: None)
     await run.play()
     return run
 

@@ -10,6 +10,7 @@ from emulator.core.broker.turn import Turn
 from emulator.core.effects import RecordEvent
 from emulator.core.events import Event
 from emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
+from emulator.core.inputs import LoadedLog
 from emulator.core.properties import NodeProperties, topic_properties
 from emulator.core.switches import Switches
 from emulator.core.types import (
@@ -40,6 +41,22 @@ def batch(base_offset: int, leader_epoch: int, *, count: int = 1) -> BatchDescri
         crc=base_offset,
         size=100,
         record_count=count,
+    )
+
+
+def found_log(topic_id: TopicId | None = TOPIC_ID, *, is_clean: bool = False) -> LoadedLog:
+    """An empty log that a broker finds when it starts."""
+    return LoadedLog(
+        partition=NAME,
+        topic_id=topic_id,
+        is_clean=is_clean,
+        batches=(),
+        log_start_offset=Offset(0),
+        log_end_offset=Offset(0),
+        epochs=(),
+        log_start_checkpoint=Offset(0),
+        high_watermark_checkpoint=Offset(0),
+        recovery_point=Offset(0),
     )
 
 

@@ -10,7 +10,7 @@ from emulator.core.broker.control_requests import ControlRequests, RolesTaken
 from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.late_topic_ids import fetch_by_known_ids, produce_by_known_ids
+from emulator.core.broker.late_topic_ids import by_known_ids
 from emulator.core.broker.metadata_cache import MetadataCache, id_by_name, real_topic_id
 from emulator.core.broker.stray_cleanup import StrayLogs
 from emulator.core.broker.topic_configs import TopicConfigs
@@ -27,7 +27,6 @@ from emulator.core.control_messages import (
 from emulator.core.effects import DeleteLog
 from emulator.core.errors import ErrorCode
 from emulator.core.events import StrayDetected
-from emulator.core.inputs import LoadedLog
 from emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest
 from emulator.core.types import (
     BrokerEpoch,
@@ -43,7 +42,7 @@ from emulator.core.types import (
 )
 from emulator.core.zookeeper.identifiers import ControllerEpoch
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from tests.unit.core.broker.hosting import events_of
+from tests.unit.core.broker.hosting import events_of, found_log
 
 ORDERS = TopicPartition("orders", 0)
 OWN, OTHER = BrokerId(NodeId(0)), BrokerId(NodeId(1))
@@ -195,12 +194,12 @@ def test_an_id_that_one_side_does_not_know_is_not_compared(
     front = Front()
     front.take(leader=OWN, topic_id=known)
     read = FetchPartition(topic="orders", topic_id=asked, partition=0, fetch_offset=Offset(0))
-    (fetched,) = fetch_by_known_ids(FetchRequest(partitions=(read,)), front.hosted).partitions
+    (fetched,) = by_known_ids(FetchRequest(partitions=(read,)), front.hosted).partitions
     assert fetched == msgspec.structs.replace(read, topic_id=meant)
     bad = InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason="unit")
     batch = ProducePartition(topic="orders", topic_id=asked, partition=0, batch=bad)
     request = ProduceRequest(acks=1, timeout_ms=1, partitions=(batch,))
-    (produced,) = produce_by_known_ids(request, front.hosted).partitions
+    (produced,) = by_known_ids(request, front.hosted).partitions
     assert produced == msgspec.structs.replace(batch, topic_id=meant)
 
 
@@ -209,21 +208,6 @@ def test_a_topic_without_an_id_goes_by_its_name() -> None:
     assert real_topic_id(id_by_name("a")) is None
     assert real_topic_id(None) is None
     assert real_topic_id(TopicId("AAAAAAAAAAUAAAAAAAAABg")) == "AAAAAAAAAAUAAAAAAAAABg"
-
-
-def found_at_start(topic_id: TopicId | None) -> LoadedLog:
-    return LoadedLog(
-        partition=ORDERS,
-        topic_id=topic_id,
-        is_clean=True,
-        batches=(),
-        log_start_offset=Offset(0),
-        log_end_offset=Offset(0),
-        epochs=(),
-        log_start_checkpoint=Offset(0),
-        high_watermark_checkpoint=Offset(0),
-        recovery_point=Offset(0),
-    )
 
 
 def test_a_leadership_is_new_once() -> None:
@@ -260,14 +244,14 @@ def test_before_kip_516_ids_are_not_looked_at() -> None:
 
 def test_a_log_that_was_found_keeps_its_id_where_the_role_names_none() -> None:
     front = Front()
-    front.requests.keep([found_at_start(OLD)])
+    front.requests.keep([found_log(OLD, is_clean=True)])
     front.take(leader=OTHER)
     assert front.hosts() == OLD
 
 
 def test_a_log_that_was_found_with_its_topics_name_for_an_id_has_none() -> None:
     front = Front()
-    front.requests.keep([found_at_start(id_by_name("orders"))])
+    front.requests.keep([found_log(id_by_name("orders"), is_clean=True)])
     assert front.take(leader=OTHER, topic_id=OLD) is ErrorCode.NONE
     assert front.hosts() == OLD
 
@@ -287,7 +271,7 @@ def test_a_complete_list_puts_the_log_of_a_replica_aside_that_is_none() -> None:
 
 def test_a_complete_list_puts_a_log_aside_that_waits_for_a_role() -> None:
     front = Front("kip-550-zk")
-    front.requests.keep([found_at_start(OLD)])
+    front.requests.keep([found_log(OLD, is_clean=True)])
     front.hear(contains_all_replicas=True)
     assert front.requests.waiting == {}
     assert front.turn.turned == {}

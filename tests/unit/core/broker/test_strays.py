@@ -15,26 +15,11 @@ from emulator.core.image import MetadataImage
 from emulator.core.inputs import LoadedLog, StrayLog
 from emulator.core.records import PartitionRecord, TopicRecord
 from emulator.core.switches import ERAS, Switches
-from emulator.core.types import BrokerId, CauseId, Offset, StrayCleanup, StrayReason, TopicId
-from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, events_of
+from emulator.core.types import BrokerId, CauseId, StrayCleanup, StrayReason, TopicId
+from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, events_of, found_log
 
 OTHER_ID = TopicId("id-of-the-next-orders")
 GRACE_MS = 60_000
-
-
-def found_log(topic_id: TopicId | None = TOPIC_ID) -> LoadedLog:
-    return LoadedLog(
-        partition=NAME,
-        topic_id=topic_id,
-        is_clean=False,
-        batches=(),
-        log_start_offset=Offset(0),
-        log_end_offset=Offset(0),
-        epochs=(),
-        log_start_checkpoint=Offset(0),
-        high_watermark_checkpoint=Offset(0),
-        recovery_point=Offset(0),
-    )
 
 
 def image_of(topic_id: TopicId, replicas: tuple[BrokerId, ...]) -> MetadataImage:
