@@ -194,9 +194,10 @@ class SparkGateway:
                 os.setpriority(os.PRIO_PROCESS, int(thread.name), priority)
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """End the JVM, by force after ``timeout_s`` seconds, and remove what it left. Safe to call twice."""
-        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
-            os.environ.pop(name, None)
+        """End the JVM, by force after ``timeout_s`` seconds, and remove what it left. Safe to call twice.
+
+        ``detach`` comes after this: a thread that is about to make a session would start another JVM without it.
+        """
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
@@ -205,6 +206,11 @@ class SparkGateway:
             self._process.kill()
             self._process.wait()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+    def detach(self) -> None:
+        """Make the next Spark session of this process start its own JVM. Safe to call twice."""
+        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+            os.environ.pop(name, None)
 
 
 def spark_home() -> Path:

@@ -242,12 +242,10 @@ class SparkSessionStarter:
         """Ends session and JVM. Does nothing the second time."""
         if self._gateway is None:
             return
-        if self._session is not None:
-            if self._gateway.exit_code() is None:
-                self._session.stop()
-            _forget_gateway()
-            self._session = None
+        if self._session is not None and self._gateway.exit_code() is None:
+            self._session.stop()
         self._gateway.stop(timeout_s=STOP_TIMEOUT_S if self._written_archive is None else _ARCHIVE_TIMEOUT_S)
+        self._forget_jvm(self._gateway)
         if self._written_archive is not None:
             if self._gateway.exit_code() == 0:
                 self._written_archive.keep()
@@ -255,6 +253,17 @@ class SparkSessionStarter:
                 self._written_archive.drop()
             self._written_archive = None
         self._gateway = None
+
+    def _forget_jvm(self, gateway: SparkGateway) -> None:
+        """Has the next session of this process start another JVM, once nobody makes one with this JVM any more."""
+        if self._thread is not None:
+            self._thread.join(STOP_TIMEOUT_S)
+            if self._thread.is_alive():
+                return
+        gateway.detach()
+        if self._session is not None:
+            _forget_gateway()
+            self._session = None
 
     def __enter__(self) -> "SparkSession":
         return self.session()
@@ -283,7 +292,9 @@ def _submitted(master: str, settings: Mapping[str, str]) -> tuple[str, ...]:
 def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession
 
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints tracebacks where a JVM ends
+    # It prints tracebacks where a JVM ends, in part through the root logger.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
 
     if _PYTHON_SETTING in settings:
         os.environ["PYSPARK_PYTHON"] = settings[_PYTHON_SETTING]
@@ -291,6 +302,10 @@ def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _forget_gateway() -> None:

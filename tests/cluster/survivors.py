@@ -1,5 +1,7 @@
 """Finds what a process left running: its descendants inherit a mark in their environment, however they are related."""
 
+import time
+
 import psutil
 
 MARK = "LASTSTAND_TEST_MARK"
@@ -15,6 +17,16 @@ def survivors(mark: str) -> list[psutil.Process]:
                 found.append(process)
         except psutil.Error:
             continue
+    return found
+
+
+def await_descendants(mark: str, of: int) -> list[psutil.Process]:
+    """Waits until a process with the mark is there besides process ``of``; none if half a minute is not enough."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (found := [process for process in survivors(mark) if process.pid != of]):
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(0.01)
     return found
 
 

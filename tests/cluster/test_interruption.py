@@ -17,7 +17,7 @@ import pytest
 from chaos.scenario.scenario_file import load_scenario
 from emulator.client.history import history_of, read_history
 from emulator.core.events import AnyEvent, FileSealed, NodeStopped, RunEnded
-from tests.cluster.survivors import DEADLINE_S, MARK, await_end, survivors
+from tests.cluster.survivors import DEADLINE_S, MARK, await_descendants, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
@@ -108,7 +108,7 @@ def campaign(directory: Path, more_steps: str, *, ctrl_c: signal.Handlers = sign
 def test_nothing_outlives_a_program_that_is_killed(moment: str, more_steps: str, tmp_path: Path) -> None:
     with campaign(tmp_path, more_steps) as played:
         played.read_until(moment)
-        assert played.descendants, "nobody could be left behind"
+        assert await_descendants(played.mark, of=played.process.pid), "nobody could be left behind"
         played.process.kill()
         played.process.wait()
         assert await_end(played.mark) == []
@@ -130,7 +130,7 @@ def test_an_interrupted_program_ends_its_processes_first(
 ) -> None:
     with campaign(tmp_path, more_steps) as played:
         played.read_until(moment)
-        assert played.descendants, "nobody could be left behind"
+        assert await_descendants(played.mark, of=played.process.pid), "nobody could be left behind"
         played.process.send_signal(signal_number)
         assert played.process.wait(DEADLINE_S) == 128 + signal_number
         assert played.descendants == []
