@@ -185,6 +185,56 @@ def test_a_replica_is_made_a_member_while_its_addition_is_cancelled(era: str) ->
     assert ("D1" in found) is writes_itself
 
 
+_CANCELLED_BEFORE_IT_IS_TOLD = """
+cluster brokers=4 era={era}
+topic orders replicas=(0,1,2);(1,2,3) min.insync.replicas=2
+stop 3
+reassign orders-1 replicas=0,3,1
+reassign orders-1 replicas=none
+produce orders-1 acks=all records=1
+"""
+
+
+_BACK_IN_THE_ISR = """
+cluster brokers=4 era={era}
+topic orders replicas=(0,1,2) min.insync.replicas=2
+wait 29
+lose-responses 0->100
+cut 1->0
+produce orders-0 acks=1 records=1
+wait 1097
+power-loss 2 keep=none kept=12 truncation=kept
+wait 440
+"""
+
+
+_TOLD_OF_A_DELETED_TOPIC = """
+cluster brokers=3 era={era}
+topic orders replicas=(0,1,2) min.insync.replicas=2
+cut 2->0
+wait 450
+rejoin 2
+hold 0->2 LeaderAndIsr request
+wait 61
+duplicate 0->2 LeaderAndIsr request
+recreate orders
+wait 100
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "era"),
+    [
+        pytest.param(_CANCELLED_BEFORE_IT_IS_TOLD, "kafka-2.6-zk", id="H1: told of no such replica"),
+        pytest.param(_BACK_IN_THE_ISR, "kafka-3.9-zk", id="Z3: a member that lost power and never left"),
+        pytest.param(_TOLD_OF_A_DELETED_TOPIC, "kip-550-zk", id="M15: a stray of a topic that is gone"),
+    ],
+)
+def test_what_no_promise_covers_is_no_finding(text: str, era: str) -> None:
+    found = {alarm.check_id for alarm in play_and_stop(parse_plan(text.format(era=era))).findings()}
+    assert not found - {"D3"}
+
+
 _REMOVED = """
 cluster brokers=3 era={era}
 topic orders replicas=(0,1) min.insync.replicas=2

@@ -15,6 +15,7 @@ Everything that begins an excuse is what was configured, asked for or broken. Wh
 (registrations, ISRs, that an election was unclean) can only end one or deny it. Moments are numbers of events.
 """
 
+from collections.abc import Set
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -78,7 +79,9 @@ class GuaranteeLedger:
         self._min_isr = 1
         self.elected_at: dict[LeaderEpoch, int] = {}
         self.replicas: tuple[BrokerId, ...] = ()
+        self._isr: tuple[BrokerId, ...] = ()
         self._added: set[BrokerId] = set()
+        self._unproven: set[NodeId] = set()
         self._ended: dict[NodeId, int] = {}
         self._registered: set[NodeId] = set()
         self._spans: list[_Span] = []
@@ -92,6 +95,7 @@ class GuaranteeLedger:
         ledger = GuaranteeLedger()
         ledger._ended = dict(self._ended)
         ledger._registered = set(self._registered)
+        ledger._unproven = set(self._unproven)
         return ledger
 
     def ended(self, event: IncarnationEnded, *, moment: int) -> None:
@@ -99,12 +103,14 @@ class GuaranteeLedger:
         if event.ended_node >= 100:
             return
         self._ended[event.ended_node] = event.ended_incarnation
+        self._unproven.add(event.ended_node)
         self._registered.discard(event.ended_node)
         self._review(moment)
 
     def unregistered(self, broker_id: BrokerId, *, moment: int) -> None:
         """An administrator has had a broker forgotten: nothing that it shows proves anything when it returns."""
         self._ended.setdefault(broker_id, _NO_INCARNATION)
+        self._unproven.add(broker_id)
         self._registered.discard(broker_id)
         self._review(moment)
 
@@ -136,6 +142,9 @@ class GuaranteeLedger:
             if member in self._registered:
                 self._registered.discard(member)
                 del self._ended[member]
+        joined = set(event.isr) - set(self._isr)
+        self._unproven -= {broker for broker in {*joined, event.leader} if broker not in self._ended}
+        self._isr = event.isr
         if event.election in _UNCLEAN and (accepts_unclean_leaders or self._is_asked):
             self._accepted.append(moment)
             self._is_asked = False
@@ -173,6 +182,14 @@ class GuaranteeLedger:
     def outstanding(self) -> tuple[NodeId, ...]:
         """Returns the replicas that are outstanding now."""
         return tuple(sorted(node for node in self._ended if node in self.holders))
+
+    def unproven(self) -> Set[NodeId]:
+        """Returns the replicas that are outstanding, and those that are back and were in the ISR all the time.
+
+        A leader that proposed an ISR before one of these ended may still have it committed (ZooKeeper clusters). Who
+        joins the ISR has caught up, and who leads need not.
+        """
+        return self._unproven
 
     def _review(self, moment: int) -> None:
         span = _Span(

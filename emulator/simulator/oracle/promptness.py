@@ -261,9 +261,11 @@ class Promptness:
         self._watches = watches
 
     def _watch(self, name: TopicPartition, state: PartitionState) -> _Watch | None:
-        """Returns what to go on watching of a partition; ``None`` where too few are in touch with its leader."""
+        """Returns what to go on watching of a partition; ``None`` where the leader or too few others are in touch."""
         leader = self._durability.settled_leader(name)
         if leader is None or leader.broker is None or state.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
+            return None
+        if not self._in_touch(leader.broker_id):
             return None
         partition = leader.broker.partition(name)
         assert partition is not None

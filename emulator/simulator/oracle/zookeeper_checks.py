@@ -26,7 +26,7 @@ from emulator.core.events import (
 )
 from emulator.core.image import PartitionState
 from emulator.core.inputs import RequestReceived
-from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, NodeId, TopicPartition, ZnodeWrite
+from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, NodeId, TopicId, TopicPartition, ZnodeWrite
 from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.partition_state import StateFormat, decode_state
@@ -63,7 +63,7 @@ class ZooKeeperChecks(Checks):
             self.alarm_log, metadata.reference, self.truths, roles=self._roles, proposals=self._proposals
         )
         self.durability = ZooKeeperDurability(self.alarm_log, self.truths, self.copies)
-        self.logs = ZooKeeperLogs(self.alarm_log, self.truths)
+        self.logs = ZooKeeperLogs(self.alarm_log, self.truths, roles=self._roles)
         self.promptness = NoPromptness(self.alarm_log, self.truths, self.durability, self.tally.mark)
 
     def attach(self, cluster: SimulatedCluster) -> None:
@@ -226,7 +226,7 @@ class ZooKeeperLeaders(LeaderRules):
     def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
         """A leader commits: Z3, and what every leader's high watermark must keep to."""
         super().high_watermark_advanced(node_id, name, event)
-        excused = {*self._truths[name].ledger.outstanding(), *self._leaving(node_id, name, event)}
+        excused = self._truths[name].ledger.unproven() | self._leaving(node_id, name, event)
         for member in self._last_isrs.get((name, event.leader_epoch), ()):
             log = self._cluster.nodes[member].disk.logs.get(name)
             end = 0 if log is None else log.log_end_offset
@@ -247,7 +247,7 @@ class ZooKeeperLeaders(LeaderRules):
         """
         state = self._cluster.state(name)
         removed = () if state is None else state.removing_replicas
-        told = self._roles.replicas_told(node_id, name)
+        told = self._roles.replicas_told(node_id, name, event.leader_epoch)
         forgotten = () if told is None else set(event.maximal_isr) - set(told)
         return frozenset({*removed, *forgotten})
 
@@ -266,10 +266,21 @@ class ZooKeeperDurability(DurabilityChecks):
 
 
 class ZooKeeperLogs(LogChecks):
-    """Checks of logs, where a broker is told of a replica before it is told of the topic."""
+    """Checks of logs, where a broker is told of a replica before it is told of the topic.
+
+    It may be told late, of one whose topic is gone: the log that it makes then is a stray of that topic.
+    """
+
+    def __init__(self, alarm_log: AlarmLog, truths: dict[TopicPartition, PartitionTruth], *, roles: RoleChecks) -> None:
+        super().__init__(alarm_log, truths)
+        self._roles = roles
 
     def _known(self, node_id: NodeId, name: TopicPartition) -> PartitionState | None:
         return self._cluster.state(name)
+
+    def _check_topic(self, node_id: NodeId, name: TopicPartition, topic_id: TopicId) -> None:
+        if not self._roles.has_told_topic(node_id, name.topic, topic_id):
+            super()._check_topic(node_id, name, topic_id)
 
 
 class ZooKeeperWrites(ControllerRules):

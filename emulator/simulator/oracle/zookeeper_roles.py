@@ -18,7 +18,7 @@ from emulator.core.effects import SendResponse
 from emulator.core.errors import ErrorCode
 from emulator.core.events import BecameFollower, BecameLeader
 from emulator.core.inputs import RequestReceived
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, RequestId, TopicPartition
+from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, RequestId, TopicId, TopicPartition
 from emulator.core.zookeeper.identifiers import ControllerEpoch
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.alarm_log import AlarmLog
@@ -37,7 +37,8 @@ class RoleChecks:
         self._asked: dict[RequestId, ControlRequest] = {}
         self._told: dict[tuple[_Process, _Role], list[tuple[LeaderAndIsrRequest, LeaderAndIsrPartition]]] = {}
         self._known_epochs: dict[_Process, ControllerEpoch] = {}
-        self._replicas: dict[tuple[NodeId, TopicPartition], tuple[BrokerId, ...]] = {}
+        self._topics: set[tuple[NodeId, str, TopicId | None]] = set()
+        self._replicas: dict[tuple[NodeId, TopicPartition, LeaderEpoch], tuple[BrokerId, ...]] = {}
 
     def asked(self, node: BrokerNode, received: RequestReceived) -> None:
         """A broker takes a request from the network."""
@@ -49,6 +50,9 @@ class RoleChecks:
             for wanted in request.partitions:
                 role = (wanted.name, wanted.leader_epoch, wanted.partition_epoch)
                 self._told.setdefault((_process(node), role), []).append((request, wanted))
+                self._topics.add((node.node_id, wanted.name.topic, wanted.topic_id))
+                if self._is_fresh(node, request):
+                    self._replicas[node.node_id, wanted.name, wanted.leader_epoch] = wanted.replicas
 
     def answered(self, node: BrokerNode, answer: SendResponse) -> None:
         """A broker answers a request; it knows the controller epoch of one that it has taken."""
@@ -63,16 +67,19 @@ class RoleChecks:
         """A broker leads or follows from now on: Z8."""
         role = (name, event.leader_epoch, event.partition_epoch)
         told = self._told.get((_process(node), role), ())
-        fresh = [wanted for request, wanted in told if self._is_fresh(node, request)]
-        if not fresh:
+        if not any(self._is_fresh(node, request) for request, _ in told):
             which = "no request gave it" if not told else f"only requests that were too old gave it: {told}"
             self._alarm_log.report("Z8", name, f"broker {node.node_id} took a role, and {which}: {event.describe()}")
-            return
-        self._replicas[node.node_id, name] = fresh[-1].replicas
 
-    def replicas_told(self, node_id: NodeId, name: TopicPartition) -> tuple[BrokerId, ...] | None:
-        """Returns the replicas that a broker was told of with its role; ``None`` if it took none."""
-        return self._replicas.get((node_id, name))
+    def replicas_told(
+        self, node_id: NodeId, name: TopicPartition, leader_epoch: LeaderEpoch
+    ) -> tuple[BrokerId, ...] | None:
+        """Returns the replicas that a broker was told of with a leader epoch; ``None`` if nobody told it of that."""
+        return self._replicas.get((node_id, name, leader_epoch))
+
+    def has_told_topic(self, node_id: NodeId, topic: str, topic_id: TopicId) -> bool:
+        """Whether a broker was ever told of a replica of a topic; old requests name no id."""
+        return not self._topics.isdisjoint({(node_id, topic, topic_id), (node_id, topic, None)})
 
     def _is_fresh(self, node: BrokerNode, request: LeaderAndIsrRequest) -> bool:
         own = None if node.broker is None else node.broker.broker_epoch

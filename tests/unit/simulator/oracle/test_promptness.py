@@ -103,6 +103,7 @@ KEPT = (
     ("kill 1", "stop 2", "wait 800", "start 2"),
     ("kill 0", "wait 800", "start 0"),
     ("hold 0->100 AlterPartition request", "cut 2->0", "produce orders-0 acks=all records=1"),
+    ("min-isr orders value=1", "hold 0->100 AlterPartition request", "cut 2->0", "produce orders-0 acks=1 records=1"),
     ("pause 100", "cut 2->100"),
     ("lose-responses 2->0", "produce orders-0 acks=all records=1"),
     ("pause 2",),
