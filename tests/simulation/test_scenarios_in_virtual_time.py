@@ -12,6 +12,7 @@ from chaos.play.run_order import RunOrder
 from chaos.play.runner import RunStatus
 from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
+from emulator.core.eras import era_rules, with_rule
 from emulator.core.switches import Switches, era_switches, with_switch
 from emulator.plan.drivers import DriverName
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
@@ -80,6 +81,14 @@ def test_a_leader_that_acts_on_an_isr_it_only_asked_for_loses_what_it_acknowledg
         directory = play(tmp_path, scenario, "kip-966", switches=switches)
         assert problems(directory) == []
         assert least <= len(lost_records_of(directory)) <= most
+
+
+def test_a_list_for_a_former_life_that_is_believed_loses_all_that_was_acknowledged(tmp_path: Path) -> None:
+    scenario = load_scenario(find_scenario("zookeeper/list-of-a-former-life"))
+    unfenced = with_rule(era_rules("kip-550-zk"), "control_broker_epoch_check", "off")
+    directory = play(tmp_path, scenario, "kip-550-zk", switches=unfenced)
+    assert problems(directory) == []
+    assert len(lost_records_of(directory)) >= 300
 
 
 def test_a_run_leaves_what_a_run_on_processes_leaves(tmp_path: Path) -> None:
