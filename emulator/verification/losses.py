@@ -1,9 +1,10 @@
 """Which acknowledged batches are not where they must be, and how badly.
 
 A batch acknowledged to its producer must be in the settled leader's final log at its offset, must have been in the log
-of every leader elected after it, and must have been read by the consumer that reads everything at the end. Records
-below a log start that was raised on purpose, and those of deleted topics, are excused. So is what a replica holds of a
-partition that nobody may lead: no leader was elected without it, and whom an administrator elects decides its fate.
+of every leader elected after it, and must have been read by the consumer that reads everything at the end (in a cluster
+that never settled: if it is below the high watermark at which that read ended). Records below a log start that was
+raised on purpose, and those of deleted topics, are excused. So is what a replica holds of a partition that nobody may
+lead: no leader was elected without it, and whom an administrator elects decides its fate.
 """
 
 from collections.abc import Set

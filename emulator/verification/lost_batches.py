@@ -76,7 +76,8 @@ def _are_read(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
     if not facts.is_known_what_was_read:
         return np.ones(len(acked), np.bool_)
     read = facts.received.only(facts.received.has("phase", "final"))
-    return are_among([acked["base_offset"], acked["crc"]], [read["base_offset"], read["crc"]])
+    is_read = are_among([acked["base_offset"], acked["crc"]], [read["base_offset"], read["crc"]])
+    return is_read if facts.read_up_to is None else is_read | (acked["last_offset"] >= facts.read_up_to)
 
 
 def _first_lacking(facts: "PartitionFacts", acked: AckedBatch) -> LeaderTerm | None:
@@ -86,7 +87,8 @@ def _first_lacking(facts: "PartitionFacts", acked: AckedBatch) -> LeaderTerm | N
 
 
 def _is_missed(facts: "PartitionFacts", acked: AckedBatch, read: frozenset[tuple[int, int]]) -> bool:
-    return facts.is_known_what_was_read and (acked.base_offset, acked.crc) not in read
+    is_within = facts.read_up_to is None or acked.last_offset < facts.read_up_to
+    return facts.is_known_what_was_read and is_within and (acked.base_offset, acked.crc) not in read
 
 
 def _read_at_the_end(facts: "PartitionFacts") -> frozenset[tuple[int, int]]:

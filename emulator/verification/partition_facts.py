@@ -316,6 +316,17 @@ class PartitionFacts:
         return self.is_all_read and self.cluster.is_history_whole
 
     @cached_property
+    def read_up_to(self) -> int | None:
+        """Where the final read ends, if it says nothing of what follows; ``None`` if it does.
+
+        It ends at the leader's high watermark. In a cluster that never settled, that of a new leader may be below what
+        was acknowledged before its term (KIP-207).
+        """
+        if any(self.cluster.events.of(ClusterSettled)):
+            return None
+        return max((read.end_offset for read in self.final_reads if read.end_offset is not None), default=0)
+
+    @cached_property
     def damaged_from(self) -> Mapping[int, int]:
         """By node, the offset from which its final log cannot be read because the harness damaged a batch there."""
         told = (flip.event for flip in self.events.of(BitFlipped))

@@ -86,6 +86,17 @@ def final_consumer_misses_a_batch(path: Path) -> Path:
     return run.write()
 
 
+def final_consumer_stops_at_a_high_watermark_that_is_behind(path: Path, *, settles: bool) -> Path:
+    run = healthy(path)
+    batches = run.logs[0, "orders", 0]
+    if settles:
+        run.settle()
+    run.poll(batches[:2], process="final", phase="final", position=0, seek=True)
+    run.final_read("orders", 0, end_offset=20)
+    run.stop_all()
+    return run.write()
+
+
 def survivor_is_no_candidate(path: Path) -> Path:
     run = healthy(path)
     run.fault("isolate", "2")
@@ -1624,6 +1635,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "everything lost": (loses_everything, frozenset({"D1", "D5", "D14"})),
     "acked by a leader of the topic before": (acked_by_a_leader_of_the_topic_before, frozenset({"D1"})),
     "unread": (final_consumer_misses_a_batch, frozenset({"D1"})),
+    "settled, and unread above a high watermark": (
+        lambda path: final_consumer_stops_at_a_high_watermark_that_is_behind(path, settles=True),
+        frozenset({"D1"}),
+    ),
     "survivor is no candidate": (survivor_is_no_candidate, frozenset({"D1", "D5", "E1"})),
     "gone for a time": (leader_lacks_records_for_a_time, frozenset({"D1", "D5"})),
     "consumed then replaced": (consumed_then_replaced, frozenset({"D5", "D7"})),
@@ -1762,6 +1777,9 @@ HOLDS: Mapping[str, Build] = {
     "killed with an unseen truncation": lambda p: loses_a_batch_across_a_restart(p, e.IncarnationEnd.KILLED),
     "client behind a deleted topic": client_is_behind_a_deleted_topic,
     "settled": everything_settles,
+    "never settled, read up to a high watermark": (
+        lambda path: final_consumer_stops_at_a_high_watermark_that_is_behind(path, settles=False)
+    ),
     "last records not fetched": replica_stops_before_it_fetches_what_nobody_could_read,
     "proposal made again": leader_proposes_again_what_was_never_sent,
     "proposal overtaken": lambda p: leader_gives_up_what_the_controller_carries_out(p, hears=True),
