@@ -31,6 +31,7 @@ ResultT = TypeVar("ResultT")
 _SESSIONS_AWAITED: Final = 3
 _MS_PER_S: Final = 1000
 _LOOK_INTERVAL_S: Final = 0.2
+_CREATED_WITHIN_S: Final = 10.0
 
 DEFAULT_STORE: Final = Path("store")
 """Where standing clusters are looked for if nothing is said."""
@@ -202,12 +203,13 @@ def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[
 
     Raises:
         UserError: there is none such, or no cluster.
-        CommandFailedError: the controller did not answer.
+        CommandFailedError: the controller did not answer, or knows of no partition of the topic yet.
     """
     from emulator.core.types import TopicPartition
 
-    topics = administer(directory, lambda admin: admin.describe_topics())
-    counts = {each.name: len(each.partitions) for each in topics}
+    counts = administer(directory, functools.partial(_count_partitions, topic=topic))
+    if counts.get(topic) == 0:
+        raise CommandFailedError(f"topic {topic} was created, and has no partition after {_CREATED_WITHIN_S:.0f} s")
     if topic not in counts:
         raise UserError(f"no topic {topic!r}, there is: {', '.join(sorted(counts)) or 'none'}")
     if partition is None:
@@ -215,6 +217,16 @@ def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[
     if partition >= counts[topic]:
         raise UserError(f"no partition {partition} of topic {topic}, there are 0 to {counts[topic] - 1}")
     return (TopicPartition(topic, partition),)
+
+
+async def _count_partitions(admin: "AdminClient", *, topic: str) -> dict[str, int]:
+    """Returns how many partitions each topic has; waits for those of a topic that a ZooKeeper cluster just created."""
+    deadline = time.monotonic() + _CREATED_WITHIN_S
+    while True:
+        counts = {each.name: len(each.partitions) for each in await admin.describe_topics()}
+        if counts.get(topic) != 0 or time.monotonic() >= deadline:
+            return counts
+        await asyncio.sleep(_LOOK_INTERVAL_S)
 
 
 def working(work: Coroutine[None, None, ResultT]) -> ResultT:

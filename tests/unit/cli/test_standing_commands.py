@@ -1,5 +1,6 @@
 """The commands for a standing cluster, as far as they get without one: what they refuse, and how they print."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,11 @@ from click.testing import CliRunner
 
 from chaos.standing.messages import Command, Perform, StepPlayed
 from chaos.standing.order import StandingOrder, write_order
+from emulator.cli import standing
 from emulator.cli.assignments import assignments
 from emulator.cli.chaos_commands import COMMANDS
 from emulator.cli.exit_codes import ExitCode
+from emulator.cli.failure import CommandFailedError
 from emulator.cli.main import cli
 from emulator.cli.output import Output
 from emulator.cli.partitions import parse_partition
@@ -255,6 +258,34 @@ def test_topics_are_described_as_kafka_does() -> None:
         "\tTopic: orders\tPartition: 3\tLeader: 1\tReplicas: 0,1,2\tIsr: 1\tElr: 0,2\tLastKnownElr: "
     )
     assert "Leader: none" in partition_line("orders", described(leader=None, elr=()))
+
+
+class JustCreated:
+    """A cluster that knows the topic at once and its partitions at the ``later``-th look."""
+
+    def __init__(self, *, later: int) -> None:
+        self.looks_left = later
+
+    async def describe_topics(self) -> tuple[DescribedTopic, ...]:
+        self.looks_left -= 1
+        partitions = () if self.looks_left > 0 else (described(leader=1, elr=()),)
+        topic = DescribedTopic(name="orders", error=ErrorCode.NONE, topic_id=TopicId("abc"), partitions=partitions)
+        return (topic,)
+
+
+def test_partitions_of_a_topic_that_was_just_created_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "_LOOK_INTERVAL_S", 0)
+    created = JustCreated(later=3)
+    monkeypatch.setattr(standing, "administer", lambda _, work: asyncio.run(work(created)))
+    assert standing.partitions_of(Path("anywhere"), "orders", None) == (TopicPartition("orders", 0),)
+    assert created.looks_left == 0
+
+
+def test_a_topic_that_gets_no_partition_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing, "_CREATED_WITHIN_S", 0)
+    monkeypatch.setattr(standing, "administer", lambda _, work: asyncio.run(work(JustCreated(later=3))))
+    with pytest.raises(CommandFailedError, match="topic orders was created, and has no partition after 0 s"):
+        standing.partitions_of(Path("anywhere"), "orders", None)
 
 
 def test_columns_are_as_wide_as_their_cells_and_numbers_stand_right(capsys: pytest.CaptureFixture[str]) -> None:
