@@ -76,6 +76,9 @@ class MetadataCache:
 
     def _take(self, partition: MetadataPartition) -> None:
         topic_id = partition.topic_id or id_by_name(partition.name.topic)
+        known_id = self.image.topics.get(partition.name.topic)
+        if known_id is not None and known_id != topic_id:
+            del self.image.topic_names[known_id]
         self.image.topics[partition.name.topic] = topic_id
         self.image.topic_names[topic_id] = partition.name.topic
         self.image.partitions[partition.name] = PartitionState(

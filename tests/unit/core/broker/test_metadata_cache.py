@@ -108,6 +108,15 @@ def test_a_deletion_of_what_was_never_told_of_changes_nothing() -> None:
     assert not cache.image.topics
 
 
+def test_a_topic_that_was_made_again_has_its_new_id_only() -> None:
+    cache = MetadataCache(ZooKeeperRules())
+    again = msgspec.structs.replace(PARTITION, topic_id=TopicId("new"))
+    cache.update(update(PARTITION))
+    cache.update(update(again, again))
+    assert cache.image.topics == {"orders": TopicId("new")}
+    assert cache.image.topic_names == {TopicId("new"): "orders"}
+
+
 def test_the_partitions_of_other_topics_do_not_count() -> None:
     cache = MetadataCache(ZooKeeperRules())
     told(cache, 0, 1)
