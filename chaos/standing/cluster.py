@@ -31,7 +31,7 @@ from chaos.process.target import ProcessTarget, open_target
 from chaos.scenario.scenario import Ending
 from chaos.standing.clients import ClientRegister, complete_histories
 from chaos.standing.order import STANDING, StandingOrder
-from chaos.standing.resumption import find_leftovers
+from chaos.standing.resumption import find_leftovers, find_unrecorded
 from chaos.standing.state import Ended, StandingState, new_state, read_state, write_state
 from chaos.standing.status import StatusReport, ZooKeeperStatus, status_report
 from emulator.client.config import ClientConfig
@@ -153,6 +153,7 @@ class StandingCluster:
                 before=self._before,
             )
             self._remember()
+            self._note_unrecorded()
             self._note_deaths()
             self._write_cluster_file()
             stack.push_async_callback(self._client_link.close)
@@ -180,6 +181,19 @@ class StandingCluster:
             duration_s=duration_s,
             metrics=self._cluster.metrics_addresses(),
         )
+
+    def _note_unrecorded(self) -> None:
+        """Puts on record what was over before this harness came: who made the containers may have started them again.
+
+        Nobody knows what became of a process that did not stop in order.
+        """
+        for process in find_unrecorded(self._order.path, self._leftovers.started):
+            node_id, incarnation = process.node_id, process.incarnation
+            if self._cluster.is_running(node_id) and incarnation == self._cluster.incarnation(node_id):
+                continue  # it is on record with the others that run
+            end = IncarnationEnd.STOPPED if process.has_stopped else IncarnationEnd.UNEXPECTED
+            self._log.started(node_id, incarnation)
+            self._log.ended(node_id, incarnation, end, exit_code=None, metadata_offset=None)
 
     def _note_deaths(self) -> None:
         """Puts on record how the processes ended whose supervisor died: the kernel killed them with it."""

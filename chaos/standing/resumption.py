@@ -1,15 +1,24 @@
-"""What a supervisor finds in a directory in which a cluster stood before: events whose other half nobody wrote."""
+"""What a supervisor finds in a directory in which a cluster stood before: events whose other half nobody wrote.
 
+Of a cluster that somebody else started, these are also the events of processes that were over when it came.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from emulator.core.events import AnyEvent, ClientStarted, IncarnationEnded, IncarnationStarted
+from emulator.core.events import AnyEvent, ClientStarted, IncarnationEnded, IncarnationStarted, NodeStopped
 from emulator.core.types import NodeId
+from emulator.storage.line_file import line_files, read_texts
 
 _EVENT: Final[msgspec.json.Decoder[AnyEvent]] = msgspec.json.Decoder(AnyEvent)
 _HARNESS_FILES: Final = "harness-*.jsonl"
+_NODE_FILES: Final = "[0-9]*-*"
+_LAST_LINES: Final = 2
+"""Of a process that stopped in order: that it did, and the seal."""
 
 
 class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,11 +26,13 @@ class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         harnesses: how many there were.
+        started: nodes and incarnations of all processes on record.
         processes: nodes and incarnations whose end nobody noted. They died with their supervisor.
         histories: files of the clients that were let in, relative to the run directory.
     """
 
     harnesses: int
+    started: frozenset[tuple[NodeId, int]]
     processes: tuple[tuple[NodeId, int], ...]
     histories: tuple[str, ...]
 
@@ -29,7 +40,8 @@ class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
 def find_leftovers(directory: Path) -> Leftovers:
     """Reads the harnesses' event files of a run directory. Lines that are no events are left to the oracle."""
     files = list((directory / "events").glob(_HARNESS_FILES))
-    started: dict[tuple[NodeId, int], None] = {}
+    started: set[tuple[NodeId, int]] = set()
+    running: dict[tuple[NodeId, int], None] = {}
     histories: list[str] = []
     for path in sorted(files, key=lambda file: int(file.stem.rpartition("-")[2])):
         for line in path.read_bytes().splitlines():
@@ -39,11 +51,48 @@ def find_leftovers(directory: Path) -> Leftovers:
                 continue
             match event:
                 case IncarnationStarted():
-                    started[event.started_node, event.started_incarnation] = None
+                    started.add((event.started_node, event.started_incarnation))
+                    running[event.started_node, event.started_incarnation] = None
                 case IncarnationEnded():
-                    started.pop((event.ended_node, event.ended_incarnation), None)
+                    running.pop((event.ended_node, event.ended_incarnation), None)
                 case ClientStarted():
                     histories.append(event.history_file)
                 case _:
                     pass
-    return Leftovers(harnesses=len(files), processes=tuple(started), histories=tuple(histories))
+    return Leftovers(
+        harnesses=len(files), started=frozenset(started), processes=tuple(running), histories=tuple(histories)
+    )
+
+
+class UnrecordedProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that has left events, and whose start no harness noted.
+
+    Attributes:
+        has_stopped: whether its events say that it ended in order.
+    """
+
+    node_id: NodeId
+    incarnation: int
+    has_stopped: bool
+
+
+def find_unrecorded(directory: Path, started: frozenset[tuple[NodeId, int]]) -> Iterator[UnrecordedProcess]:
+    """Yields the processes of a run directory that are not among those on record, by node and incarnation."""
+    found = {_process_of(path): path for path in line_files(directory / "events", _NODE_FILES)}
+    for node_id, incarnation in sorted(found.keys() - started):
+        yield UnrecordedProcess(
+            node_id=node_id, incarnation=incarnation, has_stopped=_has_stopped(found[node_id, incarnation])
+        )
+
+
+def _process_of(event_file: Path) -> tuple[NodeId, int]:
+    node, _, incarnation = event_file.stem.partition("-")
+    return NodeId(int(node)), int(incarnation)
+
+
+def _has_stopped(event_file: Path) -> bool:
+    for line in read_texts(event_file).content.splitlines()[-_LAST_LINES:]:
+        with suppress(msgspec.MsgspecError):
+            if isinstance(_EVENT.decode(line), NodeStopped):
+                return True
+    return False

@@ -69,9 +69,7 @@ class ServerEvents:
         self._file: EventWriter | None = None
         self._time_ns = time.monotonic_ns()
         self._wall_ahead_ns = time.time_ns() - time.monotonic_ns()
-        self._incarnations = {
-            node: last for node in layout.node_ids if (last := layout.last_incarnation(node)) is not None
-        }
+        self._incarnations = _last_incarnations(layout)
         self._written_before = _last_written(layout)
         self._unwritten: list[tuple[Event, int]] = []
         self._sessions: dict[BrokerId, SessionId] = {}
@@ -101,6 +99,7 @@ class ServerEvents:
     def found(self) -> None:
         """The server runs, and somebody else has started it: its first process is on record from its log's begin on."""
         self._catch_up()
+        self._incarnations = _last_incarnations(self._layout)  # somebody else has started the brokers, too
         self.close()
         self._begin(0, time_ns=min([self._time_ns, *(time_ns for _, time_ns in self._unwritten)]))
 
@@ -221,6 +220,11 @@ class ServerEvents:
                 if begun.wall_time_ns <= self._taken_wall_ns:
                     return begun.incarnation_id
         return None
+
+
+def _last_incarnations(layout: ClusterLayout) -> dict[NodeId, int]:
+    found = {node_id: layout.last_incarnation(node_id) for node_id in layout.node_ids}
+    return {node_id: last for node_id, last in found.items() if last is not None}
 
 
 def _last_written(layout: ClusterLayout) -> int:

@@ -21,7 +21,7 @@ from emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPRO
 from emulator.cluster.containers.container_process import Afterwards, ContainerProcess
 from emulator.cluster.containers.engine import connect, in_thread
 from emulator.cluster.containers.labels import HarnessLock
-from emulator.cluster.containers.listening import await_listener
+from emulator.cluster.containers.listening import await_listener, listens
 from emulator.cluster.containers.project import Project
 from emulator.cluster.containers.volume_files import VolumeFiles, VolumesTakenError
 from emulator.cluster.layout import ClusterLayout
@@ -66,6 +66,7 @@ class AttachedHost:
         Raises:
             ConfigError: there is no such project.
             EngineError: the engine refused.
+            StorageError: the volumes cannot be read.
         """
         self._layout = layout
         self._tell_end = on_end
@@ -90,6 +91,16 @@ class AttachedHost:
         for name, container in self._project.members.items():
             if container.status in _RUNNING and name.isdigit():
                 self._watch(name, container)
+        async with asyncio.TaskGroup() as waiting:
+            for process in self._children.values():
+                waiting.create_task(self._await_begun(process))
+        self.files.catch_up()
+
+    async def _await_begun(self, process: ContainerProcess) -> None:
+        """Waits until a node listens that may just have been started: its event file tells which process it is."""
+        node_id = NodeId(int(process.name))
+        if not process.is_paused:
+            await listens(process, self.address(node_id), is_zookeeper=self._layout.is_zookeeper(node_id))
 
     async def _open_volumes(self, client: docker.DockerClient) -> VolumeFiles:
         """Starts the helper container. An interruption does not stop the engine from that, so it is waited for."""

@@ -25,16 +25,27 @@ async def await_listener(process: ContainerProcess, address: str, *, is_zookeepe
     Raises:
         StartError: it ended first, or took too long; it runs no more.
     """
+    if await listens(process, address, is_zookeeper=is_zookeeper):
+        return
+    if process.end is not None:
+        raise StartError(name=process.name, reason="ended before it was ready", end=process.end)
+    reason = f"was not ready within {_timeout_s(is_zookeeper=is_zookeeper)} s"
+    raise StartError(name=process.name, reason=reason, end=await process.kill())
+
+
+async def listens(process: ContainerProcess, address: str, *, is_zookeeper: bool) -> bool:
+    """Waits until a node answers at its address; returns whether it did before it ended, and in time."""
     loop = asyncio.get_running_loop()
-    timeout_s = _SERVER_TIMEOUT_S if is_zookeeper else START_TIMEOUT_S
-    deadline = loop.time() + timeout_s
+    deadline = loop.time() + _timeout_s(is_zookeeper=is_zookeeper)
     while not await _answers(address, is_zookeeper=is_zookeeper):
-        if process.end is not None:
-            raise StartError(name=process.name, reason="ended before it was ready", end=process.end)
-        if loop.time() > deadline:
-            end = await process.kill()
-            raise StartError(name=process.name, reason=f"was not ready within {timeout_s} s", end=end)
+        if process.end is not None or loop.time() > deadline:
+            return False
         await asyncio.sleep(_LOOK_INTERVAL_S)
+    return True
+
+
+def _timeout_s(*, is_zookeeper: bool) -> float:
+    return _SERVER_TIMEOUT_S if is_zookeeper else START_TIMEOUT_S
 
 
 async def _answers(address: str, *, is_zookeeper: bool) -> bool:

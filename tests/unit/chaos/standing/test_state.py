@@ -11,12 +11,13 @@ from chaos.standing.groups import GroupFile
 from chaos.standing.link import NoClusterError, find_standing, not_connected
 from chaos.standing.listing import ClusterState, list_clusters
 from chaos.standing.order import ORDER_FILE, StandingOrder, write_order
-from chaos.standing.resumption import find_leftovers
+from chaos.standing.resumption import UnrecordedProcess, find_leftovers, find_unrecorded
 from chaos.standing.state import Ended, StandingState, boot_id, new_state, read_state, write_state
 from emulator.core.errors import ConfigError
-from emulator.core.events import ClientStarted, IncarnationEnd
+from emulator.core.events import ClientStarted, IncarnationEnd, NodeStopped
 from emulator.core.switches import Switches
 from emulator.core.types import CauseId, NodeId, Offset, TopicPartition
+from emulator.node.event_writer import EventWriter
 from emulator.plan.drivers import DriverName
 
 
@@ -97,6 +98,25 @@ def test_processes_whose_end_nobody_noted_are_found(tmp_path: Path) -> None:
     found = find_leftovers(tmp_path)
     assert (found.harnesses, found.processes) == (2, ((NodeId(1), 0), (NodeId(0), 1)))
     assert found.histories == ("history/client-0.jsonl",)
+
+
+def test_processes_that_were_over_before_anybody_attached_are_found_by_their_events(tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    for name in ("1-0.packed", "1-1.packed", "1-2.packed", "100-0.jsonl"):
+        node, incarnation = map(int, name.partition(".")[0].split("-"))
+        written = EventWriter(str(events / name), run="r", node_id=NodeId(node), incarnation=incarnation)
+        written.add(NodeStopped(cause_id=CauseId("stop")))
+        if incarnation == 0:
+            written.close()
+    harness = HarnessLog(events, run="r", wall_time_ns=1, driver=DriverName.DOCKER, ending=None)
+    harness.started(NodeId(1), 2)
+    found = find_unrecorded(tmp_path, find_leftovers(tmp_path).started)
+    assert [*found] == [
+        UnrecordedProcess(node_id=NodeId(1), incarnation=0, has_stopped=True),
+        UnrecordedProcess(node_id=NodeId(1), incarnation=1, has_stopped=False),
+        UnrecordedProcess(node_id=NodeId(100), incarnation=0, has_stopped=True),
+    ]
 
 
 def test_a_cluster_is_found_by_directory_store_folder_and_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,12 +79,12 @@ def written(layout: ClusterLayout) -> list[dict[str, Any]]:
 def test_a_registration_belongs_to_the_last_process_that_had_started_by_then(tmp_path: Path) -> None:
     layout = layout_in(tmp_path)
     start_broker(layout, 0, at_ms=0)
+    events = ServerEvents(layout, keeps_ledger=False)
     start_broker(layout, 1, at_ms=10_000)
     closed = struct.pack(">i", 1) + blob(PATH)
     write_log(
         layout, (7, 1000, CREATE, registration()), (7, 9000, CLOSE_SESSION, closed), (8, 11_000, CREATE, registration())
     )
-    events = ServerEvents(layout, keeps_ledger=False)
     events.found()
     events.close()
     told = written(layout)
