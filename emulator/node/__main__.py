@@ -22,6 +22,7 @@ from emulator.core.events import NodeStarted, NodeStopped
 from emulator.core.types import IncarnationId, NodeRole
 from emulator.node.cause_ids import CauseIds
 from emulator.node.config import NodeConfig, read_config
+from emulator.node.controller_host import await_controller
 from emulator.node.environment import config_from_environment
 from emulator.node.event_writer import EventWriter
 
@@ -37,6 +38,8 @@ def main() -> int:
     try:
         config = config_from_environment(role, os.environ) if is_composed else read_config(arguments.config)
         config.node_properties()
+        if is_composed and role is NodeRole.BROKER and config.incarnation == 0:
+            await_controller(os.environ)
     except ConfigError as error:
         sys.stderr.write(f"{error}\n")
         return _EXIT_CONFIG

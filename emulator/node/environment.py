@@ -3,17 +3,18 @@
 A container that is started again has the same environment, so such a node draws its incarnation itself: the next one
 after those whose event files it finds. Variables begin with ``LASTSTAND_``:
 
-====================  ============================================================================
-``NODE_ID``           brokers are 0..N-1, the controller is 100
-``ADDRESSES``         where this node reaches each other one: ``100=toxiproxy:20000,1=toxiproxy:20103``
-``DIRECTORY``         the run's; ``nodes/<id>`` and ``events`` are in it
-``RUN``, ``ERA``      id of the run; its protocol, by default ``kip-966``
-``CLUSTER_ID``        a node refuses data of another cluster
-``SET``               switches and properties, such as ``elr=off,min.insync.replicas=2``
-``PROPERTIES_FILE``   more properties, a line ``min.insync.replicas=2`` each; ``#`` begins a comment
-``PORT``              where to listen
-``METRICS_PORT``      where ``/metrics`` is served
-====================  ============================================================================
+======================  ============================================================================
+``NODE_ID``             brokers are 0..N-1, the controller is 100
+``ADDRESSES``           where this node reaches each other one: ``100=toxiproxy:20000,1=toxiproxy:20103``
+``CONTROLLER_ADDRESS``  where the controller listens itself: before a broker's first start, its host must be there
+``DIRECTORY``           the run's; ``nodes/<id>`` and ``events`` are in it
+``RUN``, ``ERA``        id of the run; its protocol, by default ``kip-966``
+``CLUSTER_ID``          a node refuses data of another cluster
+``SET``                 switches and properties, such as ``elr=off,min.insync.replicas=2``
+``PROPERTIES_FILE``     more properties, a line ``min.insync.replicas=2`` each; ``#`` begins a comment
+``PORT``                where to listen
+``METRICS_PORT``        where ``/metrics`` is served
+======================  ============================================================================
 
 Each other one is a property: ``LASTSTAND_BROKER_SESSION_TIMEOUT_MS`` is ``broker.session.timeout.ms``. What is in
 ``SET`` counts before such a variable, and that before the file.
@@ -37,11 +38,13 @@ PREFIX: Final = "LASTSTAND_"
 EVERY_INTERFACE: Final = "0.0.0.0"
 
 PROPERTIES_FILE: Final = "PROPERTIES_FILE"
+CONTROLLER_ADDRESS: Final = "CONTROLLER_ADDRESS"
 
 _OWN: Final = frozenset(
     {
         *("NODE_ID", "ADDRESSES", "DIRECTORY", "RUN", "ERA", "CLUSTER_ID", "SET", "PORT", "METRICS_PORT", "READY_FD"),
         PROPERTIES_FILE,
+        CONTROLLER_ADDRESS,
     }
 )
 _CONTROLLER: Final = NodeId(100)

@@ -7,7 +7,7 @@ import pytest
 
 from emulator.zookeeper.transaction_log import TransactionLogReader
 from tests.docker.commands import ROOT, Commands
-from tests.docker.composed import PROJECT, project
+from tests.docker.composed import PROJECT, compose, project, require_compose
 
 pytestmark = [pytest.mark.docker, pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -25,10 +25,22 @@ def test_every_deed_on_the_server_bites(commands: Commands, analysis_image: None
     assert commands.containers() + commands.networks() == []
 
 
+def test_a_broker_soon_says_that_its_project_has_no_server(images: None) -> None:
+    require_compose()
+    try:
+        started = compose("up", "--wait", "broker-0", LASTSTAND_ERA="kafka-3.9-zk")
+        told = compose("logs", "broker-0").stdout
+    finally:
+        compose("down", "--volumes", "--timeout", "5")
+    assert started.returncode, started.stderr
+    assert "in era kafka-3.9-zk that of a ZooKeeper server, by docker compose --profile zookeeper" in told
+
+
 def test_a_composed_cluster_is_attached_to_broken_and_judged(commands: Commands, analysis_image: None) -> None:
     shell = commands.type
     commands.variables["LASTSTAND_VOLUMES"] = "container"
     with project("--scale", "controller=0", "--scale", "client=0", **COMPOSED):
+        assert compose("restart", "broker-1").returncode == 0
         assert "3 brokers and a ZooKeeper server serve" in shell("attach", "--compose-project", PROJECT)
         again = shell("attach", "--compose-project", PROJECT, "--out", "other", code=254)
         assert "to which nobody was attached yet" in again

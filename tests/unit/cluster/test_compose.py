@@ -27,6 +27,7 @@ def test_every_node_reaches_every_other_through_a_proxy_of_its_own() -> None:
     for number, broker in enumerate(brokers):
         port = proxies[f"{number}->100"]["listen"].rpartition(":")[2]
         assert f"100=toxiproxy:{port}" in broker["environment"]["LASTSTAND_ADDRESSES"]
+        assert broker["environment"]["LASTSTAND_CONTROLLER_ADDRESS"] == "controller:9092"
         assert broker["ports"] == [f"127.0.0.1:{19092 + number}:9092"]
     assert [each["environment"]["LASTSTAND_BROKER_RACK"] for each in brokers] == ["a", "b", "c", "a", "b"]
 
