@@ -127,15 +127,14 @@ def _node(target: FaultTarget, node: NodeId, driver: DriverName) -> NodeRow:
         name=f"broker {node}" if is_broker else "ZooKeeper" if target.cluster.layout.has_zookeeper else "controller",
         state=f"{state}, fenced" if is_fenced else state,
         is_well=state == "running" and not is_fenced,
-        offers=_offers(_possible(target, _deeds_of_node(target, node)), driver),
+        offers=_offers(_possible(target, _deeds_of_node(target, node), driver), driver),
     )
 
 
-def _possible(target: FaultTarget, deeds: Iterable[ActionTemplate]) -> Iterator[ActionTemplate]:
+def _possible(target: FaultTarget, deeds: Iterable[ActionTemplate], driver: DriverName) -> Iterator[ActionTemplate]:
     """Yields those deeds that can be done in this cluster."""
-    yield from (
-        deed for deed in deeds if server_refusal(deed, has_zookeeper=target.cluster.layout.has_zookeeper) is None
-    )
+    has_zookeeper = target.cluster.layout.has_zookeeper
+    yield from (deed for deed in deeds if server_refusal(deed, has_zookeeper=has_zookeeper, driver=driver) is None)
 
 
 def _deeds_of_node(target: FaultTarget, node: NodeId) -> Iterator[ActionTemplate]:

@@ -38,9 +38,7 @@ def era_refusal(action: ActionTemplate, *, has_zookeeper: bool) -> str | None:
     return None
 
 
-def server_refusal(
-    action: ActionTemplate, *, has_zookeeper: bool, driver: DriverName = DriverName.PROCESS
-) -> str | None:
+def server_refusal(action: ActionTemplate, *, has_zookeeper: bool, driver: DriverName) -> str | None:
     """Returns why an action cannot be done beside a real ZooKeeper server, or beside none; ``None`` if it can.
 
     Args:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from chaos.standing.state import Ended, read_state
+from emulator.core.inter_broker_protocol import PROPERTY
+from emulator.storage.line_file import stream_lines
 from emulator.zookeeper.transaction_log import TransactionLogReader
 from tests.cluster.survivors import await_end, leave_nothing
 from tests.cluster.test_standing import FAST, Terminal, lines
@@ -29,6 +31,12 @@ def held(terminal: Terminal) -> tuple[int | None, int]:
     held = terminal.status()["zookeeper"]
     assert isinstance(held, dict)
     return held["controller"], held["controller_epoch"]
+
+
+def protocols_of(terminal: Terminal, broker: int) -> list[str]:
+    """What each process of a broker has spoken."""
+    paths = sorted((terminal.latest / "events").glob(f"{broker}-*.packed"))
+    return [json.loads(next(stream_lines(path)))["properties"][PROPERTY] for path in paths]
 
 
 @pytest.mark.spark
@@ -100,6 +108,10 @@ def test_it_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: Termina
     shell("up", "--era", "kafka-2.6-zk", *FAST)
     shell("topics", "create", "orders", "--replica-assignment", "0:1:2")
     shell("produce", "orders", stdin=lines(1, 10))
+    # A broker whose protocol is raised keeps it, whatever starts it again.
+    for start in ("{node: 1, inter.broker.protocol.version: 2.7}", "{node: 1}"):
+        shell("chaos", "step", "stop: {node: 1}")
+        shell("chaos", "step", f"start: {start}")
     _, controller_epoch = held(terminal)
     shell("stop")
     shell("start")
@@ -111,6 +123,8 @@ def test_it_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: Termina
     assert await_end(terminal.mark) == [], "the server and the brokers die with it"
     shell("start")
     assert shell("consume", "orders", "--from-beginning", "--max-messages", "20") == lines(1, 20)
+    assert protocols_of(terminal, 1) == ["2.6-IV0", *["2.7-IV2"] * 4]
+    assert set(protocols_of(terminal, 2)) == {"2.6-IV0"}
     shell("down")
     state = read_state(terminal.latest)
     assert state is not None
