@@ -96,7 +96,7 @@ def check_refused(result: Result, complaint: str) -> None:
         (["verify"], "expected either RUN or --watch DIR"),
         (["verify", "/no/such/run"], "expected a run directory"),
         (["sql", "/no/such/run", "SELECT 1"], "no such directory"),
-        (["sql", "/dev", "SELECT 1"], "it is no run directory"),
+        (["sql", "proto", "SELECT 1"], "it is no run directory"),
     ],
 )
 def test_a_wrong_argument_is_refused(laststand: Laststand, arguments: list[str], complaint: str) -> None:
