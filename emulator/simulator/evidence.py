@@ -4,7 +4,8 @@
 
     history.jsonl
     events/<node>-<incarnation>.jsonl
-    nodes/<broker>/data/<topic>-<partition>/{00000000000000000000.log,partition.metadata}, .kafka_cleanshutdown
+    nodes/<broker>/data/<topic>-<partition>/{00000000000000000000.log,partition.metadata}
+    nodes/<broker>/data/{log-start-offset-checkpoint,.kafka_cleanshutdown}
 
 A run whose logs shall be read has batches of real bytes (``BatchBytes`` behind its ``BatchRegistry``).
 """
@@ -27,6 +28,7 @@ from emulator.simulator.disk import StoredLog
 from emulator.simulator.event_files import write_event_files
 from emulator.simulator.event_log import NS_PER_MS
 from emulator.simulator.journal import HistoryEntry, Journal
+from emulator.storage.checkpoints import LOG_START_OFFSET_CHECKPOINT, format_offsets
 from emulator.storage.file_digest import FileDigest
 from emulator.storage.record_batch import describe_header, stamp
 from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
@@ -101,6 +103,9 @@ def write_evidence(
         data.mkdir(parents=True)
         for partition, log in sorted(node.disk.logs.items()):
             _write_log(data / str(partition), log, content.by_crc)
+        logs = node.disk.logs.items()
+        starts = {partition: max(log.log_start_checkpoint, log.segment_base) for partition, log in logs}
+        (data / LOG_START_OFFSET_CHECKPOINT).write_text(format_offsets(starts))
         if node.disk.is_clean:
             (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
 

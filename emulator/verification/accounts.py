@@ -26,11 +26,14 @@ from emulator.core.events import (
     FeatureChanged,
     IncarnationEnd,
     IncarnationEnded,
+    LogDeleted,
     LogDirectoriesChanged,
     LogOpened,
     LogStartOffsetRaised,
+    LogTruncated,
     NodeStarted,
     PartitionChanged,
+    PartitionEvent,
     ProducerIdsAllocated,
     RunEnded,
     TopicCreated,
@@ -38,7 +41,7 @@ from emulator.core.events import (
 )
 from emulator.core.history import OperationType
 from emulator.core.promises import rules_named_beside
-from emulator.core.types import NodeRole
+from emulator.core.types import NodeRole, TruncationReason
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.columns import NONE
 from emulator.verification.event_table import place_of
@@ -258,14 +261,26 @@ def _of_leaders(facts: PartitionFacts) -> Iterator[str]:
 
 
 def _of_log_starts(facts: PartitionFacts) -> Iterator[str]:
-    """A node that stopped in order has on disk what its events say."""
+    """A node that stopped in order has on disk what its events say: a log may begin again elsewhere, or be found so."""
+    events: list[CollectedEvent[PartitionEvent]] = [
+        *facts.events.of(LogOpened),
+        *facts.events.of(LogStartOffsetRaised),
+        *facts.events.of(LogTruncated),
+        *facts.events.of(LogDeleted),
+    ]
     starts: dict[tuple[int, str], int] = {}
-    for opened in facts.events.of(LogOpened):
-        key = (opened.node, opened.event.topic_id)
-        starts[key] = max(starts.get(key, 0), opened.event.log_start_offset)
-    for raised in facts.events.of(LogStartOffsetRaised):
-        key = (raised.node, raised.event.topic_id)
-        starts[key] = max(starts.get(key, 0), raised.event.new)
+    for each in sorted(events, key=place_of):
+        key, event = (each.node, each.event.topic_id), each.event
+        match event:
+            case LogOpened():
+                starts[key] = event.log_start_offset
+            case LogStartOffsetRaised():
+                starts[key] = event.new
+            case LogTruncated():
+                if event.reason is TruncationReason.RESTARTED or event.new_end_offset < starts.get(key, 0):
+                    starts[key] = event.new_end_offset
+            case _:
+                starts.pop(key, None)
     for log in facts.final_logs:
         told = starts.get((log.node, log.topic_id or ""))
         if log.is_clean and told is not None and told != log.log_start_offset:
