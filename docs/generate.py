@@ -446,8 +446,9 @@ SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
     "OptionalBrokerId": ("broker id", "Which broker, where the election takes one by name."),
     "Answers": (
         "name of an error; list of them",
-        "Answers of the controller that will do; without it only `NONE` does.",
+        "Answers that will do; without it only `NONE` does.",
     ),
+    "DeletionOffset": ("whole number", "Records below it go; -1 is the high watermark."),
     "ElectionField": (", ".join(_code(each.name.lower()) for each in RequestedElection), "Which kind of election."),
     "ConfigChangeField": (
         "name; id; `default`; mapping; list",

@@ -76,8 +76,13 @@ _REFUSALS: Final = (
     ErrorCode.INVALID_CONFIG,
     ErrorCode.INVALID_REQUEST,
     ErrorCode.BROKER_ID_NOT_REGISTERED,
+    ErrorCode.OFFSET_OUT_OF_RANGE,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION,
 )
-"""How the controller refuses what is drawn, in the simulator as on processes."""
+"""How the controller, or a leader, refuses what is drawn, in the simulator as on processes."""
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):

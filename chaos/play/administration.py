@@ -1,4 +1,4 @@
-"""Sends an administrator's action to the controller, and checks the response.
+"""Sends an administrator's action to the controller, or to a leader, and checks the response.
 
 An error that the action does not allow ends the plan, since the following steps depend on it.
 """
@@ -10,17 +10,22 @@ from typing import Final
 from chaos.play.target import Target
 from chaos.play.waiting import StepError
 from emulator.core.errors import ErrorCode
-from emulator.core.messages import Request
-from emulator.core.types import TopicId
-from emulator.plan.actions import Administration, Outcome
+from emulator.core.messages import DeleteRecordsRequest, Request
+from emulator.core.types import TopicId, TopicPartition
+from emulator.plan.actions import Administration, DeleteRecords, Outcome
 from emulator.plan.requests import errors_of, requests_of
 from emulator.plan.topics import draw_topic_id
 
 _SUCCESS: Final = ((ErrorCode.NONE, ""),)
 
+_ELSEWHERE: Final = frozenset(
+    {ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE}
+)
+"""Answers that say nothing but that somebody else is to be asked, or nobody yet."""
+
 _RETRY_MS: Final = 100
 _TRIES: Final = 100
-"""``retry.backoff.ms`` and ten seconds: Kafka's administrators ask again while nobody is the controller."""
+"""``retry.backoff.ms`` and ten seconds: Kafka's administrators ask again while nobody is controller, or leader."""
 
 
 async def administer(target: Target, action: Administration, *, chance: Random) -> Outcome:
@@ -38,16 +43,34 @@ async def administer(target: Target, action: Administration, *, chance: Random) 
     unexpected = [error for error, _ in answers if error not in action.answers]
     if unexpected:
         allowed = ", ".join(error.name for error in action.answers)
-        raise StepError(f"the controller answered {text}, allowed: {allowed}")
+        raise StepError(f"the {_who_answers(action)} answered {text}, allowed: {allowed}")
     has_changed = any(error is ErrorCode.NONE for error, _ in answers)
     return Outcome(took_effect=has_changed, bit=has_changed, seen=text)
 
 
+def _who_answers(action: Administration) -> str:
+    return "leader" if isinstance(action, DeleteRecords) else "controller"
+
+
 async def _answers(target: Target, request: Request, action: Administration) -> Sequence[tuple[ErrorCode, str]]:
     for _ in range(_TRIES):
-        answers = errors_of(await target.ask_controller(request)) or _SUCCESS
-        is_refused = all(error is ErrorCode.NOT_CONTROLLER for error, _ in answers)
-        if not is_refused or ErrorCode.NOT_CONTROLLER in action.answers:
+        if isinstance(request, DeleteRecordsRequest):
+            answers = await _leader_answers(target, request)
+        else:
+            answers = errors_of(await target.ask_controller(request)) or _SUCCESS
+        errors = {error for error, _ in answers}
+        if not errors <= _ELSEWHERE or errors <= set(action.answers):
             break
         await target.pause(duration_ms=_RETRY_MS)
     return answers
+
+
+async def _leader_answers(target: Target, request: DeleteRecordsRequest) -> Sequence[tuple[ErrorCode, str]]:
+    (asked,) = request.partitions
+    state = target.image.partitions.get(TopicPartition(asked.topic, asked.partition))
+    if state is None:
+        return ((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""),)
+    if state.leader is None:
+        return ((ErrorCode.LEADER_NOT_AVAILABLE, ""),)
+    answer = await target.ask_broker(state.leader, request)
+    return ((ErrorCode.NETWORK_EXCEPTION, ""),) if answer is None else errors_of(answer)

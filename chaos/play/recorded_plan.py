@@ -19,7 +19,7 @@ from emulator.core.eras import rule_texts
 from emulator.core.events import StepReached
 from emulator.core.switches import Switches
 from emulator.core.types import CauseId
-from emulator.plan.actions import Action, ActionTemplate, ElectLeaders, Outcome, nodes_of
+from emulator.plan.actions import Action, ActionTemplate, DeleteRecords, ElectLeaders, Outcome, nodes_of
 from emulator.plan.fields import plain
 from emulator.plan.steps import action_text, flow_text
 
@@ -49,6 +49,7 @@ class PlayedStep:
             text=self.text,
             seen=self.outcome.seen,
             unclean_elections=tuple(map(str, elections)),
+            deletions=self.action.deletions if isinstance(self.action, DeleteRecords) else (),
         )
 
     @property

@@ -14,7 +14,7 @@ from emulator.client.control import ClientCounts
 from emulator.core.events import Event
 from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, MetadataOffset, NodeId, Offset, TopicPartition
+from emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
 from emulator.plan.actions import Action, Outcome
 from emulator.plan.channels import Channel
 
@@ -104,6 +104,10 @@ class Target(Protocol):
         Raises:
             EmulatorError: there was no answer.
         """
+        ...
+
+    async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
+        """Sends a request to a broker past all broken links and returns its answer; ``None`` if there was none."""
         ...
 
     def note(self, event: Event) -> None:

@@ -1,21 +1,21 @@
-"""The harness as an administrator: requests to the controller, bypassing all proxies."""
+"""The harness as an administrator: requests to the controller, or to a broker, bypassing all proxies."""
 
 from typing import Final
 
 from emulator.client.admin_connection import AdminConnection
 from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId
+from emulator.core.types import CauseId, NodeId
 from emulator.plan.nodes import CONTROLLER
 from emulator.rpc.channel import Keepalive
 
 _CAUSE: Final = CauseId("harness")
 
 
-async def ask(address: str, request: Request, *, keepalive: Keepalive) -> Response:
-    """Asks the controller at an address.
+async def ask(address: str, request: Request, *, keepalive: Keepalive, node_id: NodeId = CONTROLLER) -> Response:
+    """Asks the controller, or another node, at an address.
 
     Raises:
         AdminError: it did not answer.
     """
-    async with AdminConnection({CONTROLLER: address}, keepalive=keepalive, cause_id=_CAUSE) as connection:
-        return await connection.ask(CONTROLLER, request)
+    async with AdminConnection({node_id: address}, keepalive=keepalive, cause_id=_CAUSE) as connection:
+        return await connection.ask(node_id, request)

@@ -15,13 +15,14 @@ from chaos.process.faults import execute
 from chaos.process.harness_log import HarnessLog
 from chaos.process.message_faults import MessageFaults
 from chaos.process.metadata_observer import MetadataObserver
+from emulator.client.admin_error import AdminError
 from emulator.client.control import ClientCounts
 from emulator.cluster.node_files import FindLogEnd, ListLogs
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.events import Event
 from emulator.core.image import MetadataImage
 from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, MetadataOffset, NodeId, Offset, TopicPartition
+from emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
 from emulator.plan.actions import Action, Outcome, Produce, deed_of, effective
 from emulator.plan.channels import Channel
 from emulator.plan.faults import fault_events
@@ -139,11 +140,21 @@ class ProcessTarget:
 
     async def ask_controller(self, request: Request) -> Response:
         """Asks at the controller's own port."""
-        cluster = self.faults.cluster
+        return await self._ask_node(self.faults.cluster.layout.controller_id, request)
+
+    async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
+        """Asks at the broker's own port."""
+        try:
+            return await self._ask_node(broker_id, request)
+        except AdminError:
+            return None
+
+    async def _ask_node(self, node_id: NodeId, request: Request) -> Response:
         return await ask(
-            cluster.direct_addresses()[cluster.layout.controller_id],
+            self.faults.cluster.direct_addresses()[node_id],
             request,
             keepalive=keepalive_for(session_timeout_ms=self.faults.session_timeout_ms),
+            node_id=node_id,
         )
 
     def note(self, event: Event) -> None:

@@ -213,13 +213,20 @@ class SimulatedTarget:
 
     async def ask_controller(self, request: Request) -> Response:
         """Sends the request bypassing all links, and lets time pass until there is a response."""
-        with cores_at_work():
-            request_id = self._cluster.clients.ask(CONTROLLER, request, cause=self.cause_id)
-            self._cluster.run_until(lambda: request_id in self._cluster.clients.answers, within_ms=_ANSWER_TIMEOUT_MS)
-        answer = self._cluster.clients.answers.get(request_id)
+        answer = self._ask(CONTROLLER, request)
         if answer is None:
             raise NoAnswerError(request=type(request).__name__)
         return answer
+
+    async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
+        """Likewise."""
+        return self._ask(broker_id, request)
+
+    def _ask(self, node_id: NodeId, request: Request) -> Response | None:
+        with cores_at_work():
+            request_id = self._cluster.clients.ask(node_id, request, cause=self.cause_id)
+            self._cluster.run_until(lambda: request_id in self._cluster.clients.answers, within_ms=_ANSWER_TIMEOUT_MS)
+        return self._cluster.clients.answers.get(request_id)
 
     def note(self, event: Event) -> None:
         """Writes into the journal."""

@@ -774,18 +774,30 @@ class FaultHealed(Event, frozen=True, kw_only=True):
     proved_ns: int | None = None
 
 
+class RequestedDeletion(msgspec.Struct, frozen=True):
+    """An administrator asked for the records of a partition (``orders-0``) below an offset to be deleted.
+
+    Without an offset it is the high watermark.
+    """
+
+    partition: str
+    offset: Offset | None
+
+
 class StepReached(Event, frozen=True, kw_only=True):
     """A step of the plan is done: its position, its text, and what it saw.
 
     Attributes:
         unclean_elections: partitions (``orders-0``) for which it asked the controller for a leader, an unclean one if
             need be.
+        deletions: what it asked leaders to delete.
     """
 
     step: int
     text: str
     seen: str
     unclean_elections: tuple[str, ...] = ()
+    deletions: tuple[RequestedDeletion, ...] = ()
 
 
 class ClusterSettled(Event, frozen=True, kw_only=True):

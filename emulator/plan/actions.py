@@ -18,13 +18,15 @@ import msgspec
 
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ErrorCode
+from emulator.core.events import RequestedDeletion
 from emulator.core.inter_broker_protocol import PROPERTY as IBP_PROPERTY
 from emulator.core.node_clock import NORMAL_RATE_PPM
-from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, TopicPartition, Way
+from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, Offset, TopicPartition, Way
 from emulator.plan import fields as field
 from emulator.plan.administration_fields import (
     ConfigChange,
     ConfigChangeField,
+    DeletionOffset,
     ElectionField,
     FeatureLevel,
     FeatureLevelField,
@@ -761,11 +763,11 @@ class DelayMessages(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="delay")
             yield "a delay of 0 ms is none"
 
 
-# --- Requests to the controller -----------------------------------------------------------------------------------
+# --- An administrator's requests --------------------------------------------------------------------------------------
 
 
 class AdminAction(_Action, frozen=True, kw_only=True):
-    """Base of an administrator's requests to the controller.
+    """Base of an administrator's requests: to the controller, unless an action says otherwise.
 
     Attributes:
         answers: which answers are as expected, so that one plan can ask for something that one era refuses.
@@ -890,6 +892,22 @@ class UnregisterBroker(AdminAction, frozen=True, kw_only=True, tag="unregister_b
     broker_id: Annotated[BrokerId, RequiredBrokerId("node")]
 
 
+@deed(
+    "delete_records: {partition: orders-0, offset: 5}",
+    "An administrator has a partition's leader delete the records below an offset, -1 for all that are committed.",
+)
+class DeleteRecords(AdminAction, frozen=True, kw_only=True, tag="delete_records"):
+    """Have the leader raise its log start to ``offset``; ``None`` is its high watermark."""
+
+    partition: Annotated[TopicPartition, field.PartitionField()]
+    offset: Annotated[Offset | None, DeletionOffset()]
+
+    @property
+    def deletions(self) -> tuple[RequestedDeletion, ...]:
+        """What it asks for, as the events have it."""
+        return (RequestedDeletion(partition=str(self.partition), offset=self.offset),)
+
+
 # --- All of them --------------------------------------------------------------------------------------------------
 
 Administration: TypeAlias = (
@@ -903,8 +921,9 @@ Administration: TypeAlias = (
     | CancelReassignment
     | UpdateFeature
     | UnregisterBroker
+    | DeleteRecords
 )
-"""Requests to the controller."""
+"""An administrator's requests."""
 
 ProcessAction: TypeAlias = (
     Kill[NodeT_co]

@@ -9,7 +9,7 @@ from emulator.core import metadata_version
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.errors import ConfigError
 from emulator.core.properties import check_topic_properties, node_properties
-from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition
+from emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicPartition
 from emulator.plan.fields import Words, YamlValue, plain
 from emulator.plan.names import ALL, Names
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
@@ -18,7 +18,11 @@ from emulator.plan.yaml_cursor import Cursor, Fields
 LEVEL_MAX: Final = 32_767
 """Kafka's feature levels are 16 bits wide."""
 
+OFFSET_MAX: Final = 2**63 - 1
+"""Kafka's offsets are signed, and 64 bits wide."""
+
 _CLUSTER_DEFAULT: Final = "default"
+_HIGH_WATERMARK: Final = -1
 
 
 class TopicSpec:
@@ -215,6 +219,24 @@ class Replicas:
             yield from names.broker_problems(each)
         if len(set(value)) < len(value):
             yield "expected different brokers"
+
+
+class DeletionOffset:
+    """``offset``: before which records are deleted, -1 for the high watermark, as for ``kafka-delete-records``."""
+
+    keys: tuple[str, ...] = ("offset",)
+    is_required = True
+
+    def read(self, fields: Fields, names: Names) -> Offset | None:
+        offset = fields.required("offset").integer(low=_HIGH_WATERMARK, high=OFFSET_MAX)
+        return None if offset == _HIGH_WATERMARK else Offset(offset)
+
+    def write(self, value: Offset | None) -> dict[str, YamlValue]:
+        return {"offset": _HIGH_WATERMARK if value is None else int(value)}
+
+    def problems(self, value: Offset | None, names: Names) -> Iterator[str]:
+        if value is not None and not 0 <= value <= OFFSET_MAX:
+            yield f"expected an offset from 0 to {OFFSET_MAX}, or -1"
 
 
 class FeatureLevel(NamedTuple):

@@ -1,7 +1,7 @@
-"""An administrator's actions as requests to the controller, and the answers to them."""
+"""An administrator's actions as requests, of which all but DeleteRecords are the controller's, and the answers."""
 
 from collections.abc import Iterator
-from typing import assert_never
+from typing import Final, assert_never
 
 from emulator.core.admin_messages import (
     AdminRequest,
@@ -32,7 +32,13 @@ from emulator.core.admin_messages import (
 )
 from emulator.core.errors import ErrorCode
 from emulator.core.image import MetadataImage
-from emulator.core.messages import Request, Response
+from emulator.core.messages import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTarget,
+    Request,
+    Response,
+)
 from emulator.core.types import BrokerId, ConfigResource, TopicId, TopicPartition
 from emulator.plan.actions import (
     Administration,
@@ -40,6 +46,7 @@ from emulator.plan.actions import (
     CancelReassignment,
     CreatePartitions,
     CreateTopic,
+    DeleteRecords,
     DeleteTopic,
     ElectLeaders,
     Reassign,
@@ -50,8 +57,13 @@ from emulator.plan.actions import (
 from emulator.plan.administration_fields import ConfigChange, FeatureLevel
 from emulator.plan.topics import PlannedTopic
 
+DELETE_RECORDS_TIMEOUT_MS: Final = 4_000
+"""How long a leader waits for its followers. One in touch needs a single fetch; no plan waits for the others."""
 
-def requests_of(action: Administration, image: MetadataImage, *, topic_id: TopicId) -> tuple[AdminRequest, ...]:
+
+def requests_of(
+    action: Administration, image: MetadataImage, *, topic_id: TopicId
+) -> tuple[AdminRequest | DeleteRecordsRequest, ...]:
     """Returns the requests of an action, in order.
 
     Args:
@@ -88,6 +100,9 @@ def requests_of(action: Administration, image: MetadataImage, *, topic_id: Topic
             return (UpdateFeaturesRequest(feature_updates=(update,)),)
         case UnregisterBroker(broker_id=broker_id):
             return (UnregisterBrokerRequest(broker_id=broker_id),)
+        case DeleteRecords(partition=partition, offset=offset):
+            below = DeleteRecordsTarget(topic=partition.topic, partition=partition.partition, offset=offset)
+            return (DeleteRecordsRequest(partitions=(below,), timeout_ms=DELETE_RECORDS_TIMEOUT_MS),)
         case _:
             assert_never(action)
 
@@ -157,6 +172,9 @@ def actions_of(request: Request) -> Iterator[Administration]:
                 yield UpdateFeature(target=level, upgrade_type=update.upgrade_type)
         case UnregisterBrokerRequest(broker_id=broker_id):
             yield UnregisterBroker(broker_id=broker_id)
+        case DeleteRecordsRequest(partitions=targets):
+            for asked in targets:
+                yield DeleteRecords(partition=TopicPartition(asked.topic, asked.partition), offset=asked.offset)
         case _:
             return
 
@@ -185,6 +203,8 @@ def errors_of(response: Response) -> list[tuple[ErrorCode, str]]:
             if response.error is not ErrorCode.NONE:
                 return [(response.error, response.error_message)]
             return [(each.error, each.error_message) for each in response.partitions]
+        case DeleteRecordsResponse(partitions=partitions):
+            return [(each.error, "") for each in partitions]
         case UpdateFeaturesResponse() | UnregisterBrokerResponse():
             return [(response.error, response.error_message)]
         case _:

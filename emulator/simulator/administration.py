@@ -1,4 +1,4 @@
-"""Sends administrators' requests to the controller, without waiting for responses."""
+"""Sends administrators' requests to whom they are for, without waiting for responses."""
 
 from collections.abc import Iterable
 from typing import assert_never
@@ -11,6 +11,7 @@ from emulator.plan.actions import (
     CancelReassignment,
     CreatePartitions,
     CreateTopic,
+    DeleteRecords,
     DeleteTopic,
     ElectLeaders,
     Outcome,
@@ -28,16 +29,28 @@ from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.targets import find_broker
 
 
-def ask_controller(cluster: SimulatedCluster, action: Administration) -> Outcome:
+def administer(cluster: SimulatedCluster, action: Administration) -> Outcome:
     """Sends an administrator's requests past all links."""
     reason = _pointless(cluster, action)
     if reason is not None:
         return no_op(reason)
+    if isinstance(action, DeleteRecords):
+        return _ask_leader(cluster, action)
     cluster.administered += 1
     requests = requests_of(action, cluster.image, topic_id=_new_topic_id(cluster, action))
     for request, cause in zip(requests, _causes(action), strict=True):
         cluster.clients.ask(CONTROLLER, request, cause=cause)
     return effective("asked the controller")
+
+
+def _ask_leader(cluster: SimulatedCluster, action: DeleteRecords) -> Outcome:
+    state = cluster.state(action.partition)
+    if state is None or state.leader is None:
+        return no_op(f"nobody leads {action.partition}")
+    (request,) = requests_of(action, cluster.image, topic_id=state.topic_id)
+    (cause,) = _causes(action)
+    cluster.clients.ask(state.leader, request, cause=cause)
+    return effective(f"asked leader {state.leader}")
 
 
 def _pointless(cluster: SimulatedCluster, action: Administration) -> str | None:
@@ -53,7 +66,7 @@ def _pointless(cluster: SimulatedCluster, action: Administration) -> str | None:
             return None if is_known else f"there is no topic {config.name}"
         case ElectLeaders(partitions=partitions):
             return _missing_partition(cluster, partitions)
-        case CancelReassignment(partition=partition):
+        case CancelReassignment(partition=partition) | DeleteRecords(partition=partition):
             return _missing_partition(cluster, (partition,))
         case Reassign(partition=partition, replicas=replicas):
             if any(find_broker(cluster, broker_id) is None for broker_id in replicas):
@@ -107,5 +120,7 @@ def _causes(action: Administration) -> tuple[str, ...]:
             return (f"{'elr-feature' if target.feature == ELR_VERSION else target.feature}-{target.level}",)
         case UnregisterBroker(broker_id=broker_id):
             return (f"unregister-{broker_id}",)
+        case DeleteRecords(partition=partition):
+            return (f"delete-records-{partition}",)
         case _:
             assert_never(action)

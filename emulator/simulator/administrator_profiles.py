@@ -70,6 +70,7 @@ ADMINISTRATORS: Final = (
             "strategy": 2,
             "broker_config": 2,
             "unregister": 2,
+            "delete_records": 3,
             "behind": 6,
             "hold_stream": 5,
             "release_newest": 3,

@@ -35,7 +35,7 @@ from emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
 from emulator.core.messages import FetchResponse
 from emulator.core.types import CauseId, Offset, TopicPartition
 from emulator.simulator.disk import Disk
-from emulator.simulator.disk_retention import apply_retention
+from emulator.simulator.disk_retention import RETENTION, apply_retention
 from emulator.simulator.event_queue import EventQueue
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.streams import Streams
@@ -183,9 +183,7 @@ class BrokerEffects:
                     now_ms=node.clock.local_ms(self._queue.now_ms),
                 )
                 for partition, start in raised:
-                    deleted = SegmentsDeleted(
-                        cause_id=CauseId("retention"), partition=partition, log_start_offset=start
-                    )
+                    deleted = SegmentsDeleted(cause_id=RETENTION, partition=partition, log_start_offset=start)
                     self._step(node, deleted)
             self._retain_later(node)
 

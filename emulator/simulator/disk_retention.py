@@ -6,11 +6,15 @@ is that of real logs (``storage.retention``).
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from emulator.core.properties import TopicProperties
-from emulator.core.types import Offset, TopicPartition
+from emulator.core.types import CauseId, Offset, TopicPartition
 from emulator.simulator.disk import Disk, StoredLog
 from emulator.storage.retention import SegmentSummary, deletable_segments, retention_limits
+
+RETENTION: Final = CauseId("retention")
+"""Cause of every rise of a log start that follows from it."""
 
 
 def apply_retention(

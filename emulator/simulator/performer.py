@@ -20,6 +20,7 @@ from emulator.plan.actions import (
     CreateTopic,
     Cut,
     DelayMessages,
+    DeleteRecords,
     DeleteTopic,
     DeposeController,
     Disconnect,
@@ -72,7 +73,7 @@ from emulator.plan.actions import (
 from emulator.plan.drivers import DriverName
 from emulator.plan.faults import EVERYTHING, fault_events
 from emulator.simulator import link_actions, node_actions
-from emulator.simulator.administration import ask_controller
+from emulator.simulator.administration import administer
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.targets import on_each
 
@@ -205,8 +206,9 @@ def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
             | CancelReassignment()
             | UpdateFeature()
             | UnregisterBroker()
+            | DeleteRecords()
         ):
-            return ask_controller(cluster, action)
+            return administer(cluster, action)
         case _:
             assert_never(action)
 

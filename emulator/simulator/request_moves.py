@@ -11,12 +11,13 @@ from typing import Final
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.effective_config import CLUSTER
 from emulator.core.metadata_version import ELR_VERSION, LATEST, METADATA_VERSION
-from emulator.core.types import ConfigResource, FeatureUpgradeType
+from emulator.core.types import ConfigResource, FeatureUpgradeType, Offset
 from emulator.plan.actions import (
     Action,
     AlterConfig,
     CancelReassignment,
     CreatePartitions,
+    DeleteRecords,
     ElectLeaders,
     Kill,
     Reassign,
@@ -147,6 +148,16 @@ def _features(view: ClusterView) -> Actions:
     return [elr_feature(0), pause, UpdateFeature(target=level, upgrade_type=FeatureUpgradeType.UNSAFE_DOWNGRADE)]
 
 
+def _delete_records(view: ClusterView) -> Actions:
+    """Deletes some of what a leader has, or all that is committed; beyond the high watermark it is refused."""
+    led = view.draw_led_partition()
+    log = None if led is None else view.cluster.nodes[led.leader].disk.logs.get(led.name)
+    if led is None or log is None:
+        return []
+    some = Offset(view.schedule.randint(log.log_start_offset, log.log_end_offset + 1))
+    return [DeleteRecords(partition=led.name, offset=view.schedule.choice((some, some, None)))]
+
+
 def _set(resource: ConfigResource, name: str, key: str, value: str | None) -> AlterConfig:
     return AlterConfig(config=ConfigChange(resource=resource, name=name, changes=((key, value),)))
 
@@ -165,6 +176,7 @@ REQUEST_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "broker_config": _broker_config,
         "unregister": _unregister,
         "features": _features,
+        "delete_records": _delete_records,
     }
 )
 """By the name that profiles use."""

@@ -19,7 +19,7 @@ from emulator.core.errors import ConfigError
 from emulator.core.events import ClusterSettled, Event, ShutdownBegan, StepReached
 from emulator.core.node_clock import NORMAL_RATE_PPM
 from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.plan.actions import Action, ElectLeaders, Wait
+from emulator.plan.actions import Action, DeleteRecords, ElectLeaders, Wait
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.plan import Plan
 from emulator.plan.steps import action_text
@@ -194,8 +194,7 @@ class Simulation:
         return self._guarded(lambda: self._perform(action))
 
     def _perform(self, action: Action) -> bool:
-        if isinstance(action, ElectLeaders):
-            self.oracle.asked(action)
+        self.oracle.asked(action)
         outcome = perform_and_record(self.cluster, action)
         # As in the plan that an exploration leaves: without what was not enabled, and with consecutive waits merged.
         if outcome.took_effect and not isinstance(action, Wait):
@@ -213,6 +212,7 @@ class Simulation:
             text=action_text(action),
             seen=seen,
             unclean_elections=tuple(map(str, action.unclean_elections)) if isinstance(action, ElectLeaders) else (),
+            deletions=action.deletions if isinstance(action, DeleteRecords) else (),
         )
         self.cluster.event_log.note(step)
 

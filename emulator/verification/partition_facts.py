@@ -38,6 +38,7 @@ from emulator.verification.batches import AckedBatch, ConsumedBatch, LeaderTerm,
 from emulator.verification.client_history import Poll
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.columns import NONE, Mask, Table
+from emulator.verification.deletions import wanted_log_start
 from emulator.verification.event_table import EventRows, PartitionEventTable
 from emulator.verification.integers import Ints
 from emulator.verification.late_topic_ids import id_by_name
@@ -339,11 +340,13 @@ class PartitionFacts:
 
     @cached_property
     def deleted_below(self) -> Mapping[str, int]:
-        """By topic id, the log start up to which records were deleted on purpose."""
+        """By topic id, the log start up to which records were deleted as somebody wanted it."""
+        raised = self.events.of(LogStartOffsetRaised)
+        wanted = wanted_log_start(self.cluster, str(self)) if raised else None
         starts: dict[str, int] = {}
-        for raised in self.events.of(LogStartOffsetRaised):
-            topic_id = raised.event.topic_id
-            starts[topic_id] = max(starts.get(topic_id, 0), raised.event.new)
+        for each in raised:
+            topic_id, new = each.event.topic_id, each.event.new
+            starts[topic_id] = max(starts.get(topic_id, 0), new if wanted is None else min(new, wanted))
         return starts
 
     def consumed(self, places: Mask) -> tuple[ConsumedBatch, ...]:

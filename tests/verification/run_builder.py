@@ -135,6 +135,7 @@ class RunBuilder:
         self.history: list[dict[str, object]] = []
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.logs: dict[tuple[int, str, int], list[Batch]] = {}
+        self.starts: dict[tuple[int, str, int], int] = {}
         self.killed: set[int] = set()
         self.high_watermarks: dict[tuple[str, int, int, int], int] = {}
         self.metadata_offset = 1 if metadata_in is NodeRole.ZOOKEEPER else 0  # a zxid is never 0
@@ -404,9 +405,14 @@ class RunBuilder:
             ),
         )
 
-    def step(self, text: str, *, unclean: tuple[str, ...] = ()) -> None:
-        """The harness notes that a step of the plan is done, which asked for leaders of ``unclean``."""
-        self.note(HARNESS, e.StepReached(cause_id=CAUSE, step=1, text=text, seen="done", unclean_elections=unclean))
+    def step(
+        self, text: str, *, unclean: tuple[str, ...] = (), deletions: tuple[e.RequestedDeletion, ...] = ()
+    ) -> None:
+        """The harness notes that a step of the plan is done, which asked for leaders of ``unclean`` and deletions."""
+        step = e.StepReached(
+            cause_id=CAUSE, step=1, text=text, seen="done", unclean_elections=unclean, deletions=deletions
+        )
+        self.note(HARNESS, step)
 
     def changed(
         self,
@@ -594,7 +600,9 @@ class RunBuilder:
         p = self.partitions[topic, partition]
         log = self.logs[node, topic, partition]
         before = _end(log)
-        log[:] = [batch for batch in log if batch.last_offset < to]
+        log[:] = [batch for batch in log if batch.last_offset < to and reason != "restarted"]
+        if reason == "restarted":
+            self.starts[node, topic, partition] = to
         self.note(
             node,
             e.LogTruncated(
@@ -608,6 +616,23 @@ class RunBuilder:
                 high_watermark=Offset(to),
                 leader=_broker(p.leader),
                 leader_epoch=LeaderEpoch(p.leader_epoch),
+            ),
+        )
+
+    def delete(self, node: int, below: int, topic: str = "orders", partition: int = 0) -> None:
+        """A node raises its log start, and drops what lies before it."""
+        key = (node, topic, partition)
+        old, self.starts[key] = self.starts.get(key, 0), below
+        self.logs[key][:] = [batch for batch in self.logs[key] if batch.last_offset >= below]
+        self.note(
+            node,
+            e.LogStartOffsetRaised(
+                cause_id=CAUSE,
+                topic=topic,
+                partition=partition,
+                topic_id=TopicId(self.partitions[topic, partition].topic_id),
+                old=Offset(old),
+                new=Offset(below),
             ),
         )
 
@@ -842,7 +867,9 @@ class RunBuilder:
             }
         )
 
-    def final_read(self, topic: str, partition: int, *, end_offset: int | None, error: str | None = None) -> None:
+    def final_read(
+        self, topic: str, partition: int, *, end_offset: int | None, start_offset: int = 0, error: str | None = None
+    ) -> None:
         p = self.partitions[topic, partition]
         self.record(
             {
@@ -853,7 +880,7 @@ class RunBuilder:
                 "topic": topic,
                 "topic_id": p.topic_id,
                 "partition": partition,
-                "start_offset": 0 if end_offset is not None else None,
+                "start_offset": start_offset if end_offset is not None else None,
                 "end_offset": end_offset,
                 "error": error,
             }
@@ -867,9 +894,9 @@ class RunBuilder:
             if p.leader is None:
                 self.final_read(topic, number, end_offset=None, error="LEADER_NOT_AVAILABLE")
                 continue
-            log = self.logs[p.leader, topic, number]
-            self.poll(log, topic, number, process="final", phase="final", position=0, seek=True)
-            self.final_read(topic, number, end_offset=_end(log))
+            log, start = self.logs[p.leader, topic, number], self.starts.get((p.leader, topic, number), 0)
+            self.poll(log, topic, number, process="final", phase="final", position=start, seek=True)
+            self.final_read(topic, number, start_offset=start, end_offset=_end(log))
 
     def stop_all(self, *, problem: str | None = None) -> None:
         """Ends everything in order."""
@@ -909,7 +936,8 @@ class RunBuilder:
             directory.mkdir()
             topic_id = self.partitions[topic, partition].topic_id
             (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
-            (directory / f"{0:020}.log").write_bytes(b"".join(batch.encode() for batch in log))
+            start = self.starts.get((node, topic, partition), 0)
+            (directory / f"{start:020}.log").write_bytes(b"".join(batch.encode() for batch in log))
         reseal(self.path)
         return self.path
 

@@ -614,6 +614,19 @@ def consumer_is_sent_back(path: Path) -> Path:
     return run.finish()
 
 
+def consumer_is_sent_back_from_deleted_records(path: Path) -> Path:
+    """A leader deletes, and the next one has not heard of that."""
+    run = healthy(path)
+    run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", None),))
+    run.send()
+    run.send()
+    run.follow(2, 50)
+    run.delete(2, 40)
+    run.poll([], position=30, error="OFFSET_OUT_OF_RANGE")
+    run.poll(run.logs[0, "orders", 0], position=0, seek=True)
+    return run.finish()
+
+
 def fenced_broker_joins_the_isr(path: Path, switches: dict[str, str] | None = None) -> Path:
     run = healthy(path, switches=switches)
     run.fault("isolate", "2")
@@ -929,6 +942,47 @@ def log_is_opened_with_falling_epochs(path: Path, switches: dict[str, str] | Non
 def log_is_opened_beyond_its_high_watermark(path: Path) -> Path:
     run = healthy(path)
     open_again(run, log_start_offset=Offset(20), high_watermark=Offset(10))
+    return run.finish()
+
+
+def records_are_deleted(path: Path, *, asked: int | None = 20, deleted: int = 20, partition: str = "orders-0") -> Path:
+    """An administrator asks for the deletion of records, and all replicas raise their log starts."""
+    run = healthy(path)
+    run.step("delete_records", deletions=(e.RequestedDeletion(partition, None if asked is None else Offset(asked)),))
+    return deleted_everywhere(run, deleted)
+
+
+def follower_begins_again_where_the_leaders_log_starts(path: Path) -> Path:
+    run = healthy(path)
+    run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", Offset(20)),))
+    for node in (0, 1):
+        run.follow(node, 30)
+        run.delete(node, 20)
+    run.truncate(2, 20, reason="restarted")
+    run.append(2, run.logs[0, "orders", 0][-1])
+    return run.finish()
+
+
+def records_expire(path: Path, name: str, value: str) -> Path:
+    run = healthy(path)
+    run.configure("orders", name, value)
+    return deleted_everywhere(run, 20)
+
+
+def deleted_everywhere(run: RunBuilder, below: int) -> Path:
+    for node in (0, 1, 2):
+        run.follow(node, 30)
+        run.delete(node, below)
+    return run.finish()
+
+
+def uncommitted_records_are_deleted(path: Path) -> Path:
+    run = healthy(path)
+    run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", None),))
+    run.send(acks=1)
+    run.send(acks=1)
+    run.delete(0, 40)
+    run.advance(50)
     return run.finish()
 
 
@@ -1628,6 +1682,9 @@ def damage_is_never_noticed(path: Path) -> Path:
     return run.finish()
 
 
+DELETED = frozenset({"D1", "D4", "D5", "E1"})
+"""What is violated where more is deleted than anybody wanted."""
+
 FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "kafka-3.9 story": (story("kafka-3.9"), frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
     "other ids": (with_other_ids, frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),
@@ -1657,6 +1714,11 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "candidate returns with less": (candidate_returns_with_less, frozenset({"D3"})),
     "epochs fall": (log_is_opened_with_falling_epochs, frozenset({"D8"})),
     "log beyond its high watermark": (log_is_opened_beyond_its_high_watermark, frozenset({"D9"})),
+    "more deleted than was asked for": (lambda path: records_are_deleted(path, asked=10), DELETED),
+    "deleted in another partition": (lambda path: records_are_deleted(path, partition="orders-1"), DELETED),
+    "expired by no limit": (lambda path: records_expire(path, "retention.bytes", "-1"), DELETED),
+    "expired before its time": (lambda path: records_expire(path, "retention.ms", "604800000"), DELETED),
+    "deleted beyond the high watermark": (uncommitted_records_are_deleted, frozenset({"D9"})),
     "member not reckoned with": (leader_reckons_without_a_member, frozenset({"H4"})),
     "proposal given up": (leader_gives_up_what_the_controller_carries_out, frozenset({"H4"})),
     "behind in the end": (broker_is_behind_in_the_end, frozenset({"L1"})),
@@ -1763,6 +1825,13 @@ HOLDS: Mapping[str, Build] = {
     ),
     "producer is refused": producer_is_refused,
     "consumer seeks back": consumer_seeks_back,
+    "deleted as asked for": records_are_deleted,
+    "follower of deleted records begins again": follower_begins_again_where_the_leaders_log_starts,
+    "sent back from what was deleted": consumer_is_sent_back_from_deleted_records,
+    "deleted as asked for, all that is committed": lambda path: records_are_deleted(path, asked=None),
+    "less deleted than was asked for": lambda path: records_are_deleted(path, asked=1000),
+    "expired by size": lambda path: records_expire(path, "retention.bytes", "0"),
+    "expired by age": lambda path: records_expire(path, "retention.ms", "1"),
     "consumer starts within a batch": consumer_starts_within_a_batch,
     "acked by a later attempt": acked_by_a_later_attempt,
     "acked by a later attempt of a client behind": acked_by_a_later_attempt_of_a_client_behind,

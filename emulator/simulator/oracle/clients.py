@@ -124,7 +124,7 @@ class ClientChecks:
             if not record.seek:
                 sentence = f"{client} went from {expected} to {record.position} of {name}"
                 self._alarm_log.report("C1", name, sentence)
-            elif record.position < expected:
+            elif record.position < expected and expected >= self._truths[name].log_start_offset:
                 sentence = f"{client} had read {name} up to {expected} and was sent back to {record.position}"
                 self._alarm_log.report("C3", name, sentence)
         if expected is None and not record.seek and not record.batches:

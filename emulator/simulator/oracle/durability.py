@@ -8,25 +8,31 @@ from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.list_offsets import LATEST_TIMESTAMP, Asker, list_offset
 from emulator.core.broker.partition import Partition
 from emulator.core.errors import ErrorCode
-from emulator.core.events import BecameLeader
+from emulator.core.events import BecameLeader, LogStartOffsetRaised
 from emulator.core.image import PartitionState
 from emulator.core.messages import ListOffsetsPosition
-from emulator.core.types import BrokerId, Offset, TopicPartition
+from emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.copies import Copies
+from emulator.simulator.oracle.deletions import Deletions
 from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 
 class DurabilityChecks:
-    """Checks of one run's promises."""
+    """Checks of one run's promises.
+
+    Attributes:
+        deletions: which records may be gone.
+    """
 
     def __init__(self, alarm_log: AlarmLog, truths: dict[TopicPartition, PartitionTruth], copies: Copies) -> None:
         self._alarm_log = alarm_log
         self._copies = copies
         self._truths = truths
+        self.deletions = Deletions()
         self._cluster: SimulatedCluster
         self._weak: set[tuple[TopicPartition, BrokerId]] = set()
 
@@ -66,6 +72,16 @@ class DurabilityChecks:
 
     # --- Checks -----------------------------------------------------------------------------------------------------
 
+    def log_start_raised(self, node_id: NodeId, name: TopicPartition, event: LogStartOffsetRaised) -> None:
+        """D9: nothing is deleted that was never committed; what nobody wanted to be deleted is owed on (D1, D5)."""
+        truth = self._truths[name]
+        committed = truth.committed_end_offset
+        if event.new > committed:
+            sentence = f"broker {node_id} deleted records of {name} below {event.new}"
+            self._alarm_log.report("D9", name, f"{sentence}, and no leader committed more than {committed}")
+        allowed = self.deletions.allowed(name, event.new, committed=committed, cause_id=event.cause_id)
+        truth.log_start_offset = max(truth.log_start_offset, allowed)
+
     def acked(self, name: TopicPartition, promise: PromisedBatch) -> None:
         """D1 on what was acknowledged just now."""
         self._truths[name].acknowledge(promise)
@@ -92,7 +108,8 @@ class DurabilityChecks:
                 (
                     promise
                     for promise in promises.values()
-                    if promise.base_offset >= log.log_start_offset and held.get(promise.last_offset) != promise.crc
+                    if promise.base_offset >= truth.log_start_offset
+                    and (promise.base_offset < log.log_start_offset or held.get(promise.last_offset) != promise.crc)
                 ),
                 None,
             )

@@ -277,11 +277,10 @@ class EventRouter:
         self._checks.tally.seen(event)
         self._checks.logs.stray_deleted(node_id, name, event)
 
-    def _log_start_raised(self, _: NodeId, name: TopicPartition, event: Event) -> None:
+    def _log_start_raised(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, LogStartOffsetRaised)
         if self.is_current(event.topic, event.topic_id):
-            truth = self._checks.truths[name]
-            truth.log_start_offset = max(truth.log_start_offset, event.new)
+            self._checks.durability.log_start_raised(node_id, name, event)
 
     def _appended(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, BatchAppended)

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from emulator.core.broker.isr import Committed
-from emulator.core.types import BrokerState, TopicPartition
+from emulator.core.types import BrokerState, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.disk import StoredLog
 from emulator.simulator.oracle.candidates import candidates
 from emulator.simulator.oracle.tally import Tally
 
@@ -90,18 +91,27 @@ def _missing_on_brokers(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicP
 def _missing_copies(cluster: SimulatedCluster, name: TopicPartition) -> Iterator[tuple[str, TopicPartition, str]]:
     state = cluster.image.partitions[name]
     assert state.leader is not None
-    leader_log = [batch.crc for batch in cluster.nodes[state.leader].disk.logs[name].batches]
+    leader_log = cluster.nodes[state.leader].disk.logs[name]
     for broker_id in state.replicas:
         node = cluster.nodes[broker_id]
         partition = None if node.broker is None else node.broker.partition(name)
         log = node.disk.logs.get(name)
         if partition is None or log is None:
             yield "L6", name, f"broker {broker_id} has no {name}"
-        elif [batch.crc for batch in log.batches] != leader_log:
+            continue
+        starts = (log.log_start_offset, leader_log.log_start_offset)
+        if _batches_from(log, max(starts)) != _batches_from(leader_log, max(starts)):
             yield "L6", name, f"{name} differs between leader {state.leader} and broker {broker_id}"
+        elif log.log_start_offset < leader_log.log_start_offset:
+            yield "L6", name, f"{name} starts on broker {broker_id} and on leader {state.leader} at {starts}"
         elif partition.log.high_watermark != partition.log.log_end_offset:
             offsets = (partition.log.high_watermark, partition.log.log_end_offset)
             yield "L6", name, f"{name} on broker {broker_id} has high watermark and end {offsets}"
+
+
+def _batches_from(log: StoredLog, start: Offset) -> list[int]:
+    """Returns what a log has from a log start on; what lies before it is deleted later, by each broker on its own."""
+    return [batch.crc for batch in log.batches if batch.last_offset >= start]
 
 
 def pulse(cluster: SimulatedCluster, tally: Tally) -> tuple[object, ...]:

@@ -145,6 +145,9 @@ class LogChecks:
         batches = self._batches.get((name, event.topic_id))
         if batches is None:
             batches = self._batches[name, event.topic_id] = {}
+        truth = self._truths.get(name)
+        if truth is not None and previous is not None and previous[0] < truth.log_start_offset:
+            previous = None  # a leader cannot tell any more that a follower's copy of what it deleted was another one
         key = (event.base_offset, event.leader_epoch)
         known = batches.get(key)
         if known is None or (known[1] is None and known[0] == event.crc):
@@ -232,15 +235,20 @@ class LogChecks:
             self._alarm_log.report("M15", name, f"{sentence} {stored.topic_id}")
 
     def check_epochs(self, node: BrokerNode, partition: Partition) -> None:
-        """D8 on one replica: its epoch cache has each epoch of its batches, from its first one on or before."""
+        """D8 on one replica: its epoch cache has each epoch of its batches, from its first one on or before.
+
+        Batches that were deleted may be back after a loss of power, when their epochs are not: nobody asks for them.
+        """
         name, log = partition.name, partition.log
         known = self._logs.get((node.node_id, name))
         if known is None:
             return
+        truth = self._truths.get(name)
+        log_start_offset = max(log.log_start_offset, Offset(0) if truth is None else truth.log_start_offset)
         epoch: LeaderEpoch | None = None
         starts = {entry.leader_epoch: entry.start_offset for entry in log.epochs.entries}
         for base_offset, _, leader_epoch, _ in known.batches:
-            if leader_epoch == epoch or base_offset < log.log_start_offset:
+            if leader_epoch == epoch or base_offset < log_start_offset:
                 continue
             epoch, start = leader_epoch, starts.get(leader_epoch)
             if start is None or start > base_offset:

@@ -18,7 +18,7 @@ from emulator.core.events import Event
 from emulator.core.history import OperationType
 from emulator.core.messages import FetchResponse, Response
 from emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
-from emulator.plan.actions import ElectLeaders
+from emulator.plan.actions import Action, DeleteRecords, ElectLeaders
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.observer import ClientRecord
@@ -108,10 +108,16 @@ class Oracle:
                 if record.topic_id is not None and not self._is_current(record):
                     self.checks.clients.went_astray(client, record.partition)
 
-    def asked(self, action: ElectLeaders) -> None:
+    def asked(self, action: Action) -> None:
         """Takes note of what an administrator is about to ask for."""
-        for name in action.unclean_elections:
-            self.truths[name].ledger.asked()
+        match action:
+            case ElectLeaders():
+                for name in action.unclean_elections:
+                    self.truths[name].ledger.asked()
+            case DeleteRecords():
+                self.checks.durability.deletions.asked(action)
+            case _:
+                pass
 
     def acted(self) -> None:
         """Takes note that an action changed something."""

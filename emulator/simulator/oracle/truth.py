@@ -48,7 +48,7 @@ class PartitionTruth:
     Attributes:
         high_watermark: the largest that any leader ever set.
         high_watermarks: the largest that the leader of each epoch set.
-        log_start_offset: the largest that records were deleted up to, on purpose.
+        log_start_offset: the largest that records were deleted up to as somebody wanted it.
         committed: leader epoch and CRC of each committed batch by last offset; the same batch may be sent again.
         lost_commits: by last offset, committed batches that are known to be lost; the last one of each offset.
         acked: by base offset.
@@ -92,6 +92,11 @@ class PartitionTruth:
         self.high_watermark = new
         self._marks.append(new)
         self._moments.append(moment)
+
+    @property
+    def committed_end_offset(self) -> Offset:
+        """The largest high watermark that any leader ever set, of what is lost by now, too."""
+        return max(self.high_watermarks.values(), default=Offset(0))
 
     def committed_since(self, offset: Offset) -> int:
         """Returns the moment at which the record at ``offset``, below the high watermark, was committed."""

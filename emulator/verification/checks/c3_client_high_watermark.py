@@ -16,7 +16,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         consumer = (poll.process, poll.topic_id)
         last, had_read = before.get(consumer), furthest.get(consumer, -1)
         was_told = last is not None and last.error == "OFFSET_OUT_OF_RANGE"
-        if poll.seek and was_told and poll.position < had_read:
+        is_deleted = had_read < facts.deleted_below.get(poll.topic_id or "", 0)
+        if poll.seek and was_told and poll.position < had_read and not is_deleted:
             yield Finding(
                 poll.position,
                 f"{poll.process} on {facts} had read up to {had_read}, was told OFFSET_OUT_OF_RANGE and went on from "

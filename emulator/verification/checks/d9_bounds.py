@@ -1,17 +1,23 @@
 """D9 Bounds: a log start is not above the high watermark, that is not above the log's end, and a log has no gaps.
 
-Judged by what each broker says of its log as it opens it, appends, and moves its high watermark, and by final logs.
+Judged by what each broker says of its log as it opens it, appends, deletes, and moves its high watermark, and by final
+logs.
 """
 
 from collections.abc import Iterator
 
 from emulator.core.events import (
     BecameFollower,
+    BecameLeader,
     Event,
     FollowerHighWatermarkUpdated,
     HighWatermarkAdvanced,
     LogOpened,
+    LogStartOffsetRaised,
+    LogTruncated,
+    PartitionEvent,
 )
+from emulator.core.types import TruncationReason
 from emulator.verification.check import Finding, PartitionCheck, Premise
 from emulator.verification.log_reader import successive
 from emulator.verification.log_walk import appended_elsewhere
@@ -39,6 +45,10 @@ def _problems(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[Event], st
         for moved in moves.rows(moves["new"] > moves["log_end_offset"]):
             event = moved.event
             yield moved, f"moved its high watermark to {event.new}, and its log ends at {event.log_end_offset}"
+    for raised in facts.events.of(LogStartOffsetRaised):
+        high_watermark = _high_watermark_before(facts, raised)
+        if raised.event.new > high_watermark:
+            yield raised, f"deleted records below {raised.event.new}, and its high watermark was {high_watermark}"
     roles: list[CollectedEvent[LogOpened | BecameFollower]] = [
         *facts.events.of(LogOpened),
         *facts.events.of(BecameFollower),
@@ -47,6 +57,39 @@ def _problems(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[Event], st
         problem = _problem(told.event)
         if problem is not None:
             yield told, problem
+
+
+def _high_watermark_before(facts: PartitionFacts, raised: CollectedEvent[LogStartOffsetRaised]) -> int:
+    """Returns the largest high watermark that a process has told of before it raised a log start."""
+    moves = (facts.events.rows(HighWatermarkAdvanced), facts.events.rows(FollowerHighWatermarkUpdated))
+    known = [
+        int(new)
+        for moved in moves
+        for new in moved["new"][
+            moved.has("node", raised.node)
+            & (moved["incarnation"] == raised.incarnation)
+            & (moved["sequence"] < raised.sequence)
+        ]
+    ]
+    for kind in (LogOpened, BecameLeader, BecameFollower, LogTruncated, LogStartOffsetRaised):
+        known += [
+            _least_high_watermark(told.event)
+            for told in facts.events.of(kind)
+            if (told.node, told.incarnation) == (raised.node, raised.incarnation) and told.sequence < raised.sequence
+        ]
+    return max(known, default=0)
+
+
+def _least_high_watermark(event: PartitionEvent) -> int:
+    match event:
+        case LogOpened() | BecameLeader() | BecameFollower():
+            return event.high_watermark
+        case LogTruncated(reason=TruncationReason.RESTARTED):
+            return event.new_end_offset
+        case LogStartOffsetRaised():
+            return event.new
+        case _:
+            return 0
 
 
 def _problem(event: LogOpened | BecameFollower) -> str | None:

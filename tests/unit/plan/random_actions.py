@@ -91,6 +91,7 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
         admin.ConfigChangeField: st.builds(
             ConfigChange, resource=st.just(ConfigResource.TOPIC), name=st.just("orders"), changes=_CHANGES
         ),
+        admin.DeletionOffset: st.one_of(st.none(), st.integers(0, 100)),
         admin.ElectionField: st.sampled_from(RequestedElection),
         admin.PartitionSet: _PARTITION_SET,
         admin.OptionalBrokerId: st.one_of(st.none(), _BROKER),

@@ -4,7 +4,7 @@ import pytest
 
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.types import TopicPartition
-from emulator.plan.actions import DEEDS, ElectLeaders
+from emulator.plan.actions import DEEDS, DeleteRecords, ElectLeaders
 from emulator.plan.drivers import DriverName
 from emulator.plan.kafka_refusals import refused_kind
 from emulator.plan.lines import parse_action
@@ -49,6 +49,11 @@ def test_an_action_is_refused_with_the_reason(line: str, word: str) -> None:
     refused = refusal(parse_action(line), DriverName.KAFKA)
     assert refused is not None
     assert word in refused
+
+
+def test_records_are_not_deleted() -> None:
+    refused = refusal(DeleteRecords(partition=TopicPartition("orders", 0), offset=None), DriverName.KAFKA)
+    assert refused == "it is not recorded where a log of Kafka's brokers starts"
 
 
 @pytest.mark.parametrize(("election", "is_refused"), [("UNCLEAN", False), ("PREFERRED", False), ("DESIGNATED", True)])

@@ -124,12 +124,19 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
             ("hold 1->100 BrokerHeartbeat request", "wait 150", "lose-next 1->100 BrokerHeartbeat response count=1"),
             [(True, True, "held from now on"), (True, True, "150 ms have passed"), (True, True, "from now on")],
         ),
+        (("delete_records: {partition: orders-0, offset: 5}",), [(True, True, "asked leader 0")]),
         (("recreate returns",), [(False, False, "no-op: there is no topic returns")]),
         (("elr-feature level=1",), [(False, False, "no-op: eligible.leader.replicas.version is at level 1")]),
     ],
 )
 def test_what_is_said_of_an_outcome(lines: tuple[str, ...], outcomes: list[tuple[bool, bool, str]]) -> None:
     assert done(begun(), *lines) == outcomes
+
+
+def test_records_are_not_deleted_where_nobody_leads() -> None:
+    simulation = begun()
+    *_, deleted = done(simulation, "kill 0,1,2", "wait 2000", "delete_records: {partition: orders-0, offset: 5}")
+    assert deleted == (False, False, "no-op: nobody leads orders-0")
 
 
 def test_a_stopped_controller_is_started_again() -> None:

@@ -54,3 +54,18 @@ def test_a_batch_is_as_long_with_bytes_as_without(records: int) -> None:
         base_sequence=None,
     )
     assert BatchBytes({}).encode("producer-leader", content).size == batch_size(records)
+
+
+def test_a_log_that_begins_later_says_so(tmp_path: Path) -> None:
+    plan = parse_plan(
+        "cluster brokers=3\n"
+        "topic orders replicas=(0,1,2)\n"
+        "produce orders-0 acks=all records=5\n"
+        "wait 50\n"
+        "delete_records: {partition: orders-0, offset: 3}\n"
+        "wait 50\n"
+    )
+    write_run(plan, tmp_path / "run", name="a")
+    for node in (0, 1, 2):
+        path = tmp_path / f"run/nodes/{node}/data/log-start-offset-checkpoint"
+        assert path.read_text() == "0\n1\norders 0 3\n"

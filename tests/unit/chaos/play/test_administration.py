@@ -1,6 +1,7 @@
 """What a step asks of the controller, and which answers it takes."""
 
 import asyncio
+from collections.abc import Callable
 from random import Random
 from typing import cast
 
@@ -32,14 +33,24 @@ from emulator.core.admin_messages import (
     UpdateFeaturesResponse,
 )
 from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.messages import Request, Response
-from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition
+from emulator.core.image import MetadataImage, PartitionState
+from emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResult, Request, Response
+from emulator.core.types import (
+    BrokerId,
+    ConfigResource,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
 from emulator.plan.actions import (
     Administration,
     AlterConfig,
     CancelReassignment,
     CreateTopic,
+    DeleteRecords,
     DeleteTopic,
     ElectLeaders,
     Outcome,
@@ -180,3 +191,70 @@ def test_the_request_says_what_the_step_says() -> None:
 @pytest.mark.parametrize("action", actions(ErrorCode.NONE), ids=lambda action: type(action).__name__)
 def test_a_request_can_be_put_on_record_as_the_action_that_it_was(action: Administration) -> None:
     assert list(actions_of(ask(action)[0])) == [action]
+
+
+class Leader:
+    """A cluster in which broker 1 leads, and answers as it is told, ``None`` for not at all."""
+
+    def __init__(self, *answers: ErrorCode | None, leader: BrokerId | None = ONE) -> None:
+        self.image = MetadataImage()
+        self.image.partitions[ORDERS] = PartitionState(
+            topic_id=TopicId("id"),
+            replicas=(ONE,),
+            isr=(ONE,),
+            leader=leader,
+            leader_epoch=LeaderEpoch(0),
+            partition_epoch=PartitionEpoch(0),
+        )
+        self.asked: list[tuple[BrokerId, Request]] = []
+        self._answers = list(answers)
+
+    async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
+        self.asked.append((broker_id, request))
+        error = self._answers.pop(0)
+        if error is None:
+            return None
+        return DeleteRecordsResponse(
+            partitions=(DeleteRecordsResult(topic=ORDERS.topic, partition=ORDERS.partition, error=error),)
+        )
+
+    async def pause(self, *, duration_ms: int) -> None:
+        assert duration_ms == 100
+
+
+def delete(cluster: Leader, *, partition: TopicPartition = ORDERS, answers: tuple[ErrorCode, ...] = ()) -> Outcome:
+    action = DeleteRecords(partition=partition, offset=Offset(5), answers=answers or (ErrorCode.NONE,))
+    return asyncio.run(administer(cast(Target, cluster), action, chance=Random(1)))
+
+
+def test_records_are_deleted_by_the_leader() -> None:
+    cluster = Leader(ErrorCode.NONE)
+    assert delete(cluster) == Outcome(took_effect=True, bit=True, seen="NONE")
+    ((broker_id, request),) = cluster.asked
+    assert broker_id == ONE
+    assert isinstance(request, DeleteRecordsRequest)
+    assert [(each.topic, each.partition, each.offset) for each in request.partitions] == [("orders", 0, 5)]
+    assert list(actions_of(request)) == [DeleteRecords(partition=ORDERS, offset=Offset(5))]
+
+
+def test_who_does_not_lead_yet_is_asked_again() -> None:
+    cluster = Leader(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE)
+    assert delete(cluster).took_effect
+    assert len(cluster.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("cluster", "partition", "error"),
+    [
+        (lambda: Leader(ErrorCode.OFFSET_OUT_OF_RANGE), ORDERS, ErrorCode.OFFSET_OUT_OF_RANGE),
+        (lambda: Leader(None), ORDERS, ErrorCode.NETWORK_EXCEPTION),
+        (lambda: Leader(leader=None), ORDERS, ErrorCode.LEADER_NOT_AVAILABLE),
+        (Leader, TopicPartition("refunds", 0), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_a_leader_that_deletes_nothing_ends_the_plan_unless_the_step_allows_it(
+    cluster: Callable[[], Leader], partition: TopicPartition, error: ErrorCode
+) -> None:
+    assert not delete(cluster(), partition=partition, answers=(error,)).took_effect
+    with pytest.raises(StepError, match=f"the leader answered {error.name}, allowed: NONE"):
+        delete(cluster(), partition=partition)

@@ -8,9 +8,10 @@ from chaos.play.recorded_plan import PlayedStep, write_plan
 from chaos.scenario.conditions import BrokerIs, Until
 from chaos.scenario.scenario_file import load_scenario
 from emulator.core.admin_messages import RequestedElection
+from emulator.core.events import RequestedDeletion
 from emulator.core.switches import era_switches
-from emulator.core.types import CauseId, NodeId, TopicPartition
-from emulator.plan.actions import ElectLeaders, Kill, PowerLoss, effective
+from emulator.core.types import CauseId, NodeId, Offset, TopicPartition
+from emulator.plan.actions import DeleteRecords, ElectLeaders, Kill, PowerLoss, effective
 from emulator.plan.nodes import NamedNode
 from emulator.plan.power import DiskLoss
 from emulator.storage.power_loss_plan import Keep
@@ -67,3 +68,10 @@ def test_a_step_that_may_elect_uncleanly_says_where(election: RequestedElection,
     action = ElectLeaders(election=election, partitions=(TopicPartition("orders", 0),))
     reached = PlayedStep(action=action, outcome=effective("NONE")).reached(4, cause_id=CauseId("step-4"))
     assert (reached.step, reached.seen, reached.unclean_elections) == (4, "NONE", asked_for)
+
+
+@pytest.mark.parametrize("offset", [Offset(5), None])
+def test_a_step_that_has_records_deleted_says_which(offset: Offset | None) -> None:
+    action = DeleteRecords(partition=TopicPartition("orders", 0), offset=offset)
+    reached = PlayedStep(action=action, outcome=effective("NONE")).reached(4, cause_id=CauseId("step-4"))
+    assert reached.deletions == (RequestedDeletion("orders-0", offset),)

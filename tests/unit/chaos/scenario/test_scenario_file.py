@@ -33,6 +33,7 @@ from emulator.core.types import (
     FeatureUpgradeType,
     LeaderRecoveryState,
     NodeId,
+    Offset,
     TopicPartition,
     Way,
 )
@@ -43,6 +44,7 @@ from emulator.plan.actions import (
     Clients,
     CreateTopic,
     Cut,
+    DeleteRecords,
     DeleteTopic,
     ElectLeaders,
     HealAll,
@@ -289,6 +291,8 @@ def link(source: int, target: int) -> Link[NodeId]:
             ),
         ),
         ("unregister_broker: {node: 2}", UnregisterBroker(broker_id=broker(2))),
+        ("delete_records: {partition: orders-0, offset: 5}", DeleteRecords(partition=ORDERS, offset=Offset(5))),
+        ("delete_records: {partition: orders-0, offset: -1}", DeleteRecords(partition=ORDERS, offset=None)),
         (
             "until: {node: 2, fenced: true}",
             Until(condition=BrokerIs(node=node(2), unfenced=False), within_ms=30_000),

@@ -192,6 +192,13 @@ def test_a_reader_of_everything_is_content() -> None:
     assert world.oracle.alarms == []
 
 
+def test_a_consumer_may_be_sent_back_from_what_was_deleted() -> None:
+    world = World()
+    world.oracle.truths[NAME].log_start_offset = Offset(1000)
+    is_sent_back(world)
+    assert "C3" not in world.fired
+
+
 def test_a_consumer_may_be_sent_back_to_where_a_new_topic_begins() -> None:
     world = World()
     polls(world, position=3)

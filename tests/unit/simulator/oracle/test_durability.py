@@ -3,10 +3,23 @@
 import msgspec
 import pytest
 
-from emulator.core.events import IncarnationEnd, IncarnationEnded
-from emulator.core.types import LeaderEpoch, MetadataOffset, NodeId, Offset, PartitionEpoch
+from emulator.core.events import IncarnationEnd, IncarnationEnded, LogStartOffsetRaised
+from emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, NodeId, Offset, PartitionEpoch
+from emulator.plan.actions import DeleteRecords
+from emulator.simulator.disk_retention import RETENTION
 from emulator.simulator.oracle.finding import Guarantee
-from tests.unit.simulator.oracle.world import CAUSE, FOLLOWER, LEADER, NAME, Doctor, World, assert_fires, firing
+from tests.unit.simulator.oracle.world import (
+    CAUSE,
+    FOLLOWER,
+    LEADER,
+    NAME,
+    PLAN,
+    TOPIC,
+    Doctor,
+    World,
+    assert_fires,
+    firing,
+)
 
 
 def acked_record_gone(world: World) -> None:
@@ -47,6 +60,40 @@ def end_goes_back(world: World) -> None:
     world.oracle.scan()
 
 
+def more_deleted_than_was_asked_for(world: World) -> None:
+    world.oracle.asked(DeleteRecords(partition=NAME, offset=Offset(1)))
+    deletes(world, 3)
+
+
+def acked_record_deleted(world: World) -> None:
+    deletes(world, 3)
+
+
+def consumed_record_deleted(world: World) -> None:
+    world.oracle.truths[NAME].acked.clear()
+    deletes(world, 3)
+
+
+def uncommitted_record_deleted(world: World) -> None:
+    world.oracle.asked(DeleteRecords(partition=NAME, offset=None))
+    deletes(world, 4)
+
+
+def deletes(world: World, below: int, *, cause_id: CauseId = CAUSE) -> None:
+    """Lets the leader raise its log start."""
+    world.node(LEADER).disk.logs[NAME].log_start_offset = Offset(below)
+    raised = LogStartOffsetRaised(
+        cause_id=cause_id,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        old=Offset(0),
+        new=Offset(below),
+    )
+    world.happens(raised, node=LEADER)
+    world.oracle.scan()
+
+
 CASES = (
     ("D1", acked_record_gone),
     ("D2", committed_record_gone),
@@ -55,6 +102,10 @@ CASES = (
     ("D5", consumed_record_gone),
     ("D6", replicas_differ),
     ("C3", end_goes_back),
+    ("D1", more_deleted_than_was_asked_for),
+    ("D1", acked_record_deleted),
+    ("D5", consumed_record_deleted),
+    ("D9", uncommitted_record_deleted),
 )
 
 
@@ -94,3 +145,25 @@ def test_a_loss_counts_only_within_the_guarantee(nodes: tuple[int, ...], guarant
     acked_record_gone(world)
     (loss,) = [alarm for alarm in world.oracle.alarms if alarm.check_id == "D1"]
     assert loss.guarantee is guarantee
+
+
+@pytest.mark.parametrize("asked", [Offset(3), Offset(1000), None])
+def test_what_an_administrator_had_deleted_is_owed_to_nobody(asked: Offset | None) -> None:
+    world = World()
+    world.oracle.asked(DeleteRecords(partition=NAME, offset=asked))
+    deletes(world, 3)
+    assert world.oracle.alarms == []
+
+
+def test_what_retention_took_is_owed_to_nobody() -> None:
+    world = World()
+    deletes(world, 3, cause_id=RETENTION)
+    assert world.oracle.alarms == []
+
+
+def test_a_leader_deletes_what_it_is_asked_for_and_its_followers_hear_of_it() -> None:
+    world = World(PLAN + "delete_records: {partition: orders-0, offset: 2}\nwait 100\n")
+    assert {world.partition(broker_id).log.log_start_offset for broker_id in world.cluster.nodes} == {2}
+    world.simulation.finish()
+    assert world.oracle.alarms == []
+    assert world.oracle.truths[NAME].log_start_offset == 2

@@ -6,7 +6,7 @@ import pytest
 
 from emulator.core.errors import ConfigError, InvariantError
 from emulator.core.messages import MetadataRequest
-from emulator.core.types import BrokerId, NodeId, PartitionEpoch, RequestId
+from emulator.core.types import BrokerId, NodeId, Offset, PartitionEpoch, RequestId
 from emulator.plan.fields import PRODUCER_ALL
 from emulator.plan.plan import parse_plan
 from emulator.simulator.oracle.liveness import PARKED_MS, excused
@@ -52,6 +52,10 @@ def copies_differ(world: World) -> None:
     world.shorten(FOLLOWER)
 
 
+def copies_start_elsewhere(world: World) -> None:
+    world.node(LEADER).disk.logs[NAME].log_start_offset = Offset(2)
+
+
 def is_kept_where_it_is_not_assigned(world: World) -> None:
     world.commits(replicas=(LEADER, FOLLOWER), isr=(LEADER, FOLLOWER), partition_epoch=PartitionEpoch(1))
 
@@ -68,6 +72,7 @@ MISSING = (
     ("L5", waits_for_an_answer),
     ("L5", is_forgotten),
     ("L6", copies_differ),
+    ("L6", copies_start_elsewhere),
     ("L7", is_kept_where_it_is_not_assigned),
     ("L8", is_being_reassigned),
 )
@@ -144,3 +149,13 @@ def test_a_request_that_is_answered_is_not_parked() -> None:
     world.cluster.clients.ask(LEADER, MetadataRequest(topics=("orders",)), cause="test")
     world.cluster.run(1)
     assert "Metadata" not in {parked.api for parked in world.cluster.wire.parked.values()}
+
+
+def test_a_follower_may_keep_more_of_what_was_deleted_or_begin_later_than_its_leader() -> None:
+    world = World()
+    leader, follower, other = (node.disk.logs[NAME] for node in world.cluster.nodes.values())
+    leader.drop_oldest(1, base_offset=Offset(1))
+    leader.log_start_offset = follower.log_start_offset = other.log_start_offset = Offset(1)
+    assert missing(world) == set()
+    follower.log_start_offset = Offset(2)
+    assert missing(world) == set()

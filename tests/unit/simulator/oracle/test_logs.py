@@ -145,6 +145,20 @@ def test_a_batch_that_was_sent_again_may_be_cut_off_where_it_was_not_committed()
     assert "D15" not in world.fired
 
 
+def test_what_was_deleted_may_be_another_batch_on_a_follower() -> None:
+    world = World()
+    world.oracle.truths[NAME].log_start_offset = Offset(3)
+    same_batch_after_another(world)
+    assert "D7" not in world.fired
+
+
+def test_what_was_deleted_may_come_back_without_its_epochs() -> None:
+    world = World()
+    world.oracle.truths[NAME].log_start_offset = Offset(3)
+    epoch_cache_is_empty(world)
+    assert "D8" not in world.fired
+
+
 OLD = TopicId("id-of-another")
 
 

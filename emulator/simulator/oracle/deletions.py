@@ -1,0 +1,38 @@
+"""Which records may be deleted: below what an administrator asked for, or by retention.
+
+An administrator names a partition, not a topic's id: of a topic that is created again meanwhile, the records of the new
+one go.
+"""
+
+from emulator.core.types import CauseId, Offset, TopicPartition
+from emulator.plan.actions import DeleteRecords
+from emulator.simulator.disk_retention import RETENTION
+
+
+class Deletions:
+    """What administrators have asked for in one run."""
+
+    def __init__(self) -> None:
+        self._below: dict[TopicPartition, Offset] = {}
+        self._all_committed: set[TopicPartition] = set()
+
+    def asked(self, action: DeleteRecords) -> None:
+        """An administrator is about to ask for records to be deleted."""
+        name = action.partition
+        if action.offset is None:
+            self._all_committed.add(name)
+        else:
+            self._below[name] = max(action.offset, self._below.get(name, Offset(0)))
+
+    def allowed(self, name: TopicPartition, new: Offset, *, committed: Offset, cause_id: CauseId) -> Offset:
+        """Returns up to where records may be gone once a broker has raised its log start to ``new``.
+
+        Args:
+            name: the partition.
+            new: where the log starts now, by the broker's word.
+            committed: the largest high watermark that a leader ever had.
+            cause_id: of the rise.
+        """
+        if cause_id == RETENTION or name in self._all_committed:
+            return min(new, committed)
+        return min(new, committed, self._below.get(name, Offset(0)))
