@@ -76,7 +76,8 @@ def _are_read(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
     if not facts.is_known_what_was_read:
         return np.ones(len(acked), np.bool_)
     read = facts.received.only(facts.received.has("phase", "final"))
-    is_read = are_among([acked["base_offset"], acked["crc"]], [read["base_offset"], read["crc"]])
+    # By the last offset: of a batch that was deleted in part, a consumer is given the rest.
+    is_read = are_among([acked["last_offset"], acked["crc"]], [read["last_offset"], read["crc"]])
     return is_read if facts.read_up_to is None else is_read | (acked["last_offset"] >= facts.read_up_to)
 
 
@@ -88,9 +89,9 @@ def _first_lacking(facts: "PartitionFacts", acked: AckedBatch) -> LeaderTerm | N
 
 def _is_missed(facts: "PartitionFacts", acked: AckedBatch, read: frozenset[tuple[int, int]]) -> bool:
     is_within = facts.read_up_to is None or acked.last_offset < facts.read_up_to
-    return facts.is_known_what_was_read and is_within and (acked.base_offset, acked.crc) not in read
+    return facts.is_known_what_was_read and is_within and (acked.last_offset, acked.crc) not in read
 
 
 def _read_at_the_end(facts: "PartitionFacts") -> frozenset[tuple[int, int]]:
     is_final = facts.received.has("phase", "final")
-    return frozenset((batch.base_offset, batch.crc) for batch in facts.received.rows(is_final))
+    return frozenset((batch.last_offset, batch.crc) for batch in facts.received.rows(is_final))

@@ -929,6 +929,9 @@ class RunBuilder:
         for node in {owner for owner, _, _ in self.logs}:
             data = self.path / "nodes" / str(node) / "data"
             data.mkdir(parents=True)
+            starts = [f"{each[1]} {each[2]} {start}" for each, start in self.starts.items() if each[0] == node]
+            if starts:
+                (data / "log-start-offset-checkpoint").write_text("\n".join(["0", str(len(starts)), *starts, ""]))
             if node not in self.killed:
                 (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
         for (node, topic, partition), log in self.logs.items():
@@ -937,7 +940,8 @@ class RunBuilder:
             topic_id = self.partitions[topic, partition].topic_id
             (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
             start = self.starts.get((node, topic, partition), 0)
-            (directory / f"{start:020}.log").write_bytes(b"".join(batch.encode() for batch in log))
+            first = log[0].base_offset if start and log else start
+            (directory / f"{first:020}.log").write_bytes(b"".join(batch.encode() for batch in log))
         reseal(self.path)
         return self.path
 

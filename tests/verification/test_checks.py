@@ -1829,6 +1829,7 @@ HOLDS: Mapping[str, Build] = {
     "follower of deleted records begins again": follower_begins_again_where_the_leaders_log_starts,
     "sent back from what was deleted": consumer_is_sent_back_from_deleted_records,
     "deleted as asked for, all that is committed": lambda path: records_are_deleted(path, asked=None),
+    "deleted as asked for, within a batch": lambda path: records_are_deleted(path, asked=15, deleted=15),
     "less deleted than was asked for": lambda path: records_are_deleted(path, asked=1000),
     "expired by size": lambda path: records_expire(path, "retention.bytes", "0"),
     "expired by age": lambda path: records_expire(path, "retention.ms", "1"),
