@@ -8,14 +8,15 @@ anything, its own word is believed: which segments were old or too many by a nod
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import ConfigChanged, FaultInjected, NodeStarted, StepReached
+from emulator.core.events import ConfigChanged, FaultInjected, NodeStarted, RunEnded, StepReached
 from emulator.verification.cluster_facts import ClusterFacts
 
 _TIME_LIMITS: Final = ("retention.ms", "log.retention.ms")
 _SIZE_LIMITS: Final = ("retention.bytes", "log.retention.bytes")
 _CLOCK_FAULTS: Final = frozenset({"clock", "clock_jump"})
 _UNLIMITED: Final = -1
-_LONGER_THAN_ANY_RUN_MS: Final = 24 * 3600 * 1000
+_DAY_MS: Final = 24 * 3600 * 1000
+_NS_PER_MS: Final = 1_000_000
 
 
 def wanted_log_start(cluster: ClusterFacts, partition: str) -> int | None:
@@ -35,11 +36,22 @@ def _may_expire(cluster: ClusterFacts) -> bool:
     """Whether any topic may have had records that were too old or too many."""
     if any(injected.event.fault in _CLOCK_FAULTS for injected in cluster.events.of(FaultInjected)):
         return True
+    oldest_ms = _oldest_ms(cluster)
     for name, value in _configured(cluster):
         limit = int(value) if name in (*_TIME_LIMITS, *_SIZE_LIMITS) else _UNLIMITED
-        if limit != _UNLIMITED and (name in _SIZE_LIMITS or limit < _LONGER_THAN_ANY_RUN_MS):
+        if limit != _UNLIMITED and (name in _SIZE_LIMITS or limit <= oldest_ms):
             return True
     return False
+
+
+def _oldest_ms(cluster: ClusterFacts) -> int:
+    """Returns how old a record may be: as old as the run, and in a short one a day, for clients have clocks, too."""
+    times = [
+        ended.time_ns - started.time_ns
+        for ended in cluster.events.of(RunEnded)
+        if (started := cluster.started.get((ended.node, ended.incarnation))) is not None
+    ]
+    return max(_DAY_MS, max(times, default=0) // _NS_PER_MS)
 
 
 def _configured(cluster: ClusterFacts) -> Iterator[tuple[str, str]]:

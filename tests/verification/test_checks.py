@@ -969,6 +969,13 @@ def records_expire(path: Path, name: str, value: str) -> Path:
     return deleted_everywhere(run, 20)
 
 
+def records_expire_in_a_long_run(path: Path, *, days: int) -> Path:
+    run = healthy(path)
+    run.configure("orders", "retention.ms", "604800000")
+    run.at(days * 24 * 3600)
+    return deleted_everywhere(run, 20)
+
+
 def deleted_everywhere(run: RunBuilder, below: int) -> Path:
     for node in (0, 1, 2):
         run.follow(node, 30)
@@ -1717,7 +1724,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "more deleted than was asked for": (lambda path: records_are_deleted(path, asked=10), DELETED),
     "deleted in another partition": (lambda path: records_are_deleted(path, partition="orders-1"), DELETED),
     "expired by no limit": (lambda path: records_expire(path, "retention.bytes", "-1"), DELETED),
-    "expired before its time": (lambda path: records_expire(path, "retention.ms", "604800000"), DELETED),
+    "expired before its time": (lambda path: records_expire_in_a_long_run(path, days=6), DELETED),
     "deleted beyond the high watermark": (uncommitted_records_are_deleted, frozenset({"D9"})),
     "member not reckoned with": (leader_reckons_without_a_member, frozenset({"H4"})),
     "proposal given up": (leader_gives_up_what_the_controller_carries_out, frozenset({"H4"})),
@@ -1832,6 +1839,7 @@ HOLDS: Mapping[str, Build] = {
     "deleted as asked for, within a batch": lambda path: records_are_deleted(path, asked=15, deleted=15),
     "less deleted than was asked for": lambda path: records_are_deleted(path, asked=1000),
     "expired by size": lambda path: records_expire(path, "retention.bytes", "0"),
+    "expired in a run of weeks": lambda path: records_expire_in_a_long_run(path, days=14),
     "expired by age": lambda path: records_expire(path, "retention.ms", "1"),
     "consumer starts within a batch": consumer_starts_within_a_batch,
     "acked by a later attempt": acked_by_a_later_attempt,
