@@ -1,4 +1,4 @@
-"""The published compose file as a project of the tests, and commands inside it."""
+"""A compose file, by default the published one, as a project of the tests, and commands inside it."""
 
 import os
 import subprocess
@@ -10,18 +10,18 @@ import pytest
 
 from tests.docker.commands import ROOT
 
-FILE: Final = ROOT / "docker/compose.yaml"
+FILE: Final = str(ROOT / "docker/compose.yaml")
 PROJECT: Final = "laststand-test"
 _TIMEOUT_S: Final = 180
 
 
-def command_line(*arguments: str) -> tuple[str, ...]:
-    return "docker", "compose", "--project-name", PROJECT, "--file", str(FILE), *arguments
+def command_line(*arguments: str, file: str = FILE) -> list[str]:
+    return ["docker", "compose", "--project-name", PROJECT, "--file", file, *arguments]
 
 
-def compose(*arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+def compose(*arguments: str, stdin: str = "", file: str = FILE, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command_line(*arguments),
+        command_line(*arguments, file=file),
         capture_output=True,
         text=True,
         input=stdin,
@@ -31,8 +31,8 @@ def compose(*arguments: str, stdin: str = "", **variables: str) -> subprocess.Co
     )
 
 
-def in_client(*arguments: str, stdin: str = "") -> str:
-    done = compose("exec", "-T", "client", "laststand", *arguments, stdin=stdin)
+def in_client(*arguments: str, stdin: str = "", file: str = FILE) -> str:
+    done = compose("exec", "-T", "client", "laststand", *arguments, stdin=stdin, file=file)
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
 
@@ -44,12 +44,12 @@ def require_compose() -> None:
 
 
 @contextmanager
-def project(*options: str, **variables: str) -> Iterator[None]:
+def project(*options: str, file: str = FILE, **variables: str) -> Iterator[None]:
     require_compose()
-    compose("--profile", "*", "down", "--volumes", "--timeout", "5")  # what a killed run of these tests left
+    compose("--profile", "*", "down", "--volumes", "--timeout", "5", file=file)  # what a killed run of these tests left
     try:
-        started = compose("up", "--wait", *options, **variables)
-        assert started.returncode == 0, started.stderr + compose("logs", "--tail", "20").stdout
+        started = compose("up", "--wait", *options, file=file, **variables)
+        assert started.returncode == 0, started.stderr + compose("logs", "--tail", "20", file=file).stdout
         yield
     finally:
-        compose("--profile", "*", "down", "--volumes", "--timeout", "5")
+        compose("--profile", "*", "down", "--volumes", "--timeout", "5", file=file)

@@ -7,7 +7,7 @@ import pytest
 
 from emulator.zookeeper.transaction_log import TransactionLogReader
 from tests.docker.commands import ROOT, Commands
-from tests.docker.composed import PROJECT, compose, project, require_compose
+from tests.docker.composed import PROJECT, compose, in_client, project, require_compose
 
 pytestmark = [pytest.mark.docker, pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -23,6 +23,30 @@ def test_every_deed_on_the_server_bites(commands: Commands, analysis_image: None
     told = commands.type("run", str(EVERY_DEED), "--driver", "docker")
     assert told.endswith("kafka-3.9-zk  valid, 0 acks=all records lost, as expected\n")
     assert commands.containers() + commands.networks() == []
+
+
+def test_a_standing_cluster_stops_and_starts_again(commands: Commands, analysis_image: None) -> None:
+    shell = commands.type
+    assert "a ZooKeeper server serve" in shell("up", "--driver", "docker", "--era", "kafka-3.9-zk", "--brokers", "1")
+    shell("topics", "create", "orders", "--config", "min.insync.replicas=1")
+    shell("produce", "orders", stdin="one\n")
+    shell("stop")
+    assert commands.containers() + commands.networks() == []
+    shell("start")
+    assert shell("consume", "orders", "--from-beginning", "--max-messages", "1").startswith("one\n")
+    assert "the cluster is down\n" in shell("down")
+    assert commands.containers() + commands.networks() == []
+
+
+def test_a_file_that_is_made_for_such_an_era_needs_no_profile(commands: Commands, analysis_image: None) -> None:
+    made = commands.directory / "compose.yaml"
+    made.write_text(commands.type("compose", "--brokers", "1", "--era", "kafka-3.9-zk"), encoding="utf-8")
+    file = str(made)
+    with project(file=file):
+        in_client("topics", "create", "orders", "--config", "min.insync.replicas=1", file=file)
+        in_client("produce", "orders", stdin="one\n", file=file)
+        assert "controller: broker 0, controller epoch 1" in in_client("status", file=file)
+        assert "the cluster is down\n" in in_client("down", file=file)
 
 
 def test_a_broker_soon_says_that_its_project_has_no_server(images: None) -> None:
