@@ -7,7 +7,9 @@ from chaos.process.fault_target import FaultTarget
 from chaos.scenario.conditions import Acked, Until
 from chaos.scenario.scenario import Step
 from chaos.scenario.step_reader import read_step
+from emulator.core.eras import unanswered_protocol
 from emulator.core.errors import EmulatorError
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.types import NodeId
 from emulator.plan.actions import (
     ActionTemplate,
@@ -66,6 +68,10 @@ def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: Driver
         and not all(_keeps_ledger(target, node) for node in action.nodes)
     ):
         refused = "it is not recorded what the server syncs: there was no C compiler when the cluster was started"
+    if refused is None and isinstance(action, Start) and action.inter_broker_protocol_version is not None:
+        version = action.inter_broker_protocol_version
+        if unanswered_protocol(target.cluster.layout.switches, started_with=(version,)) is not None:
+            refused = f"{PROPERTY}={version} is newer than the release of this cluster's era"
     if refused is not None:
         raise UnplayableStepError(f"{deed_of(action).verb}: {refused}")
     row = deed_of(action)

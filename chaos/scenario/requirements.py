@@ -17,11 +17,12 @@ from emulator.core.eras import (
     rule_choices,
     rule_texts,
     strange_protocol,
+    unanswered_protocol,
     with_rule,
 )
 from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.switches import Switches
-from emulator.plan.actions import UpdateFeature
+from emulator.plan.actions import Start, UpdateFeature
 from emulator.plan.yaml_cursor import Cursor
 
 ERAS_KEY: Final = "eras"
@@ -78,6 +79,14 @@ def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
     stranger = strange_protocol(switches, brokers=scenario.brokers)
     if stranger is not None:
         return (f"{PROPERTY}={stranger} names a broker that is none of 0 to {scenario.brokers - 1}",)
+    started_with = [
+        action.inter_broker_protocol_version
+        for action in (step.action for step in scenario.steps)
+        if isinstance(action, Start) and action.inter_broker_protocol_version is not None
+    ]
+    unanswered = unanswered_protocol(switches, started_with=started_with)
+    if unanswered is not None:
+        return (f"{PROPERTY}={unanswered} is newer than the release of {era}",)
     return tuple(
         f"{each.source} (line {each.line}) requires {_wanted(each)}, and {_found(each, era, have.get(each.name))}"
         for each in scenario.requires

@@ -4,7 +4,7 @@
 version. Who reads only the former takes a ``ZooKeeperSwitches`` for what it is: switches.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -17,12 +17,14 @@ from emulator.core.inter_broker_protocol import (
     VERSIONS,
     IbpLevel,
     InterBrokerProtocol,
+    IsrChange,
     format_ibps,
+    ibp_level,
     parse_ibps,
 )
 from emulator.core.switches import ERAS, Switches, era_switches, is_switch, switch_choices, switch_texts, with_switch
 from emulator.core.types import BrokerId
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperRules
+from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, AlterIsrChecks, ZooKeeperRules
 
 
 class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):
@@ -128,6 +130,23 @@ def strange_protocol(switches: Switches, *, brokers: int) -> str | None:
     """Returns the protocol versions of a cluster that name a broker which it does not have; ``None`` if they do not."""
     others = switches.other_ibps if isinstance(switches, ZooKeeperSwitches) else ()
     return rule_texts(switches)[PROPERTY] if any(broker_id >= brokers for broker_id, _ in others) else None
+
+
+def unanswered_protocol(switches: Switches, *, started_with: Iterable[str] = ()) -> str | None:
+    """Returns a protocol version that is too new for the release; ``None`` if there is none.
+
+    With it a leader asks the controller for its ISR (KIP-497), which releases before 2.7 know nothing of. Kafka's
+    ``KafkaConfig`` takes no version but those that its release knows.
+
+    Args:
+        switches: the release's rules, and what brokers speak at first.
+        started_with: versions that brokers are given later.
+    """
+    if not isinstance(switches, ZooKeeperSwitches) or switches.zookeeper.alter_isr_checks is not AlterIsrChecks.NONE:
+        return None
+    levels = (switches.ibp, *(level for _, level in switches.other_ibps), *map(ibp_level, started_with))
+    asking = (level for level in levels if InterBrokerProtocol(level).isr_change is IsrChange.ALTER_PARTITION)
+    return next((VERSIONS[level] for level in asking), None)
 
 
 def _values(name: str) -> Mapping[str, Enum | bool]:

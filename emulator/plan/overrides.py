@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from emulator.core.eras import ZooKeeperSwitches, is_rule, with_rule
+from emulator.core.eras import ZooKeeperSwitches, is_rule, unanswered_protocol, with_rule
 from emulator.core.errors import ConfigError
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.properties import is_node_property, node_properties
 from emulator.core.switches import Switches
 
@@ -17,9 +18,16 @@ class Overrides:
     properties: tuple[tuple[str, str], ...]
 
     def apply(self, switches: Switches) -> Switches:
-        """Returns an era's switches with the overrides on top."""
+        """Returns an era's switches with the overrides on top.
+
+        Raises:
+            ConfigError: the era has no such rule, or its release does not know the protocol version.
+        """
         for name, text in self.switches:
             switches = with_rule(switches, name, text)
+        unanswered = unanswered_protocol(switches)
+        if unanswered is not None:
+            raise ConfigError(key=PROPERTY, value=unanswered, expected="a version that the era's release knows")
         return switches
 
 

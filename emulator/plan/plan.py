@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.core.eras import ZOOKEEPER_RULES, era_rules, is_rule, strange_protocol, with_rule
+from emulator.core.eras import ZOOKEEPER_RULES, era_rules, is_rule, strange_protocol, unanswered_protocol, with_rule
 from emulator.core.errors import ConfigError, EmulatorError
 from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.properties import NodeProperties, is_node_property, node_properties
@@ -251,6 +251,9 @@ def _parse_cluster(line: str) -> Plan:
     stranger = strange_protocol(plan.rules(), brokers=plan.brokers)
     if stranger is not None:
         raise ConfigError(key=PROPERTY, value=stranger, expected=f"brokers 0 to {plan.brokers - 1}")
+    unanswered = unanswered_protocol(plan.rules())
+    if unanswered is not None:
+        raise ConfigError(key=PROPERTY, value=unanswered, expected=f"a version that the release of {era} knows")
     plan.node_properties()
     _check_timed_flush(NODE_FLUSH_TIME, pairs)
     return plan

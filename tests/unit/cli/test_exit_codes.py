@@ -87,6 +87,10 @@ def check_refused(result: Result, complaint: str) -> None:
             ["run", "zookeeper/session-of-a-live-broker", "--era", "kafka-3.9"],
             "{expire_session: {node: 2}} (line 20): there is no ZooKeeper in this era",
         ),
+        (
+            ["up", "--era", "kafka-2.6-zk", "--set", "inter.broker.protocol.version=2.7"],
+            "inter.broker.protocol.version=2.7-IV2 is not allowed; expected a version that the era's release knows",
+        ),
         (["run", STORY, "--set", "elr=perhaps"], "expected one of on, off"),
         (["run", STORY, "--set", "elrr=on"], "expected a switch"),
         (["run", STORY, "--set", "elr"], "expected key=value"),

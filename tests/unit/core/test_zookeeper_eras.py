@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.eras import ZooKeeperSwitches, era_rules, rule_texts, strange_protocol, with_rule
+from emulator.core.eras import (
+    ZooKeeperSwitches,
+    era_rules,
+    rule_texts,
+    strange_protocol,
+    unanswered_protocol,
+    with_rule,
+)
 from emulator.core.errors import ConfigError
 from emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, ibp_level
 from emulator.core.switches import ERAS, ERAS_WITH_ZOOKEEPER, Switches
@@ -98,6 +105,16 @@ def test_single_brokers_have_protocols_of_their_own() -> None:
     assert [VERSIONS[level] for level in levels] == ["2.7-IV0", "3.9-IV0", "2.6-IV0"]
     assert strange_protocol(switches, brokers=3) is None
     assert strange_protocol(switches, brokers=2) == "3.9-IV0,0:2.7-IV0,2:2.6-IV0"
+
+
+def test_a_version_with_which_leaders_ask_is_too_new_for_releases_that_do_not_answer() -> None:
+    old = era_rules("kafka-2.6-zk")
+    assert unanswered_protocol(old, started_with=("2.5", "2.7-IV1")) is None
+    assert unanswered_protocol(old, started_with=("2.6", "2.7")) == "2.7-IV2"
+    assert unanswered_protocol(with_rule(old, PROPERTY, "2.6,1:3.2")) == "3.2-IV0"
+    assert unanswered_protocol(with_rule(old, PROPERTY, "2.8")) == "2.8-IV1"
+    assert unanswered_protocol(era_rules("kafka-3.1-zk"), started_with=("2.7", "3.9")) is None
+    assert unanswered_protocol(era_rules("kip-966"), started_with=("2.7",)) is None
 
 
 @pytest.mark.parametrize("text", ["3.9,2.6", "3.9,x:2.6", "3.9,1:2.6,1:2.7", "3.9,1:1.0", "1:2.6", "3.9,"])

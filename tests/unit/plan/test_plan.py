@@ -62,6 +62,11 @@ def test_a_partition_that_a_step_adds_may_be_named_by_later_steps() -> None:
             "cluster brokers=3 era=kafka-3.9-zk inter.broker.protocol.version=3.9,3:2.6\ntopic t replicas=(0)\n",
             "line 1: inter.broker.protocol.version=3.9-IV0,3:2.6-IV0 is not allowed; expected brokers 0 to 2",
         ),
+        (
+            "cluster brokers=3 era=kafka-2.6-zk inter.broker.protocol.version=2.6,1:2.7\ntopic t replicas=(0)\n",
+            "line 1: inter.broker.protocol.version=2.7-IV2 is not allowed; expected a version that the release of "
+            "kafka-2.6-zk knows",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_plan_is_said_in_words(text: str, complaint: str) -> None:

@@ -49,6 +49,12 @@ def test_a_scenario_names_the_protocol_that_brokers_begin_with() -> None:
         read_scenario(Path("needs.yaml"), text.replace("2.7,", "2.77,"))
 
 
+def test_brokers_are_started_with_versions_that_the_release_knows() -> None:
+    upgrade = f"  - start: {{node: 1, {PROPERTY}: 2.7}}\n"
+    assert told(upgrade, "kafka-3.1-zk") == ()
+    assert told(upgrade, "kafka-2.6-zk") == (f"{PROPERTY}=2.7-IV2 is newer than the release of kafka-2.6-zk",)
+
+
 def test_rules_and_eras_can_be_required() -> None:
     needs = "requires:\n  elr: on\n  truncation: [kip101, leader_epoch]\n  eras: [kafka-4.2, kip-966]\n"
     assert told(needs, "kip-966") == told(needs, "kafka-4.2") == ()
