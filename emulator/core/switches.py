@@ -146,6 +146,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     holes_end_logs: bool = True
     """Recovery ends a log where a segment does not follow on the one before (S47)."""
 
+    recovery_trims_epochs: bool = True
+    """Recovery forgets epochs beyond the end of a log before it adds those of its batches, not after (S48)."""
+
     truncate_before_hw: bool = True
     """A follower that diverges cuts its log, and takes no high watermark over until it agrees (KAFKA-14704): S22."""
 
@@ -188,6 +191,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             holes_end_logs=False,
+            recovery_trims_epochs=False,
             progress_of_this_term=False,
             untouched_logs_stay_proven=False,
             refusals_are_final=False,
@@ -212,6 +216,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             holes_end_logs=False,
+            recovery_trims_epochs=False,
             progress_of_this_term=False,
             untouched_logs_stay_proven=False,
             refusals_are_final=False,
@@ -233,6 +238,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             holes_end_logs=False,
+            recovery_trims_epochs=False,
             roles_after_registration=False,
             progress_of_this_term=False,
             untouched_logs_stay_proven=False,
@@ -252,6 +258,7 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             holes_end_logs=False,
+            recovery_trims_epochs=False,
             roles_after_registration=False,
             progress_of_this_term=False,
             untouched_logs_stay_proven=False,

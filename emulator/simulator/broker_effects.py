@@ -48,6 +48,7 @@ class BrokerEffects:
         queue: virtual time.
         streams: of metadata.
         retention_check_interval_ms: by a broker's process, from its start on.
+        trims_epochs: when logs are recovered, as the switch ``recovery_trims_epochs``.
         step: hands an input to a broker.
         end: ends a broker's process.
         write: writes an event of a broker.
@@ -59,6 +60,7 @@ class BrokerEffects:
         streams: Streams,
         *,
         retention_check_interval_ms: int,
+        trims_epochs: bool,
         step: Callable[[BrokerNode, BrokerInput], None],
         end: Callable[[BrokerNode, IncarnationEnd], None],
         write: Callable[[BrokerNode, Event], None],
@@ -66,6 +68,7 @@ class BrokerEffects:
         self._queue = queue
         self._streams = streams
         self._retention_check_interval_ms = retention_check_interval_ms
+        self._trims_epochs = trims_epochs
         self._step = step
         self._end = end
         self._write = write
@@ -112,7 +115,8 @@ class BrokerEffects:
             case LoadLogs():
                 for partition, log in disk.logs.items():
                     log.flush_messages = self._flush_messages(node, partition)
-                loaded = LogsLoaded(cause_id=CauseId("load"), logs=disk.load(), strays=tuple(disk.strays))
+                logs = disk.load(trims_epochs=self._trims_epochs)
+                loaded = LogsLoaded(cause_id=CauseId("load"), logs=logs, strays=tuple(disk.strays))
                 incarnation = node.incarnation
 
                 def deliver() -> None:

@@ -144,6 +144,7 @@ class SimulatedCluster:
             self.queue,
             streams,
             retention_check_interval_ms=properties.log_retention_check_interval_ms,
+            trims_epochs=switches.recovery_trims_epochs,
             step=self._step,
             end=self.processes.end,
             write=self.event_log.write,

@@ -242,14 +242,18 @@ class Disk:
 
     # --- Life of the process ----------------------------------------------------------------------------------------
 
-    def load(self) -> tuple[LoadedLog, ...]:
-        """Deletes the clean-shutdown file, recovers the logs and returns them."""
+    def load(self, *, trims_epochs: bool = False) -> tuple[LoadedLog, ...]:
+        """Deletes the clean-shutdown file, recovers the logs and returns them.
+
+        Args:
+            trims_epochs: as the switch ``recovery_trims_epochs``.
+        """
         was_clean, self._is_clean = self._is_clean, False
         loaded = []
         for partition, log in sorted(self.logs.items()):
             log.recover()
             if not was_clean:
-                log.epochs = with_scanned_epochs(log.epochs, log.batches)
+                log.epochs = with_scanned_epochs(log.epochs, log.batches, trims_first=trims_epochs)
             loaded.append(
                 LoadedLog(
                     partition=partition,

@@ -49,6 +49,7 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
         flush_messages: sync, within the append, after so many records (``flush.messages``).
         flush_ms: sync when so much time has passed since the last (``flush.ms``); ``None`` for never.
         holes_end_logs: recovery ends the log where a segment does not follow on the one before; Kafka does not look.
+        recovery_trims_epochs: recovery forgets epochs beyond the log's end first; Kafka does so last.
     """
 
     segment_bytes: int = 1 << 30
@@ -56,6 +57,7 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     flush_messages: int = (1 << 63) - 1
     flush_ms: int | None = None
     holes_end_logs: bool = False
+    recovery_trims_epochs: bool = False
 
 
 def log_settings(node: NodeProperties, topic: TopicProperties, switches: Switches) -> LogSettings:
@@ -66,6 +68,7 @@ def log_settings(node: NodeProperties, topic: TopicProperties, switches: Switche
         flush_messages=topic.flush_messages,
         flush_ms=topic.flush_ms,
         holes_end_logs=switches.holes_end_logs,
+        recovery_trims_epochs=switches.recovery_trims_epochs,
     )
 
 

@@ -9,9 +9,10 @@ Source: Kafka's ``LogLoader`` and ``LogSegment.recover``. In short:
   recovery point stays, at most lowered to the log end: nothing was synced by reading it.
 
 With the switch ``holes_end_logs``, which Kafka lacks, a segment that was read and ends before the next one begins does
-so, too. Not checked, as in Kafka: that offsets ascend (only an index entry that would go backwards is noticed, and
-empties the segment), that a segment's content matches its name. What the core rules (trimming the
-epoch cache, clamping the high watermark, producer state) is left to it: all it needs is in ``LoadedLog``.
+so, too; with ``recovery_trims_epochs``, epochs beyond the log's end are forgotten before any of its batches is added.
+Not checked, as in Kafka: that offsets ascend (only an index entry that would go backwards is noticed, and empties the
+segment), that a segment's content matches its name. What the core rules (trimming the epoch cache, clamping the high
+watermark, producer state) is left to it: all it needs is in ``LoadedLog``.
 """
 
 import logging
@@ -158,7 +159,7 @@ def load_log(
     )
     producers_offset, producers = newest_snapshot(filesystem, path, at_most=log_end_offset)
     on_disk = read_epochs(filesystem, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
-    epochs = with_scanned_epochs(on_disk, loading.scanned)
+    epochs = with_scanned_epochs(on_disk, loading.scanned, trims_first=settings.recovery_trims_epochs)
     if epochs != tuple(on_disk):
         # A log that was closed in order is not scanned again: what was found must be durable by then.
         log.write_epochs(epochs)
@@ -179,12 +180,23 @@ def load_log(
     return log, loaded
 
 
-def with_scanned_epochs(epochs: Sequence[EpochEntry], scanned: Sequence[BatchDescriptor]) -> tuple[EpochEntry, ...]:
+def with_scanned_epochs(
+    epochs: Sequence[EpochEntry], scanned: Sequence[BatchDescriptor], *, trims_first: bool
+) -> tuple[EpochEntry, ...]:
     """Returns a leader epoch checkpoint with an entry added for each scanned batch above the newest epoch.
 
     An entry without records, of a leader that appended nothing, gives way to one that starts where it does.
+
+    Args:
+        epochs: the checkpoint.
+        scanned: batches of the log, ascending.
+        trims_first: forget entries that begin beyond the last batch before any is added. The newest of them may be all
+            that deleted records have left (``LeaderEpochFileCache.truncateFromStart``), and be newer than batches that
+            are back after a loss of power: these would have no epoch once it is forgotten (S48).
     """
     cache = LeaderEpochCache(epochs)
+    if trims_first and scanned:
+        cache.truncate_from_end(scanned[-1].next_offset)
     for batch in scanned:
         if cache.latest_epoch is None or batch.leader_epoch > cache.latest_epoch:
             cache.assign(batch.leader_epoch, batch.base_offset)

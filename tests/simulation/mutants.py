@@ -87,6 +87,11 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             scenario="S47",
             why="a simulated log has no segment files, and loses nothing but its end; processes play it",
         ),
+        ("recovery_trims_epochs", "off"): Harmless(
+            scenario="S48",
+            why="whose log is another one than its leader's has lost power, which counts; it cannot be in sync",
+            evidence="s48-recovery-trims-epochs-off.txt",
+        ),
         ("roles_after_registration", "off"): Lethal(scenario="S36", profiles=("races",)),
         ("clear_elr_on_min_isr_change", "off"): Lethal(scenario="S17", profiles=("min-isr",)),
         ("stray_cleanup", "off"): Lethal(scenario="S27", profiles=("reassignment",)),

@@ -235,6 +235,22 @@ def test_epochs_are_added_for_good_from_scanned_batches_only_above_the_newest(
         assert [(entry.leader_epoch, entry.start_offset) for entry in loaded.epochs] == epochs
 
 
+@pytest.mark.parametrize(("trims_first", "expected"), [(True, [(1, 0), (3, 2)]), (False, [(5, 9)])])
+def test_an_epoch_beyond_the_end_hides_those_of_scanned_batches_only_where_it_is_forgotten_last(
+    trims_first: bool, expected: list[tuple[int, int]]
+) -> None:
+    filesystem = _disk([0])
+    made = [make_batch(base, leader_epoch=epoch)[1] for base, epoch in ((0, 1), (1, 1), (2, 3))]
+    overwrite(filesystem, _name(0), b"".join(made))
+    overwrite(
+        filesystem, f"{PATH}/{LEADER_EPOCH_CHECKPOINT}", format_epochs([EpochEntry(LeaderEpoch(5), Offset(9))]).encode()
+    )
+    settings = LogSettings(index_interval_bytes=0, recovery_trims_epochs=trims_first)
+    for is_clean in (False, True):
+        loaded = _load(filesystem, is_clean=is_clean, settings=settings)[1]
+        assert [(entry.leader_epoch, entry.start_offset) for entry in loaded.epochs] == expected
+
+
 def test_newest_readable_producer_snapshot_is_taken() -> None:
     filesystem = _disk([0])
     made = [make_batch(base, producer_id=7, base_sequence=base)[1] for base in range(4)]

@@ -66,5 +66,7 @@ def test_limits_and_settings_come_from_the_properties() -> None:
     assert log_settings(node, plain, Switches()).flush_messages == 1
     assert log_settings(node, plain, Switches()).holes_end_logs
     assert not log_settings(node, plain, Switches(holes_end_logs=False)).holes_end_logs
+    assert log_settings(node, plain, Switches()).recovery_trims_epochs
+    assert not log_settings(node, plain, Switches(recovery_trims_epochs=False)).recovery_trims_epochs
     compacted = topic_properties(node, {"cleanup.policy": "compact", "retention.bytes": "5"})
     assert retention_limits(compacted) == RetentionLimits(retention_bytes=None, retention_ms=None)
