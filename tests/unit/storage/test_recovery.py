@@ -237,7 +237,7 @@ def test_epochs_are_added_for_good_from_scanned_batches_only_above_the_newest(
 
 @pytest.mark.parametrize(("trims_first", "expected"), [(True, [(1, 0), (3, 2)]), (False, [(5, 9)])])
 def test_an_epoch_beyond_the_end_hides_those_of_scanned_batches_only_where_it_is_forgotten_last(
-    trims_first: bool, expected: list[tuple[int, int]]
+    *, trims_first: bool, expected: list[tuple[int, int]]
 ) -> None:
     filesystem = _disk([0])
     made = [make_batch(base, leader_epoch=epoch)[1] for base, epoch in ((0, 1), (1, 1), (2, 3))]
