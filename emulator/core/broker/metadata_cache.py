@@ -75,8 +75,8 @@ class MetadataCache:
         return tuple(deleted)
 
     def _take(self, partition: MetadataPartition) -> None:
-        topic_id = partition.topic_id or id_by_name(partition.name.topic)
         known_id = self.image.topics.get(partition.name.topic)
+        topic_id = partition.topic_id or known_id or id_by_name(partition.name.topic)
         if known_id is not None and known_id != topic_id:
             del self.image.topic_names[known_id]
         self.image.topics[partition.name.topic] = topic_id

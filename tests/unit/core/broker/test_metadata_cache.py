@@ -117,6 +117,15 @@ def test_a_topic_that_was_made_again_has_its_new_id_only() -> None:
     assert cache.image.topic_names == {TopicId("new"): "orders"}
 
 
+def test_a_request_without_ids_takes_none_away() -> None:
+    cache = MetadataCache(ZooKeeperRules())
+    cache.update(update(PARTITION))
+    cache.update(update(msgspec.structs.replace(PARTITION, topic_id=None)))
+    assert cache.image.topics == {"orders": TopicId("id")}
+    assert cache.image.topic_names == {TopicId("id"): "orders"}
+    assert cache.image.partitions[PARTITION.name].topic_id == TopicId("id")
+
+
 def test_the_partitions_of_other_topics_do_not_count() -> None:
     cache = MetadataCache(ZooKeeperRules())
     told(cache, 0, 1)
