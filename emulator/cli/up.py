@@ -191,7 +191,8 @@ def launch_and_tell(order: "StandingOrder", *, output: Output) -> None:
         print_status(report, output=output)
         return
     other = "a controller" if report.zookeeper is None else "a ZooKeeper server"
-    click.echo(f"{order.brokers} brokers and {other} serve, era {order.era}, supervisor {report.supervisor_pid}")
+    brokers = "1 broker" if order.brokers == 1 else f"{order.brokers} brokers"
+    click.echo(f"{brokers} and {other} serve, era {order.era}, supervisor {report.supervisor_pid}")
     click.echo(f"  run directory: {directory}")
     click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
     if report.view is not None:
