@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
-    config.option.loadscopereorder = False  # the two groups take longest, and come first
+    config.option.loadscopereorder = False  # the groups take longest, and come first
     return Scheduling(config, log)
 
 
@@ -72,6 +72,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     using = [item.nodeid for item in items if "spark" in getattr(item, "fixturenames", ())]
     if unlisted := [nodeid for nodeid in using if not nodeid.startswith(SESSION_MODULES)]:
         raise pytest.UsageError(f"SESSION_MODULES in tests/conftest.py lacks the module of {unlisted[0]}")
+    # One worker has all of them, for long: whoever begins with them late is the last to end.
+    items.sort(key=lambda item: not item.nodeid.startswith(DOCKER_MODULES))
 
 
 @pytest.fixture(scope="session", autouse=True)
