@@ -81,8 +81,8 @@ def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
         return (f"{PROPERTY}={stranger} names a broker that is none of 0 to {scenario.brokers - 1}",)
     started_with = [
         action.inter_broker_protocol_version
-        for action in (step.action for step in scenario.steps)
-        if isinstance(action, Start) and action.inter_broker_protocol_version is not None
+        for step in scenario.steps
+        if isinstance(action := step.action, Start) and action.inter_broker_protocol_version is not None
     ]
     unanswered = unanswered_protocol(switches, started_with=started_with)
     if unanswered is not None:

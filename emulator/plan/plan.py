@@ -248,10 +248,11 @@ def _parse_cluster(line: str) -> Plan:
         properties=tuple((name, value) for name, value in pairs.items() if not is_rule(name)),
         topics=(),
     )
-    stranger = strange_protocol(plan.rules(), brokers=plan.brokers)
+    rules = plan.rules()
+    stranger = strange_protocol(rules, brokers=plan.brokers)
     if stranger is not None:
         raise ConfigError(key=PROPERTY, value=stranger, expected=f"brokers 0 to {plan.brokers - 1}")
-    unanswered = unanswered_protocol(plan.rules())
+    unanswered = unanswered_protocol(rules)
     if unanswered is not None:
         raise ConfigError(key=PROPERTY, value=unanswered, expected=f"a version that the release of {era} knows")
     plan.node_properties()

@@ -24,15 +24,16 @@ def lost_batches(facts: "PartitionFacts") -> Iterator[LostBatch]:
     incomplete, not bad.
     """
     acked, final = facts.acked, facts.final_batches
-    suspects = list(acked.rows(~_are_kept(facts, acked)))
+    is_read = _are_read(facts, acked)
+    is_suspect = ~(_are_kept(facts, acked) & is_read)
+    suspects = list(acked.rows(is_suspect))
     copies: dict[_Copy, set[int]] = {(a.topic_id, a.base_offset, a.crc, a.last_offset): set() for a in suspects}
-    read = _read_at_the_end(facts) if suspects else frozenset()
     offsets = np.array([each.base_offset for each in suspects], np.int64)
     for batch in final.rows(np.isin(final["base_offset"], offsets)):
         held_by = copies.get((batch.topic_id, batch.base_offset, batch.crc, batch.last_offset))
         if held_by is not None:
             held_by.add(batch.node)
-    for suspect in suspects:
+    for suspect, is_missed in zip(suspects, (~is_read[is_suspect]).tolist(), strict=True):
         state = facts.states.get(suspect.topic_id or "")
         if state is None or suspect.last_offset < facts.deleted_below.get(state.topic_id, 0):
             continue
@@ -45,7 +46,7 @@ def lost_batches(facts: "PartitionFacts") -> Iterator[LostBatch]:
                 leader=settled.leader,
                 holders=holders,
                 was_lacking=lacking is not None,
-                is_missed=_is_missed(facts, suspect, read),
+                is_missed=is_missed,
             )
         elif facts.missing_replicas(state):
             loss_class = None
@@ -62,17 +63,18 @@ def lost_batches(facts: "PartitionFacts") -> Iterator[LostBatch]:
 
 
 def _are_kept(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
-    """Whether a batch is where it must be, so that nobody has to ask who else has it: so it is with almost all."""
+    """Whether the settled leader has a batch, and so had every leader since: so it is with almost all."""
     settled, topics, last_offsets = facts.settled_batches, facts.topics(acked), acked["last_offset"]
     is_held = are_among(
         [topics, acked["base_offset"], last_offsets, acked["crc"]],
         [facts.topics(settled), settled["base_offset"], settled["last_offset"], settled["crc"]],
     )
     lacks = facts.are_lacking(topics=topics, after_epochs=acked["acked_epoch"], last_offsets=last_offsets)
-    return is_held & ~lacks & _are_read(facts, acked)
+    return is_held & ~lacks
 
 
 def _are_read(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
+    """Whether the final consumer got a batch, or nothing follows from its not getting it."""
     if not facts.is_known_what_was_read:
         return np.ones(len(acked), np.bool_)
     read = facts.received.only(facts.received.has("phase", "final"))
@@ -85,13 +87,3 @@ def _first_lacking(facts: "PartitionFacts", acked: AckedBatch) -> LeaderTerm | N
     if acked.acked_epoch is None:
         return None
     return facts.first_lacking(acked.topic_id, after_epoch=acked.acked_epoch, last_offset=acked.last_offset)
-
-
-def _is_missed(facts: "PartitionFacts", acked: AckedBatch, read: frozenset[tuple[int, int]]) -> bool:
-    is_within = facts.read_up_to is None or acked.last_offset < facts.read_up_to
-    return facts.is_known_what_was_read and is_within and (acked.last_offset, acked.crc) not in read
-
-
-def _read_at_the_end(facts: "PartitionFacts") -> frozenset[tuple[int, int]]:
-    is_final = facts.received.has("phase", "final")
-    return frozenset((batch.last_offset, batch.crc) for batch in facts.received.rows(is_final))

@@ -81,7 +81,7 @@ class GuaranteeLedger:
         self.replicas: tuple[BrokerId, ...] = ()
         self._isr: tuple[BrokerId, ...] = ()
         self._added: set[BrokerId] = set()
-        self._unproven: set[NodeId] = set()
+        self._returned: set[NodeId] = set()
         self._ended: dict[NodeId, int] = {}
         self._registered: set[NodeId] = set()
         self._spans: list[_Span] = []
@@ -95,7 +95,6 @@ class GuaranteeLedger:
         ledger = GuaranteeLedger()
         ledger._ended = dict(self._ended)
         ledger._registered = set(self._registered)
-        ledger._unproven = set(self._unproven)
         return ledger
 
     def ended(self, event: IncarnationEnded, *, moment: int) -> None:
@@ -103,14 +102,12 @@ class GuaranteeLedger:
         if event.ended_node >= 100:
             return
         self._ended[event.ended_node] = event.ended_incarnation
-        self._unproven.add(event.ended_node)
         self._registered.discard(event.ended_node)
         self._review(moment)
 
     def unregistered(self, broker_id: BrokerId, *, moment: int) -> None:
         """An administrator has had a broker forgotten: nothing that it shows proves anything when it returns."""
         self._ended.setdefault(broker_id, _NO_INCARNATION)
-        self._unproven.add(broker_id)
         self._registered.discard(broker_id)
         self._review(moment)
 
@@ -142,8 +139,8 @@ class GuaranteeLedger:
             if member in self._registered:
                 self._registered.discard(member)
                 del self._ended[member]
-        joined = set(event.isr) - set(self._isr)
-        self._unproven -= {broker for broker in {*joined, event.leader} if broker not in self._ended}
+                self._returned.add(member)
+        self._returned -= {*event.isr}.difference(self._isr) | {event.leader}
         self._isr = event.isr
         if event.election in _UNCLEAN and (accepts_unclean_leaders or self._is_asked):
             self._accepted.append(moment)
@@ -189,7 +186,7 @@ class GuaranteeLedger:
         A leader that proposed an ISR before one of these ended may still have it committed (ZooKeeper clusters). Who
         joins the ISR has caught up, and who leads need not.
         """
-        return self._unproven
+        return self._ended.keys() | self._returned
 
     def _review(self, moment: int) -> None:
         span = _Span(
