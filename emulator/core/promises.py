@@ -143,6 +143,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             truncation="leader_epoch",
             truncation_sync="on",
             roles_after_registration="on",
+            recovery_trims_epochs="on",
         ),
         "D9": _rule("Log start offset <= high watermark <= log end offset, and a log has no gaps."),
         "D10": _outcome(

@@ -32,7 +32,7 @@ from emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
 from emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
 from emulator.storage.disk_model import DiskModel
 from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
-from emulator.storage.recovery import with_scanned_epochs
+from emulator.storage.recovery import with_found_epochs
 
 _NEVER: Final = (1 << 63) - 1
 """Default of ``flush.messages``."""
@@ -253,7 +253,7 @@ class Disk:
         for partition, log in sorted(self.logs.items()):
             log.recover()
             if not was_clean:
-                log.epochs = with_scanned_epochs(log.epochs, log.batches, trims_first=trims_epochs)
+                log.epochs = with_found_epochs(log.epochs, log.batches, trims_first=trims_epochs)
             loaded.append(
                 LoadedLog(
                     partition=partition,

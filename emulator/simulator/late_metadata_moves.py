@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from emulator.core.admin_messages import RequestedElection
-from emulator.core.types import BrokerId, Way
+from emulator.core.types import BrokerId, NodeId, Way
 from emulator.plan.actions import (
     Action,
     Cut,
@@ -132,22 +132,23 @@ _CHANGES: Final[tuple[_Change, ...]] = (
 
 
 def _behind(view: ClusterView) -> Actions:
-    """Some brokers hear nothing of two or three requests; a link between two of them may be cut meanwhile."""
+    """Some brokers hear nothing of two or three requests; meanwhile a link between two may be cut, and then another."""
     led = view.draw_led_partition()
     if led is None:
         return []
-    late = view.network.sample(view.brokers, view.network.randint(1, len(view.brokers)))
-    streams = [Channel(node.node_id, CONTROLLER, STREAM, Way.RESPONSE) for node in late]
+    streams = [Channel(broker, CONTROLLER, STREAM, Way.RESPONSE) for broker in _draw_late(view, led)]
     actions: list[Action] = [Hold(channel=stream) for stream in streams]
-    link = None
-    if view.network.random() < 0.6 and len(view.brokers) > 1:
-        source, target = view.network.sample([node.node_id for node in view.brokers], 2)
-        link = Link(source, target)
+    link = _draw_link(view, led) if len(view.brokers) > 1 and view.network.random() < 0.6 else None
+    if link is not None:
         actions.append(Cut(link=link))
     for change in view.schedule.choices(_CHANGES, k=view.schedule.randint(2, 3)):
         if view.workload.random() < 0.6:
             actions.append(Produce(partition=led.name, producer=PRODUCER_ALL, records=view.workload.choice((1, 1, 2))))
         actions += [*change(view, led), Wait(duration_ms=view.schedule.choice((0, 2, 5, 20, 60)))]
+    if link is not None and view.network.random() < 0.4:
+        next_link = _draw_link(view, led)
+        actions += [HealLink(link=link), Cut(link=next_link)]
+        link = next_link
     for stream in view.network.sample(streams, len(streams)):
         if view.network.random() < 0.7:
             actions.append(ReleaseNewest(channel=stream))  # brings everything, and the broker acts on it at once
@@ -155,6 +156,21 @@ def _behind(view: ClusterView) -> Actions:
     if link is not None and view.network.random() < 0.5:
         actions += [Wait(duration_ms=view.schedule.randint(1, 40)), HealLink(link=link)]
     return actions
+
+
+def _draw_late(view: ClusterView, led: LedPartition) -> list[NodeId]:
+    """Draws who hears nothing: the leader alone, or any brokers."""
+    if view.network.random() < 0.4:
+        return [led.leader]
+    return [node.node_id for node in view.network.sample(view.brokers, view.network.randint(1, len(view.brokers)))]
+
+
+def _draw_link(view: ClusterView, led: LedPartition) -> Link[NodeId]:
+    """Draws a link from one broker to another, half of the time to the leader, from which the others fetch."""
+    source, target = view.network.sample([node.node_id for node in view.brokers], 2)
+    if source != led.leader and view.network.random() < 0.5:
+        target = led.leader
+    return Link(source, target)
 
 
 LATE_METADATA_MOVES: Final[Mapping[str, Move]] = MappingProxyType({"behind": _behind})

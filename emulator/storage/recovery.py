@@ -159,7 +159,9 @@ def load_log(
     )
     producers_offset, producers = newest_snapshot(filesystem, path, at_most=log_end_offset)
     on_disk = read_epochs(filesystem, f"{path}/{LEADER_EPOCH_CHECKPOINT}")
-    epochs = with_scanned_epochs(on_disk, loading.scanned, trims_first=settings.recovery_trims_epochs)
+    trims_first = settings.recovery_trims_epochs and not is_clean
+    found = log.batches if trims_first else loading.scanned
+    epochs = with_found_epochs(on_disk, found, trims_first=trims_first)
     if epochs != tuple(on_disk):
         # A log that was closed in order is not scanned again: what was found must be durable by then.
         log.write_epochs(epochs)
@@ -180,24 +182,24 @@ def load_log(
     return log, loaded
 
 
-def with_scanned_epochs(
-    epochs: Sequence[EpochEntry], scanned: Sequence[BatchDescriptor], *, trims_first: bool
+def with_found_epochs(
+    epochs: Sequence[EpochEntry], found: Sequence[BatchDescriptor], *, trims_first: bool
 ) -> tuple[EpochEntry, ...]:
-    """Returns a leader epoch checkpoint with an entry added for each scanned batch above the newest epoch.
+    """Returns a leader epoch checkpoint with an entry added for each batch above the newest epoch.
 
     An entry without records, of a leader that appended nothing, gives way to one that starts where it does.
 
     Args:
         epochs: the checkpoint.
-        scanned: batches of the log, ascending.
+        found: batches of the log, ascending; all of them if ``trims_first``.
         trims_first: forget entries that begin beyond the last batch before any is added. The newest of them may be all
             that deleted records have left (``LeaderEpochFileCache.truncateFromStart``), and be newer than batches that
             are back after a loss of power: these would have no epoch once it is forgotten (S48).
     """
     cache = LeaderEpochCache(epochs)
-    if trims_first and scanned:
-        cache.truncate_from_end(scanned[-1].next_offset)
-    for batch in scanned:
+    if trims_first and found:
+        cache.truncate_from_end(found[-1].next_offset)
+    for batch in found:
         if cache.latest_epoch is None or batch.leader_epoch > cache.latest_epoch:
             cache.assign(batch.leader_epoch, batch.base_offset)
     return cache.entries

@@ -95,7 +95,7 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ("roles_after_registration", "off"): Lethal(scenario="S36", profiles=("races",)),
         ("clear_elr_on_min_isr_change", "off"): Lethal(scenario="S17", profiles=("min-isr",)),
         ("stray_cleanup", "off"): Lethal(scenario="S27", profiles=("reassignment",)),
-        ("progress_of_this_term", "off"): Lethal(scenario="S43", profiles=("races",)),
+        ("progress_of_this_term", "off"): Lethal(scenario="S43", profiles=("administrator", "features")),
         ("untouched_logs_stay_proven", "off"): Lethal(scenario="S46", profiles=("restarts",)),
         ("refusals_are_final", "off"): Lethal(scenario="S45", profiles=("races",)),
         ("answers_await_metadata", "off"): Lethal(scenario="S38", profiles=("min-isr",)),

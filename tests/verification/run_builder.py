@@ -582,7 +582,7 @@ class RunBuilder:
                 log_end_offset=Offset(_end(log)),
                 high_watermark=Offset(0),
                 recovery_point=Offset(0),
-                epochs=(),
+                epochs=_epochs(log),
             ),
         )
 
@@ -1028,6 +1028,11 @@ def last_replica_standing(
 
 def _end(log: list[Batch]) -> int:
     return log[-1].last_offset + 1 if log else 0
+
+
+def _epochs(log: list[Batch]) -> tuple[tuple[LeaderEpoch, Offset], ...]:
+    starts = {batch.leader_epoch: batch.base_offset for batch in reversed(log)}
+    return tuple((LeaderEpoch(leader_epoch), Offset(start)) for leader_epoch, start in sorted(starts.items()))
 
 
 def _targets(text: str) -> tuple[tuple[NodeId, ...], tuple[e.FaultLink, ...]]:

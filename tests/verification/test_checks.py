@@ -876,7 +876,7 @@ def new_topic_has_old_data(path: Path) -> Path:
             log_end_offset=Offset(30),
             high_watermark=Offset(30),
             recovery_point=Offset(0),
-            epochs=(),
+            epochs=((LeaderEpoch(0), Offset(0)),),
         ),
     )
     return run.finish()
@@ -928,7 +928,7 @@ def open_again(run: RunBuilder, **values: object) -> None:
         log_end_offset=Offset(30),
         high_watermark=Offset(30),
         recovery_point=Offset(0),
-        epochs=(),
+        epochs=((LeaderEpoch(0), Offset(0)),),
     )
     run.note(2, msgspec.structs.replace(opened, **values))
 
@@ -936,6 +936,12 @@ def open_again(run: RunBuilder, **values: object) -> None:
 def log_is_opened_with_falling_epochs(path: Path, switches: dict[str, str] | None = None) -> Path:
     run = healthy(path, switches=switches)
     open_again(run, epochs=((LeaderEpoch(1), Offset(0)), (LeaderEpoch(0), Offset(10))))
+    return run.finish()
+
+
+def log_is_opened_without_epochs(path: Path) -> Path:
+    run = healthy(path)
+    open_again(run, epochs=())
     return run.finish()
 
 
@@ -1720,6 +1726,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "log ends of an earlier term": (counts_on_log_ends_of_an_earlier_term, frozenset({"H1"})),
     "candidate returns with less": (candidate_returns_with_less, frozenset({"D3"})),
     "epochs fall": (log_is_opened_with_falling_epochs, frozenset({"D8"})),
+    "no epochs": (log_is_opened_without_epochs, frozenset({"D8"})),
     "log beyond its high watermark": (log_is_opened_beyond_its_high_watermark, frozenset({"D9"})),
     "more deleted than was asked for": (lambda path: records_are_deleted(path, asked=10), DELETED),
     "deleted in another partition": (lambda path: records_are_deleted(path, partition="orders-1"), DELETED),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from emulator.core.promises import PROMISES, PromiseKind
 from emulator.core.types import TopicPartition
 from emulator.simulator.oracle.finding import Alarm, Guarantee
+from emulator.simulator.oracle.guarantee import GuaranteeLedger
 from emulator.simulator.oracle.truth import PartitionTruth
 
 _OF_A_LOSS = (PromiseKind.OUTCOME, PromiseKind.CANDIDATE)
@@ -48,6 +49,7 @@ class AlarmLog:
         *,
         since: int = 0,
         until: int | None = None,
+        ledger: GuaranteeLedger | None = None,
         leaves_evidence: bool = True,
     ) -> None:
         """Raises an alarm.
@@ -58,6 +60,7 @@ class AlarmLog:
             sentence: what is wrong.
             since: the moment from which an outcome was promised.
             until: the moment up to which the guarantee had to hold; now, if ``None``.
+            ledger: of the topic that it is about; that of the partition's present one, if ``None``.
             leaves_evidence: whether what a run leaves on disk shows it, too.
         """
         key = (check_id, partition, sentence)
@@ -65,9 +68,10 @@ class AlarmLog:
             return
         self._reported.add(key)
         kind = PROMISES[check_id].kind
-        truth = None if partition is None else self._truths.get(partition)
+        if ledger is None and partition in self._truths:
+            ledger = self._truths[partition].ledger
         end = self.moment if until is None else until
-        holds = kind not in _OF_A_LOSS or truth is None or truth.ledger.held(min(since, end), end)
+        holds = kind not in _OF_A_LOSS or ledger is None or ledger.held(min(since, end), end)
         alarm = Alarm(
             check_id=check_id,
             kind=kind,

@@ -205,7 +205,7 @@ class EventRouter:
         self._checks.configuration.deleted(event.topic)
         self._checks.conjunctions.deleted(event)
         for name in [name for name in self._checks.truths if name.topic == event.topic]:
-            del self._checks.truths[name]
+            self._checks.logs.topic_deleted(name, event.topic_id, self._checks.truths.pop(name))
             self._checks.durability.forget(name)
             self._checks.clients.forget(name)
             self._checks.copies.forget(name)

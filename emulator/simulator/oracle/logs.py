@@ -54,6 +54,7 @@ class LogChecks:
         self._strays: dict[tuple[NodeId, TopicPartition, TopicId], int] = {}
         self._batches: dict[tuple[TopicPartition, TopicId], dict[_BatchKey, tuple[int, _BatchKey | None]]] = {}
         self._cut_off: dict[tuple[TopicPartition, TopicId], dict[tuple[Offset, LeaderEpoch, int], LogTruncated]] = {}
+        self._truths_of_deleted: dict[tuple[TopicPartition, TopicId], PartitionTruth] = {}
 
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
@@ -64,6 +65,12 @@ class LogChecks:
         for name, topic_id in [key for key in self._batches if key[0].topic == topic]:
             del self._batches[name, topic_id]
         self._cut_off = {key: cut for key, cut in self._cut_off.items() if key[0].topic != topic}
+        for name, topic_id in [key for key in self._truths_of_deleted if key[0].topic == topic]:
+            del self._truths_of_deleted[name, topic_id]
+
+    def topic_deleted(self, name: TopicPartition, topic_id: TopicId, truth: PartitionTruth) -> None:
+        """A topic is gone; brokers that have not heard of it may still do what they must not do to its logs."""
+        self._truths_of_deleted[name, topic_id] = truth
 
     def has_batch(self, name: TopicPartition, topic_id: TopicId, base_offset: Offset, crc: int) -> bool:
         """Whether a log of this topic ever had a batch at an offset."""
@@ -145,7 +152,7 @@ class LogChecks:
         batches = self._batches.get((name, event.topic_id))
         if batches is None:
             batches = self._batches[name, event.topic_id] = {}
-        truth = self._truths.get(name)
+        truth = self._truth(name, event.topic_id)
         if truth is not None and previous is not None and previous[0] < truth.log_start_offset:
             previous = None  # a leader cannot tell any more that a follower's copy of what it deleted was another one
         key = (event.base_offset, event.leader_epoch)
@@ -165,7 +172,7 @@ class LogChecks:
         log = self._logs.get((node_id, name))
         if log is None:
             return
-        truth = self._truths.get(name)
+        truth = self._truth(name, event.topic_id)
         log.log_end_offset = event.new_end_offset
         keeps_nothing = event.reason == "restarted"
         while log.batches and (keeps_nothing or log.batches[-1][1] >= event.new_end_offset):
@@ -185,6 +192,7 @@ class LogChecks:
                     f" committed: {event.describe()}",
                     since=min(moment, truth.ledger.deposed_at(leader_epoch)),
                     until=elected,
+                    ledger=truth.ledger,
                     # Within an epoch no file tells whether a batch was committed before or after a follower cut it off.
                     leaves_evidence=elected is None
                     or moment < elected
@@ -210,6 +218,9 @@ class LogChecks:
                     since=ledger.deposed_at(event.leader_epoch),
                     until=ledger.elected_at.get(cut.leader_epoch),
                 )
+
+    def _truth(self, name: TopicPartition, topic_id: TopicId) -> PartitionTruth | None:
+        return self._truths_of_deleted.get((name, topic_id)) or self._truths.get(name)
 
     def _known(self, node_id: NodeId, name: TopicPartition) -> PartitionState | None:
         """Returns a partition by the metadata that a broker has."""
@@ -237,16 +248,22 @@ class LogChecks:
     def check_epochs(self, node: BrokerNode, partition: Partition) -> None:
         """D8 on one replica: its epoch cache has each epoch of its batches, from its first one on or before.
 
-        Batches that were deleted may be back after a loss of power, when their epochs are not: nobody asks for them.
+        Batches that were deleted may be back after a loss of power, when their epochs are not: nobody asks for them,
+        unless the log ends with them (S48).
         """
         name, log = partition.name, partition.log
         known = self._logs.get((node.node_id, name))
-        if known is None:
+        if known is None or not known.batches:
             return
-        truth = self._truths.get(name)
+        truth = self._truth(name, known.topic_id)
         log_start_offset = max(log.log_start_offset, Offset(0) if truth is None else truth.log_start_offset)
         epoch: LeaderEpoch | None = None
         starts = {entry.leader_epoch: entry.start_offset for entry in log.epochs.entries}
+        _, last_offset, last_epoch, _ = known.batches[-1]
+        if last_offset >= log.log_start_offset and starts.get(last_epoch, log.log_end_offset) > last_offset:
+            sentence = f"{name} on broker {node.node_id} ends with a batch of epoch {last_epoch}, its cache"
+            self._alarm_log.report("D8", name, f"{sentence} says {starts}")
+            return
         for base_offset, _, leader_epoch, _ in known.batches:
             if leader_epoch == epoch or base_offset < log_start_offset:
                 continue

@@ -25,13 +25,14 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             f"{event.role.value} in epoch {event.current_leader_epoch}",
         )
     for opened in facts.events.of(LogOpened):
-        epochs = opened.event.epochs
-        rise = all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(epochs))
-        if not rise or any(start > opened.event.log_end_offset for _, start in epochs):
+        log = opened.event
+        rise = all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(log.epochs))
+        has_epochs = bool(log.epochs) or log.log_start_offset == log.log_end_offset
+        if not has_epochs or not rise or any(start > log.log_end_offset for _, start in log.epochs):
             yield Finding(
                 opened.sequence,
-                f"{facts}: broker {opened.node} opened a log that ends at {opened.event.log_end_offset} with epochs "
-                f"{epochs}",
+                f"{facts}: broker {opened.node} opened a log from {log.log_start_offset} to {log.log_end_offset} "
+                f"with epochs {log.epochs}",
             )
     for before, after in successive(facts.final_batches):
         falls = after["leader_epoch"] < before["leader_epoch"]

@@ -251,6 +251,30 @@ def test_an_epoch_beyond_the_end_hides_those_of_scanned_batches_only_where_it_is
         assert [(entry.leader_epoch, entry.start_offset) for entry in loaded.epochs] == expected
 
 
+def test_batches_below_the_recovery_point_have_their_epochs_where_a_log_ends_with_them() -> None:
+    """The newest segment lost all that it had, and the epoch that was left begins there: S48."""
+    filesystem = _disk([0])
+    overwrite(filesystem, _name(0), b"".join(make_batch(base, leader_epoch=base)[1] for base in range(3)))
+    overwrite(filesystem, _name(3), b"")
+    overwrite(
+        filesystem, f"{PATH}/{LEADER_EPOCH_CHECKPOINT}", format_epochs([EpochEntry(LeaderEpoch(5), Offset(9))]).encode()
+    )
+    settings = LogSettings(index_interval_bytes=0, recovery_trims_epochs=True)
+    loaded = _load(filesystem, recovery_point=3, settings=settings)[1]
+    assert [(entry.leader_epoch, entry.start_offset) for entry in loaded.epochs] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_epochs_of_later_segments_stay_where_one_lacks_its_index() -> None:
+    filesystem = _disk([0], [3])
+    overwrite(filesystem, _name(0), b"".join(make_batch(base, leader_epoch=base)[1] for base in range(3)))
+    overwrite(filesystem, _name(3), make_batch(3, leader_epoch=5)[1])
+    filesystem.unlink(_name(0, ".index"))
+    on_disk = [EpochEntry(LeaderEpoch(epoch), Offset(start)) for epoch, start in ((0, 0), (1, 1), (2, 2), (5, 3))]
+    overwrite(filesystem, f"{PATH}/{LEADER_EPOCH_CHECKPOINT}", format_epochs(on_disk).encode())
+    settings = LogSettings(index_interval_bytes=0, recovery_trims_epochs=True)
+    assert _load(filesystem, is_clean=True, settings=settings)[1].epochs == tuple(on_disk)
+
+
 def test_newest_readable_producer_snapshot_is_taken() -> None:
     filesystem = _disk([0])
     made = [make_batch(base, producer_id=7, base_sequence=base)[1] for base in range(4)]

@@ -10,9 +10,18 @@ from emulator.core.events import (
     LogTruncated,
     StrayDeleted,
     StrayDetected,
+    TopicDeleted,
 )
 from emulator.core.inputs import StrayLog
-from emulator.core.types import LeaderEpoch, Offset, StrayCleanup, StrayReason, TopicId, TruncationReason
+from emulator.core.types import (
+    LeaderEpoch,
+    MetadataOffset,
+    Offset,
+    StrayCleanup,
+    StrayReason,
+    TopicId,
+    TruncationReason,
+)
 from emulator.simulator.disk import StoredLog
 from tests.unit.simulator.oracle.world import (
     CAUSE,
@@ -53,6 +62,12 @@ def epoch_cache_is_empty(world: World) -> None:
     world.oracle.scan()
 
 
+def log_ends_without_an_epoch(world: World) -> None:
+    """Its records were deleted, and are back after a loss of power, beside an epoch that begins beyond them (S48)."""
+    world.oracle.truths[NAME].log_start_offset = Offset(3)
+    epoch_cache_is_empty(world)
+
+
 def gap(world: World) -> None:
     world.appends(base_offset=Offset(5), last_offset=Offset(5))
 
@@ -90,6 +105,14 @@ def committed_record_cut_off(world: World) -> None:
     world.happens(_truncated(Offset(1)), node=FOLLOWER)
 
 
+def committed_record_cut_off_by_who_has_not_heard_that_its_topic_is_gone(world: World) -> None:
+    offset = world.cluster.controller_node.durable.next_offset - 1
+    world.happens(
+        TopicDeleted(cause_id=CAUSE, metadata_offset=MetadataOffset(offset), topic=NAME.topic, topic_id=TOPIC)
+    )
+    committed_record_cut_off(world)
+
+
 def cut_off_before_it_is_committed(world: World) -> None:
     """A follower obeys the next leader, and the one before, which has not heard of that, counts on what it had."""
     for broker in (LEADER, FOLLOWER):
@@ -120,11 +143,13 @@ CASES = (
     ("D8", epoch_falls),
     ("D8", leader_appends_in_another_epoch),
     ("D8", epoch_cache_is_empty),
+    ("D8", log_ends_without_an_epoch),
     ("D9", gap),
     ("D9", overlap),
     ("D9", core_and_disk_differ),
     ("D9", high_watermark_above_end),
     ("D15", committed_record_cut_off),
+    ("D15", committed_record_cut_off_by_who_has_not_heard_that_its_topic_is_gone),
     ("D15", cut_off_before_it_is_committed),
     ("M15", append_to_another_topic),
     ("M15", new_topic_with_old_data),
@@ -154,8 +179,21 @@ def test_what_was_deleted_may_be_another_batch_on_a_follower() -> None:
 
 def test_what_was_deleted_may_come_back_without_its_epochs() -> None:
     world = World()
+    cache = world.partition(FOLLOWER).log.epochs
+    cache.assign(LeaderEpoch(1), Offset(3))
+    cache.truncate_from_start(Offset(3))
     world.oracle.truths[NAME].log_start_offset = Offset(3)
-    epoch_cache_is_empty(world)
+    world.appends(broker=FOLLOWER, leader_epoch=LeaderEpoch(1), current_leader_epoch=LeaderEpoch(1))
+    world.oracle.scan()
+    assert "D8" not in world.fired
+
+
+def test_a_log_whose_records_are_all_deleted_has_no_epoch_for_them() -> None:
+    world = World()
+    world.partition(FOLLOWER).log.epochs = LeaderEpochCache()
+    world.partition(FOLLOWER).log.log_start_offset = Offset(3)
+    world.oracle.truths[NAME].log_start_offset = Offset(3)
+    world.oracle.scan()
     assert "D8" not in world.fired
 
 
