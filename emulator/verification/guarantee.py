@@ -66,7 +66,10 @@ class GuaranteeJudgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Absence(msgspec.Struct, frozen=True, kw_only=True):
-    """A replica is outstanding in [since, until) of the metadata log; ``until`` is ``None`` if it never came back."""
+    """A replica was outstanding while the metadata ended in [since, until]; ``None``: it never came back.
+
+    The record at ``until`` is the one that ends it: a leader that is elected by it was outstanding until then.
+    """
 
     node: int
     since: int
@@ -174,7 +177,7 @@ def _worst_outage(
         outstanding = frozenset(
             absence.node
             for absence in absences
-            if absence.node in holders and absence.since <= at and (absence.until is None or at < absence.until)
+            if absence.node in holders and absence.since <= at and (absence.until is None or at <= absence.until)
         )
         replication_factor = min(len(holders), len(_holders(changes, acked_at)))
         return _Outage(outstanding=outstanding, allowed=min(least_min_isr, replication_factor) - 1)

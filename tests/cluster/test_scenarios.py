@@ -31,6 +31,7 @@ AS_PROCESSES = {
     "kip-966/reassignment": "kip-966",
     "kip-966/hole-between-segments": "kafka-4.2",
     "kip-966/min-isr-of-another-partition": "kafka-4.2",
+    "kip-966/proof-of-a-start-in-vain": "kafka-4.2",
     "kip-966/strategy-none-without-manager": "kip-966",
     "kip-966/term-that-ended-unseen": "kafka-4.2",
     "kip-550/stray-after-reassignment": "kip-966",

@@ -115,6 +115,16 @@ def second_is_killed_before_the_first_is_back(run: RunBuilder) -> None:
     elect(run, 1, e.Election.ISR)
 
 
+def second_is_killed_right_before_the_first_is_elected(run: RunBuilder) -> None:
+    """The election puts the first one back into the ISR: until then it was outstanding, too."""
+    run.end(1, e.IncarnationEnd.POWER_LOST)
+    run.restart(1)
+    run.alter(reason="broker_registered", broker=1, isr=(0, 2))
+    run.unfence(1)
+    run.end(2, e.IncarnationEnd.KILLED)
+    elect(run, 1, e.Election.LAST_KNOWN_LEADER)
+
+
 def eligible_replica_is_killed_before_the_last_in_the_isr_loses_power(run: RunBuilder) -> None:
     """ISR [0], ELR [1]: the kill of 1 loses nothing and still empties the ELR, so only 0's own return is left."""
     run.alter(reason="broker_fenced", broker=2, isr=(0, 1))
@@ -275,6 +285,7 @@ def other_brokers_are_killed(run: RunBuilder) -> None:
         (one_is_killed_after_an_unregistered_one_is_back, Guarantee.BROKEN),
         (two_are_killed_in_turn, Guarantee.BROKEN),
         (second_is_killed_before_the_first_is_back, Guarantee.EXCEEDED),
+        (second_is_killed_right_before_the_first_is_elected, Guarantee.EXCEEDED),
         (eligible_replica_is_killed_before_the_last_in_the_isr_loses_power, Guarantee.EXCEEDED),
         (two_are_killed_after_the_election, Guarantee.BROKEN),
         (elected_uncleanly, Guarantee.BROKEN),
