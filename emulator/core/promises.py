@@ -281,6 +281,12 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "strategy Balanced the last known ELR and leader are among them.",
             clusters=Clusters.KRAFT,
         ),
+        "M21": _rule(
+            "The controller goes by the min ISR that is configured for the topic, or by the partition's number of "
+            "replicas where that is less.",
+            min_isr_per_partition="on",
+            clusters=Clusters.KRAFT,
+        ),
         "Z1": _zookeeper(
             "Once all is quiet, what the controller believes of a partition is what its state node says.",
             judged_by=JudgedBy.SIMULATOR,

@@ -68,6 +68,6 @@ class TimerQueue(Generic[Key]):
 
     def _drop_disarmed(self) -> None:
         heap = self._heap
-        while heap and self._live.get(heap[0][2]) is not heap[0]:
+        while heap and self._live.get(heap[0][2]) != heap[0]:  # by value: mypyc unboxes tuples
             heapq.heappop(heap)
         self.earliest_ms = heap[0][0] if heap else None

@@ -127,7 +127,7 @@ _CHANGES: Final[tuple[_Change, ...]] = (
     _stops_as_leader,
     _is_unregistered_as_leader,
     *map(_any, ("elect_member", "elect_preferred", "resize", "reassign", "cancel", "min_isr", "cluster_min_isr")),
-    *map(_any, ("recreate", "create_partitions")),
+    *map(_any, ("recreate", "create_partitions", "strategy", "broker_config", "delete_records")),
 )
 
 

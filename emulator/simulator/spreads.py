@@ -85,7 +85,7 @@ LIMITS: Final = Spread(
     ),
     share=0.5,
 )
-"""A fetch brings one batch or a few, and a log rolls every few batches."""
+"""A fetch brings one batch or a few; where a plan is played on processes, a log rolls every few batches, too."""
 
 SPREADS: Final[Mapping[str, Spread]] = MappingProxyType(
     {"times": TIMES, "zookeeper-times": ZOOKEEPER_TIMES, "limits": LIMITS}

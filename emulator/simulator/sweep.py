@@ -67,6 +67,7 @@ COVERAGE: Final = (
     "partition_changed:min_isr_changed",
     "partition_changed:reassignment",
     "partition_changed:unclean_recovery",
+    "partition_changed:unregistered",
     "power_loss:after_truncation",
     "power_loss:bytes",
     "produce:UNKNOWN_TOPIC_ID",
@@ -78,13 +79,19 @@ COVERAGE: Final = (
     "timed_out:uncommitted",
     "truncated:below_high_watermark",
     "truncated:diverging_epoch",
+    "unclean_leader:designated",
     "unclean_leader:longest_log",
     "unclean_leader:random",
+    "unclean_recovery:Aggressive",
     "unclean_recovery:Balanced",
 )
 """Marks that a broad sweep of era ``kip-966`` must hit: a rule that was never at work was not tested."""
 
-RARE_COVERAGE: Final = ("alter_partition:STALE_BROKER_EPOCH", "elr:reassigned_away")
+RARE_COVERAGE: Final = (
+    "alter_partition:STALE_BROKER_EPOCH",
+    "elr:reassigned_away",
+    "partition_changed:features_changed",
+)
 """Marks that only a long one must hit."""
 
 

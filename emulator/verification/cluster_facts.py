@@ -16,6 +16,7 @@ from emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
+    ConfigChanged,
     ControlledShutdownStarted,
     Event,
     FeatureChanged,
@@ -28,10 +29,11 @@ from emulator.core.events import (
     ZnodeWritten,
 )
 from emulator.core.types import NodeRole, Witness, ZnodeWrite
+from emulator.verification.configuration import Configuration
 from emulator.verification.controller_terms import CONTROLLER_NODE, ControllerTerms
 from emulator.verification.event_table import EventTable
 from emulator.verification.late_topic_ids import LateTopicIds, find_late_topic_ids
-from emulator.verification.timeline import CollectedEvent, EventPlace
+from emulator.verification.timeline import CollectedEvent, EventPlace, Timeline
 from emulator.verification.vocabulary import COMMITTED
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
@@ -94,6 +96,16 @@ class ClusterFacts:
         return frozenset(
             (end.ended_node, end.ended_incarnation) for end in ends if end.end is not IncarnationEnd.STOPPED
         )
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """What was configured, at any metadata offset."""
+        told: list[CollectedEvent[Event]] = [
+            *self.events.of(NodeStarted),
+            *self.events.of(ConfigChanged),
+            *self.events.of(TopicDeleted),
+        ]
+        return Configuration(Timeline(events=tuple(told)))
 
     @cached_property
     def registrations(self) -> tuple[CollectedEvent[BrokerRegistered], ...]:

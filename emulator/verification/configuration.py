@@ -43,6 +43,11 @@ class Configuration:
             default=1,
         )
 
+    def min_isr_of_controller(self, topic: str, *, at: int) -> int:
+        """Returns the ``min.insync.replicas`` that the controller has to go by."""
+        value = _nearest(self._values(at), _MIN_ISR, topic=topic, node=self._controller)
+        return int(value or self._static.get(_MIN_ISR, "1"))
+
     def accepts_unclean_leaders(self, topic: str, *, at: int) -> bool:
         """Whether a topic takes an unclean leader rather than wait for its candidates."""
         values = self._values(at)

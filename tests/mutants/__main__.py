@@ -141,7 +141,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--since", metavar="REV", help="only files that differ from this commit")
     parser.add_argument("--unjudged", action="store_true", help="only files that differ from what was judged")
-    parser.add_argument("--lines", type=int, metavar="N", help="of these as many as have N lines, small ones first")
+    parser.add_argument(
+        "--lines", type=int, metavar="N", help="of these as many as have N lines, small ones first; 1 if some are left"
+    )
     parser.add_argument("--report", action="store_true", help="of the results at hand, without a run")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="these; if none, all that are configured")
     options = parser.parse_args()
@@ -155,12 +157,13 @@ def main() -> int:
             return 254
         files = [path for path in files if path in changed]
     judged = Judged.read(JUDGED)
+    left: list[Path] = []
     if options.unjudged:
         files = judged.without(files)
         if options.lines is not None:
             files, left = within(files, options.lines)
             for path in left:
-                sys.stdout.write(f"mutants: {path} is not judged, and left to `make mutants`\n")
+                sys.stdout.write(f"mutants: {path} is not judged, and too much is: run `make mutants FILES={path}`\n")
         for path in files:
             sys.stdout.write(f"mutants: {path} is not judged as it is\n")
     if not files:
@@ -173,7 +176,7 @@ def main() -> int:
         exit_code = report(files)
         if exit_code == 0:
             judged.note(files, among=mutated)
-        return exit_code
+        return exit_code or bool(left)
     except ExplanationError as error:
         sys.stdout.write(f"mutants: {error}\n")
         return 254

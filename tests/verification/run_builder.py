@@ -468,6 +468,7 @@ class RunBuilder:
         adding: tuple[int, ...] = (),
         removing: tuple[int, ...] = (),
         recovery: LeaderRecoveryState | None = None,
+        effective_min_isr: int | None = None,
     ) -> None:
         """Commits a change, with the epochs that belong to it; a new leader takes over at once."""
         p = self.partitions[topic, partition]
@@ -481,7 +482,9 @@ class RunBuilder:
         if not isinstance(leader, str):
             p.leader = leader
             p.leader_epoch += 1
-        self.changed(topic, partition, reason=reason, election=election, broker=broker)
+        self.changed(
+            topic, partition, reason=reason, election=election, broker=broker, effective_min_isr=effective_min_isr
+        )
         if not isinstance(leader, str) and leader is not None:
             self.lead(topic, partition)
 

@@ -240,6 +240,14 @@ def leader_is_no_member(path: Path) -> Path:
     return run.finish()
 
 
+def controller_goes_by_a_smaller_min_isr(path: Path, switches: dict[str, str] | None = None) -> Path:
+    """S42: as if another partition of the topic had one replica. Who leaves the ISR would not be eligible."""
+    run = healthy(path, switches=switches)
+    run.alter(reason="broker_fenced", broker=2, isr=(0, 1), effective_min_isr=1)
+    run.expand((0, 1, 2))
+    return run.finish()
+
+
 def isr_and_elr_overlap(path: Path) -> Path:
     run = healthy(path)
     run.alter(reason="alter_partition", broker=0, isr=(0,), elr=(0,))
@@ -1799,6 +1807,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "reassigned in one epoch": (replica_leaves_in_the_same_epoch, frozenset({"M16"})),
     "called off with nobody in sync": (cancellation_hands_the_isr_over, frozenset({"M2", "M11", "M19"})),
     "called off under min isr": (reassignment_is_called_off_under_min_isr, frozenset({"M19"})),
+    "min isr of another partition": (controller_goes_by_a_smaller_min_isr, frozenset({"M21"})),
     "shorter log elected": (lambda p: recovery_compares_logs(p, (0, 0, 31), (1, 0, 30)), frozenset({"M20"})),
     "lower epoch elected": (lambda p: recovery_compares_logs(p, (0, 1, 20), (1, 0, 30)), frozenset({"M20"})),
     "elected without an answer": (lambda p: recovery_compares_logs(p, (0, 0, 30)), frozenset({"M20"})),
@@ -1927,6 +1936,7 @@ NOT_PROMISED: Mapping[tuple[str, str], Callable[..., Path]] = {
     ("M17", "elr_within_replicas"): elr_has_a_stranger,
     ("M18", "recovering_gate"): leader_appends_while_it_recovers,
     ("M19", "cancel_requires_min_isr"): reassignment_is_called_off_under_min_isr,
+    ("M21", "min_isr_per_partition"): controller_goes_by_a_smaller_min_isr,
     **{("D8", switch): log_is_opened_with_falling_epochs for switch in PROMISES["D8"].switches},
     **{("H4", switch): leader_reckons_without_a_member for switch in PROMISES["H4"].switches},
     ("L7", "stray_cleanup"): broker_removes_its_own_log,

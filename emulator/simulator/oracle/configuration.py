@@ -45,8 +45,12 @@ class Configuration:
         """Returns the least ``min.insync.replicas`` that one of a partition's replicas would lead it by."""
         return min((self._min_isr_of(topic, broker_id) for broker_id in replicas), default=1)
 
-    def _min_isr_of(self, topic: str, broker_id: BrokerId) -> int:
-        for place in _places(topic, broker_id):
+    def min_isr_of_controller(self, topic: str) -> int:
+        """Returns the ``min.insync.replicas`` that the controller has to go by."""
+        return self._min_isr_of(topic, CONTROLLER)
+
+    def _min_isr_of(self, topic: str, node_id: NodeId) -> int:
+        for place in _places(topic, node_id):
             value = self._values.get((*place, _MIN_ISR))
             if value is not None:
                 return int(value)

@@ -95,6 +95,12 @@ class ControllerRules:
             self._check_election(name, before, event)
             self._check_unclean(name, event)
 
+    def check_min_isr(self, name: TopicPartition, event: PartitionChanged, *, configured: int) -> None:
+        """M21: a partition's effective min ISR is the configured one, or the number of its replicas."""
+        if event.effective_min_isr != min(configured, len(event.replicas)):
+            sentence = f"{name}: the controller goes by min ISR {event.effective_min_isr}, with {configured} configured"
+            self._alarm_log.report("M21", name, f"{sentence}: {event.describe()}")
+
     def elected_uncleanly(self, name: TopicPartition, event: UncleanLeaderElected) -> None:
         """The partition's last change elected a leader that may lack records: M20."""
         after = self._last.get(name)

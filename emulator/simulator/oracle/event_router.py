@@ -1,6 +1,7 @@
 """Passes each event to the checks that it concerns, and remembers what the step has touched.
 
-Events about a topic that was deleted concern no promise any more: one of the same name makes its own.
+Events about a topic that was deleted concern no promise any more, but for what brokers do to its logs that have not
+heard of it (D15): one of the same name makes its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -199,7 +200,7 @@ class EventRouter:
         self._topic_ids[event.topic] = event.topic_id
 
     def _topic_deleted(self, _: NodeId, event: Event) -> None:
-        """A topic that is gone promises nothing any more; one of the same name promises its own."""
+        """A topic that is gone promises nothing new; one of the same name promises its own."""
         assert isinstance(event, TopicDeleted)
         self._topic_ids.pop(event.topic, None)
         self._checks.configuration.deleted(event.topic)
@@ -241,6 +242,8 @@ class EventRouter:
         )
         self._checks.tally.partition_changed(event)
         self._checks.conjunctions.changed(name, event)
+        configured = configuration.min_isr_of_controller(name.topic)
+        self._checks.controller.check_min_isr(name, event, configured=configured)
         self._checks.controller.committed(name, event)
 
     def _elected_uncleanly(self, _: NodeId, name: TopicPartition, event: Event) -> None:

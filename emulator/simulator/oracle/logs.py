@@ -54,7 +54,7 @@ class LogChecks:
         self._strays: dict[tuple[NodeId, TopicPartition, TopicId], int] = {}
         self._batches: dict[tuple[TopicPartition, TopicId], dict[_BatchKey, tuple[int, _BatchKey | None]]] = {}
         self._cut_off: dict[tuple[TopicPartition, TopicId], dict[tuple[Offset, LeaderEpoch, int], LogTruncated]] = {}
-        self._truths_of_deleted: dict[tuple[TopicPartition, TopicId], PartitionTruth] = {}
+        self._truths_of_deleted: dict[tuple[TopicPartition, TopicId], tuple[PartitionTruth, int]] = {}
 
     def attach(self, cluster: SimulatedCluster) -> None:
         """Says which cluster is watched."""
@@ -70,7 +70,7 @@ class LogChecks:
 
     def topic_deleted(self, name: TopicPartition, topic_id: TopicId, truth: PartitionTruth) -> None:
         """A topic is gone; brokers that have not heard of it may still do what they must not do to its logs."""
-        self._truths_of_deleted[name, topic_id] = truth
+        self._truths_of_deleted[name, topic_id] = truth, self._alarm_log.moment
 
     def has_batch(self, name: TopicPartition, topic_id: TopicId, base_offset: Offset, crc: int) -> bool:
         """Whether a log of this topic ever had a batch at an offset."""
@@ -185,13 +185,14 @@ class LogChecks:
             if truth.committed.get(last_offset) == (leader_epoch, crc) or is_lost:
                 moment = lost.moment if lost is not None and is_lost else truth.committed_since(last_offset)
                 elected = truth.ledger.elected_at.get(event.leader_epoch)
+                _, deleted_at = self._truths_of_deleted.get((name, event.topic_id), (truth, None))
                 self._alarm_log.report(
                     "D15",
                     name,
                     f"{name}: broker {node_id} cut off {base_offset}..{last_offset} (batch {crc}), which was"
                     f" committed: {event.describe()}",
                     since=min(moment, truth.ledger.deposed_at(leader_epoch)),
-                    until=elected,
+                    until=deleted_at if elected is None else elected,
                     ledger=truth.ledger,
                     # Within an epoch no file tells whether a batch was committed before or after a follower cut it off.
                     leaves_evidence=elected is None
@@ -220,7 +221,8 @@ class LogChecks:
                 )
 
     def _truth(self, name: TopicPartition, topic_id: TopicId) -> PartitionTruth | None:
-        return self._truths_of_deleted.get((name, topic_id)) or self._truths.get(name)
+        of_deleted = self._truths_of_deleted.get((name, topic_id))
+        return self._truths.get(name) if of_deleted is None else of_deleted[0]
 
     def _known(self, node_id: NodeId, name: TopicPartition) -> PartitionState | None:
         """Returns a partition by the metadata that a broker has."""

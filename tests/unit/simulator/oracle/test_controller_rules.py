@@ -300,6 +300,11 @@ def decides(world: World, **fields: object) -> None:
     world.happens(msgspec.structs.replace(accepted, **fields))
 
 
+def goes_by_a_smaller_min_isr(world: World) -> None:
+    """Two are configured, and the partition has three replicas."""
+    world.changes(partition_epoch=NEXT, effective_min_isr=1)
+
+
 def accepts_a_stranger(world: World) -> None:
     epoch = world.cluster.image.brokers[FOLLOWER].broker_epoch
     decides(world, broker_id=FOLLOWER, broker_epoch=epoch)
@@ -393,6 +398,7 @@ CASES = (
     ("M12", registers_during_the_session),
     ("M17", elr_is_no_replica),
     ("M19", called_off_under_min_isr),
+    ("M21", goes_by_a_smaller_min_isr),
     ("M20", elects_a_shorter_log),
     ("M20", elects_a_lower_epoch),
     ("M20", elects_who_said_nothing),
