@@ -143,6 +143,9 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     truncation_sync: bool = True
     """A log that was cut is synced before anything else is written about it (S35)."""
 
+    truncation_ends_at_batch: bool = True
+    """A log that is cut within a batch ends where that batch began, not at the offset asked for (S49)."""
+
     holes_end_logs: bool = True
     """Recovery ends a log where a segment does not follow on the one before (S47)."""
 
@@ -190,6 +193,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            truncation_ends_at_batch=False,
             holes_end_logs=False,
             recovery_trims_epochs=False,
             progress_of_this_term=False,
@@ -215,6 +219,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            truncation_ends_at_batch=False,
             holes_end_logs=False,
             recovery_trims_epochs=False,
             progress_of_this_term=False,
@@ -237,6 +242,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            truncation_ends_at_batch=False,
             holes_end_logs=False,
             recovery_trims_epochs=False,
             roles_after_registration=False,
@@ -257,6 +263,7 @@ ERAS: Final = MappingProxyType(
             cancel_requires_min_isr=False,
             downgrade_ignores_elr=False,
             truncation_sync=False,
+            truncation_ends_at_batch=False,
             holes_end_logs=False,
             recovery_trims_epochs=False,
             roles_after_registration=False,

@@ -87,6 +87,11 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             scenario="S47",
             why="a simulated log has no segment files, and loses nothing but its end; processes play it",
         ),
+        ("truncation_ends_at_batch", "off"): Harmless(
+            scenario="S49",
+            why="a follower that takes nothing is in no ISR; its leader goes on without it",
+            evidence="s49-truncation-ends-at-batch-off.txt",
+        ),
         ("recovery_trims_epochs", "off"): Harmless(
             scenario="S48",
             why="whose log is another one than its leader's has lost power, which counts; it cannot be in sync",

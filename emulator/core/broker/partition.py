@@ -408,7 +408,11 @@ class Partition:
         leader_epoch: LeaderEpoch,
     ) -> None:
         """Cuts the log at ``offset``, as the leader of that epoch wants it."""
-        durability = CutDurability.SYNCED if self._config.switches.truncation_sync else CutDurability.CACHED
+        switches = self._config.switches
+        if switches.truncation_ends_at_batch:
+            # The batch goes whole. Kafka's log ends at the offset all the same, within a batch of its leader: S49.
+            offset = max(self.log.batch_base_offset(offset), min(offset, self.log.log_start_offset))
+        durability = CutDurability.SYNCED if switches.truncation_sync else CutDurability.CACHED
         truncate_log(
             turn, self.log, offset, reason=reason, leader=leader, leader_epoch=leader_epoch, durability=durability
         )

@@ -140,6 +140,27 @@ def test_a_cut_log_is_synced_before_its_epochs_are_written(*, switches: Switches
     assert files == [TruncateLog, *([SyncLog] if syncs else []), WriteEpochCheckpoint]
 
 
+@pytest.mark.parametrize(
+    ("cut_at", "log_start_offset", "switches", "end"),
+    [
+        (3, 0, Switches(), 2),
+        (3, 3, Switches(), 3),  # not below its own start
+        (2, 0, Switches(), 2),
+        (3, 0, Switches(truncation_ends_at_batch=False), 3),
+    ],
+)
+def test_a_log_that_is_cut_within_a_batch_ends_where_that_began(
+    cut_at: int, log_start_offset: int, switches: Switches, end: int
+) -> None:
+    # S49: from there on it fetches, for the leader's batch may begin below the offset, too.
+    following = Following(records=2, switches=switches)
+    following.log.append(batch(2, 0, count=4), now_ms=0)
+    following.log.log_start_offset = Offset(log_start_offset)
+    request = sent(following.follow(leader_epoch=2))
+    following.hear(request, diverging_epoch=LeaderEpoch(0), diverging_end_offset=Offset(cut_at))
+    assert following.log.log_end_offset == end
+
+
 def test_an_answer_to_another_leader_epoch_is_dropped() -> None:
     # KAFKA-18991 (S21).
     following = Following()
