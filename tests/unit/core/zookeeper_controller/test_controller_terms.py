@@ -32,7 +32,6 @@ def test_the_first_broker_is_elected_and_the_others_watch() -> None:
     cluster = Cluster(1, 2, 3)
     assert cluster.active() is cluster[1]
     assert [process.controller.is_active for process in cluster.processes.values()] == [True, False, False]
-    assert cluster[2].controller.known_controller == broker(1)
     assert cluster.server.data(paths.CONTROLLER_EPOCH) == b"1"
 
 
