@@ -468,7 +468,7 @@ class ZooKeeperBroker:
                 if error is ErrorCode.NONE and not remaining:
                     self._is_exiting = True
                 else:
-                    self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
+                    self._ask_to_be_let_go_later(turn)
             case _:
                 raise InvariantError(f"{type(reply).__name__} answers {type(request).__name__}")
 
@@ -476,7 +476,7 @@ class ZooKeeperBroker:
         if isinstance(request, AlterPartitionRequest):
             self._isr_changes.handle_unreachable(turn)
         else:
-            self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
+            self._ask_to_be_let_go_later(turn)
 
     def _ask_to_be_let_go(self, turn: Turn) -> None:
         """Asks the controller to move what this broker leads; after three times it goes anyway."""
@@ -486,10 +486,13 @@ class ZooKeeperBroker:
             return
         self._shutdown_tries += 1
         if controller is None:
-            self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
+            self._ask_to_be_let_go_later(turn)
             return
         epoch = self.fence.broker_epoch if self._ibp.sends_broker_epochs else None
         self._ask(ControlledShutdownRequest(broker_id=self._config.broker_id, broker_epoch=epoch), controller)
+
+    def _ask_to_be_let_go_later(self, turn: Turn) -> None:
+        self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
 
     def _session_expired(self, turn: Turn) -> None:
         """Gives up what waits for ZooKeeper; the partitions that were locked have heard nothing, and try again."""

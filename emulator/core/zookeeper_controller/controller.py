@@ -32,7 +32,7 @@ from emulator.core.control_messages import (
 )
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
-from emulator.core.types import BrokerId, RequestId, TopicPartition
+from emulator.core.types import RequestId, TopicPartition
 from emulator.core.zookeeper.broker_registration import make_persistent_paths, register_broker
 from emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
 from emulator.core.zookeeper.exchange import (
@@ -126,7 +126,6 @@ class ZooKeeperController:
         self._effects: list[ControllerEffect] = []
         self._now_ms = 0
         self.term: Term | None = None
-        self.known_controller: BrokerId | None = None
 
     @property
     def is_active(self) -> bool:
@@ -285,19 +284,16 @@ class ZooKeeperController:
         yield from self._elect()
 
     def _elect(self) -> Program[None]:
-        self.known_controller = yield from read_controller()
-        if self.known_controller is not None:
+        if (yield from read_controller()) is not None:
             return
         won = yield from register_controller(self._config.broker_id, now_ms=self._now_ms)
-        self.known_controller = self._config.broker_id
         self.term = Term(self._config, won)
         if self._config.auto_leader_rebalance_enable:
             self._balance_at_ms = self._now_ms + FIRST_BALANCE_MS
         yield from self.term.start()
 
     def _look_who_leads(self) -> Program[None]:
-        self.known_controller = yield from read_controller()
-        if self.known_controller != self._config.broker_id:
+        if (yield from read_controller()) != self._config.broker_id:
             self._resign()
 
     def _resign(self) -> None:
@@ -313,7 +309,6 @@ class ZooKeeperController:
         self._runner.abandon()
         self._handled = None
         self._resign()
-        self.known_controller = None
         for asked in waiting:
             refusal = _refusal(asked.request)
             # A leader that asked for an ISR is not answered: it waits, with all its changes.

@@ -94,7 +94,7 @@ class PartitionStateMachine:
             if self._context.phase_of(name) not in LEGAL_FROM[phase]:
                 illegal.append(name)
             elif phase is PartitionPhase.NON_EXISTENT:
-                self._context.partition_phases.pop(name, None)
+                del self._context.partition_phases[name]
             else:
                 self._context.partition_phases[name] = phase
         return tuple(illegal)

@@ -166,7 +166,7 @@ class Reassignments:
         yield from self._remove_replicas(name, wanted.removing)
         self._context.assignments[name] = final
         yield from self._store.write_assignment(name.topic)
-        self._context.reassigning.pop(name, None)
+        del self._context.reassigning[name]
         self._batch.add_update_metadata(self._context.registered, (name,))
         self._batch.close()
         yield from self._deletion.resume((name.topic,))

@@ -63,7 +63,7 @@ class ReplicaStateMachine:
                 phase = ReplicaPhase.ONLINE if is_online else ReplicaPhase.DELETION_INELIGIBLE
                 self._context.replica_phases[replica] = phase
         self._batch.name_all_replicas_to(self._context.registered)
-        yield from self._enter_all(online, ReplicaPhase.ONLINE)
+        yield from self.enter(online, ReplicaPhase.ONLINE)
         yield from self.enter(offline, ReplicaPhase.OFFLINE)
 
     def welcome(self, broker_ids: Iterable[BrokerId]) -> Program[None]:
@@ -74,7 +74,7 @@ class ReplicaStateMachine:
         """
         started = tuple(broker_ids)
         self._batch.name_all_replicas_to(started)
-        yield from self._enter_all(self._context.replicas_on(started), ReplicaPhase.ONLINE)
+        yield from self.enter(self._context.replicas_on(started), ReplicaPhase.ONLINE)
 
     def enter(self, replicas: Iterable[Replica], phase: ReplicaPhase) -> Program[tuple[Replica, ...]]:
         """Moves replicas and says so to brokers; returns those that may not go there, which stay.
@@ -82,10 +82,6 @@ class ReplicaStateMachine:
         Raises:
             ControllerMovedError: the term is over; nothing is said.
         """
-        asked = tuple(replicas)
-        return (yield from self._enter_all(asked, phase)) if asked else ()
-
-    def _enter_all(self, replicas: Iterable[Replica], phase: ReplicaPhase) -> Program[tuple[Replica, ...]]:
         illegal: list[Replica] = []
         by_broker: dict[BrokerId, list[Replica]] = {}
         for replica in replicas:
@@ -132,20 +128,11 @@ class ReplicaStateMachine:
         self._context.replica_phases[replica] = ReplicaPhase.NEW
 
     def _come_online(self, replica: Replica) -> None:
-        if self._context.replica_phase_of(replica) is ReplicaPhase.NEW:
-            assignment = self._assignment(replica)
-            if replica.broker_id not in assignment.replicas:
-                self._context.assignments[replica.partition] = ReplicaAssignment(
-                    replicas=(*assignment.replicas, replica.broker_id),
-                    adding=assignment.adding,
-                    removing=assignment.removing,
-                )
-        else:
-            leadership = self._context.leadership.get(replica.partition)
-            if leadership is not None:
-                self._batch.add_leader_and_isr(
-                    (replica.broker_id,), replica.partition, leadership, self._assignment(replica)
-                )
+        leadership = self._context.leadership.get(replica.partition)
+        if leadership is not None and self._context.replica_phase_of(replica) is not ReplicaPhase.NEW:
+            self._batch.add_leader_and_isr(
+                (replica.broker_id,), replica.partition, leadership, self._assignment(replica)
+            )
         self._context.replica_phases[replica] = ReplicaPhase.ONLINE
 
     def _cease(self, replica: Replica) -> None:

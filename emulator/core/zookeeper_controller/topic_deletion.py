@@ -44,7 +44,7 @@ class TopicDeletion:
 
     def take_over(self, topics: Iterable[str]) -> None:
         """Queues what a predecessor left, without touching it; what cannot go now waits."""
-        self._context.topics_to_delete |= dict.fromkeys(sorted(topics))
+        self._context.topics_to_delete = dict.fromkeys(sorted(topics))
         ineligible = {
             name.topic
             for name, assignment in self._context.assignments.items()

@@ -5,8 +5,16 @@ its session expired, and a broker kept from answering.
 """
 
 from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
+import msgspec
+
+from emulator.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+)
 from emulator.core.control_messages import (
     ControlAnswer,
     ControlMessage,
@@ -20,7 +28,8 @@ from emulator.core.control_messages import (
 )
 from emulator.core.errors import ErrorCode
 from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.types import BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
+from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember
+from emulator.core.types import BrokerEpoch, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
 from emulator.core.zookeeper.exchange import (
     CloseSession,
     OpenSession,
@@ -35,9 +44,9 @@ from emulator.core.zookeeper.exchange import (
 from emulator.core.zookeeper.identifiers import SessionId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, decode_state
-from emulator.core.zookeeper.nodes.small_nodes import decode_controller, encode_config
+from emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, decode_controller, encode_config
 from emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
-from emulator.core.zookeeper.operations import Create, SetData, Step
+from emulator.core.zookeeper.operations import Answers, Create, Program, ResultT, SetData, Step, Steps
 from emulator.core.zookeeper.server import ZooKeeperServer
 from emulator.core.zookeeper_controller.config import ControllerConfig
 from emulator.core.zookeeper_controller.controller import ZooKeeperController
@@ -71,13 +80,14 @@ def broker(number: int) -> BrokerId:
 class Process:
     """One broker process: its controller, its session, and what is on its way to it."""
 
-    def __init__(self, broker_id: BrokerId, config: ControllerConfig) -> None:
+    def __init__(self, broker_id: BrokerId, config: ControllerConfig, endpoint: RegisteredEndpoint) -> None:
         self.broker_id = broker_id
-        self.controller = ZooKeeperController(config)
+        self.controller = ZooKeeperController(config, endpoint)
         self.session_id: SessionId | None = None
         self.inbox: deque[ControllerInput] = deque()
         self.is_paused = False
         self.is_silent = False  # answers no control request
+        self.failed_replicas: set[TopicPartition] = set()  # in a directory that does not work
         self.loses_next_answer = False
         self.is_refused = False
         self.told: list[ControlMessage] = []
@@ -93,8 +103,22 @@ class Process:
 class Cluster:
     """Processes and their ZooKeeper; ``settle`` lets everything happen that can."""
 
-    def __init__(self, *numbers: int, era: str = "kafka-3.9-zk", tested_era: ZooKeeperEra | None = None) -> None:
+    def __init__(
+        self,
+        *numbers: int,
+        era: str = "kafka-3.9-zk",
+        tested_era: ZooKeeperEra | None = None,
+        unclean: bool = False,
+        imbalance_percentage: int = 10,
+    ) -> None:
         self.era = tested_era or ZOOKEEPER_ERAS[era]
+        self._config = ControllerConfig(
+            broker_id=broker(0),
+            rules=self.era.rules,
+            ibp=InterBrokerProtocol(self.era.ibp),
+            unclean_leader_election_enable=unclean,
+            leader_imbalance_per_broker_percentage=imbalance_percentage,
+        )
         self.server = ZooKeeperServer()
         self.now_ms = 0
         self.processes: dict[BrokerId, Process] = {}
@@ -105,10 +129,10 @@ class Cluster:
 
     # --- Processes ------------------------------------------------------------------------------------------------
 
-    def start(self, number: int) -> Process:
+    def start(self, number: int, *, rack: str = "") -> Process:
         """Starts a broker process and waits until nothing happens any more."""
-        config = ControllerConfig(broker_id=broker(number), rules=self.era.rules, ibp=InterBrokerProtocol(self.era.ibp))
-        process = Process(broker(number), config)
+        config = msgspec.structs.replace(self._config, broker_id=broker(number))
+        process = Process(broker(number), config, RegisteredEndpoint(rack=rack))
         self.processes[process.broker_id] = process
         self._carry_out(process, [OpenSession()])
         self.settle()
@@ -128,6 +152,12 @@ class Cluster:
         self.server.end_session(process.session_id)
         process.inbox.append(SessionExpired(CAUSE))
 
+    def lose(self, number: int) -> None:
+        """Ends a process and its session, and waits until everybody has acted on that."""
+        self.kill(number)
+        self.expire(number)
+        self.settle()
+
     def active(self) -> Process:
         """Returns the process that ``/controller`` names."""
         data = self.server.data(paths.CONTROLLER)
@@ -143,16 +173,45 @@ class Cluster:
         self.server.execute(self._operator, steps)
         self.settle()
 
-    def create_topic(self, *replicas: int, topic: str = "orders", unclean: bool = False) -> None:
-        """Makes a topic of one partition, as a broker that was asked to does."""
-        content = TopicAssignment(
-            topic_id=TOPIC_ID, partitions={0: ReplicaAssignment(replicas=tuple(broker(one) for one in replicas))}
-        )
+    def create_topic(
+        self,
+        *replicas: int,
+        topic: str = "orders",
+        unclean: bool = False,
+        topic_id: TopicId | None = TOPIC_ID,
+        others: Sequence[tuple[int, ...]] = (),
+    ) -> None:
+        """Makes a topic as a broker that was asked to does; of one partition unless others are named, too."""
         config = {"unclean.leader.election.enable": "true"} if unclean else {}
         self.write(
             Create(path=paths.topic_config_node(topic), data=encode_config(config)),
-            Create(path=paths.topic_node(topic), data=encode_topic(content, topic_format=self.era.rules.topic_format)),
+            Create(path=paths.topic_node(topic), data=self.topic_data(replicas, *others, topic_id=topic_id)),
         )
+
+    def topic_data(self, *partitions: tuple[int, ...], topic_id: TopicId | None = TOPIC_ID) -> bytes:
+        """Returns a topic's node."""
+        assignments = {
+            number: ReplicaAssignment(replicas=tuple(map(broker, replicas)))
+            for number, replicas in enumerate(partitions)
+        }
+        content = TopicAssignment(topic_id=topic_id, partitions=assignments)
+        return encode_topic(content, topic_format=self.era.rules.topic_format)
+
+    def run(
+        self, number: int, program: Program[ResultT], *, meanwhile: Callable[[Steps], None] = lambda _: None
+    ) -> ResultT:
+        """Runs a program of a process's controller; ``meanwhile`` is what others do before each request arrives."""
+        session_id = self[number].session_id
+        assert session_id is not None
+        answers: Answers | None = None
+        while True:
+            try:
+                steps = next(program) if answers is None else program.send(answers)
+            except StopIteration as stop:
+                result: ResultT = stop.value
+                return result
+            meanwhile(steps)
+            answers = self.server.execute(session_id, steps)
 
     def ask(self, number: int, request: ControllerRequest) -> ControllerResponse | None:
         """Asks a process's controller; returns its answer, if there is one by the time that nothing happens."""
@@ -278,14 +337,15 @@ class Cluster:
             process.inbox.append(ControlFailed(cause_id=CAUSE, correlation_id=sent.correlation_id))
             return
         addressee.told.append(sent.request)
-        answered = ControlAnswered(cause_id=CAUSE, correlation_id=sent.correlation_id, response=_yes(sent.request))
-        process.inbox.append(answered)
+        response = _yes(sent.request, failed=addressee.failed_replicas)
+        process.inbox.append(ControlAnswered(cause_id=CAUSE, correlation_id=sent.correlation_id, response=response))
 
 
-def _yes(request: ControlMessage) -> ControlAnswer:
+def _yes(request: ControlMessage, *, failed: Collection[TopicPartition]) -> ControlAnswer:
     match request:
         case LeaderAndIsrRequest(partitions=roles):
-            taken = tuple(PartitionError(name=role.name, error=ErrorCode.NONE) for role in roles)
+            errors = {role.name: ErrorCode.KAFKA_STORAGE_ERROR for role in roles if role.name in failed}
+            taken = tuple(PartitionError(name=role.name, error=errors.get(role.name, ErrorCode.NONE)) for role in roles)
             return LeaderAndIsrResponse(error=ErrorCode.NONE, partitions=taken)
         case StopReplicaRequest(partitions=replicas):
             stopped = tuple(PartitionError(name=replica.name, error=ErrorCode.NONE) for replica in replicas)
@@ -301,4 +361,47 @@ def roles(process: Process) -> list[str]:
         for request in process.told
         if isinstance(request, LeaderAndIsrRequest)
         for role in request.partitions
+    ]
+
+
+def isr_change(cluster: Cluster, *isr: int, sender: int = 1, name: TopicPartition = ORDERS) -> AlterPartitionRequest:
+    """Returns what an honest leader asks for, by the state node as it is."""
+    current = cluster.state(name).leader_and_isr
+    data = AlterPartitionData(
+        topic=name.topic,
+        topic_id=TOPIC_ID,
+        partition=name.partition,
+        leader_epoch=current.leader_epoch,
+        partition_epoch=current.partition_epoch,
+        new_isr=tuple(IsrMember(broker(member), None) for member in isr),
+    )
+    epoch = BrokerEpoch(cluster[sender].broker_epochs[-1])
+    return AlterPartitionRequest(broker_id=broker(sender), broker_epoch=epoch, partitions=(data,))
+
+
+def alter(cluster: Cluster, request: AlterPartitionRequest) -> ErrorCode:
+    """Asks the controller, which broker 1 is; returns the error of the one partition."""
+    response = cluster.ask(1, request)
+    assert isinstance(response, AlterPartitionResponse)
+    assert response.error is ErrorCode.NONE
+    return response.partitions[0].error
+
+
+def reassign(cluster: Cluster, *target: int, name: TopicPartition = ORDERS) -> ErrorCode:
+    """Asks the controller, which broker 1 is, to move a partition, or not to move it any more."""
+    wanted = tuple(broker(number) for number in target) or None
+    partition = ReassignablePartition(topic=name.topic, partition=name.partition, replicas=wanted)
+    response = cluster.ask(1, AlterPartitionReassignmentsRequest(partitions=(partition,)))
+    assert isinstance(response, AlterPartitionReassignmentsResponse)
+    return response.partitions[0].error
+
+
+def deletions(process: Process) -> list[str]:
+    """Returns which replicas a broker was told to delete."""
+    return [
+        str(replica.name)
+        for request in process.told
+        if isinstance(request, StopReplicaRequest)
+        for replica in request.partitions
+        if replica.is_deleted
     ]
