@@ -1,4 +1,4 @@
-"""Kafka's processes as a target: those of our own nodes, but for how the controller is asked."""
+"""Kafka's processes as a target: those of our own nodes, but for how nodes are asked."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,21 +38,23 @@ class KafkaTarget(ProcessTarget):
         Raises:
             AdminError: it did not answer in time.
         """
+        return await self._ask_node(self.faults.cluster.layout.controller_id, request)
+
+    async def _ask_node(self, node_id: NodeId, request: Request) -> Response:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _ANSWERS_WITHIN_S
         while True:
             try:
                 async with asyncio.timeout_at(deadline):
-                    return await self._ask(request)
+                    return await self._ask(node_id, request)
             except OSError as error:
                 if loop.time() >= deadline:
                     name = type(request).__name__.removesuffix("Request")
                     raise AdminError(api=name, error=ErrorCode.NETWORK_EXCEPTION, reason=str(error)) from error
             await asyncio.sleep(_ASK_AGAIN_S)
 
-    async def _ask(self, request: Request) -> Response:
-        cluster = self.faults.cluster
-        address = cluster.direct_addresses()[cluster.layout.controller_id]
+    async def _ask(self, node_id: NodeId, request: Request) -> Response:
+        address = self.faults.cluster.direct_addresses()[node_id]
         connection = await KafkaConnection.dial(address, keepalive=None)
         try:
             if isinstance(request, DescribeClusterRequest):

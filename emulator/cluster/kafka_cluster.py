@@ -55,6 +55,11 @@ _OURS: Final = frozenset(
 )
 """Properties that Kafka does not have, and one that is not the same for all brokers."""
 
+_CHECKPOINT_INTERVAL: Final = "log.flush.offset.checkpoint.interval.ms"
+_OF_LOG_STARTS: Final = ("log.flush.start.offset.checkpoint.interval.ms", "log.initial.task.delay.ms")
+"""Kafka has an interval of its own for log starts, and writes all for the first time 30 s after it started, whatever
+the intervals. The emulator writes both checkpoints at once, for the first time, too, after one interval."""
+
 _FIXED: Final = {
     "auto.create.topics.enable": "false",
     "controller.listener.names": "CONTROLLER",
@@ -217,6 +222,8 @@ class KafkaCluster(ProcessCluster):
         role, listener = ("controller", "CONTROLLER") if node_id == controller else ("broker", "PLAINTEXT")
         ports = self.ports()
         given = {name: value for name, value in self.layout.properties if name not in _OURS}
+        if _CHECKPOINT_INTERVAL in given:
+            given |= dict.fromkeys(_OF_LOG_STARTS, given[_CHECKPOINT_INTERVAL])
         racks = dict(self.layout.properties).get("broker.rack")
         if racks is not None and node_id != controller:
             given["broker.rack"] = rack_of(BrokerId(node_id), racks)

@@ -1,4 +1,7 @@
-"""What an administrator asks of a controller (KIP-919), and how far brokers have fetched its metadata log."""
+"""What an administrator asks of a controller (KIP-919) or, to have records deleted, of a leader (KIP-107).
+
+And what the harness asks: how far brokers have fetched the controller's metadata log.
+"""
 
 from collections.abc import Callable
 from typing import Final, cast
@@ -9,6 +12,8 @@ from kio.schema.create_partitions.v3 import request as create_partitions
 from kio.schema.create_partitions.v3 import response as partitions_created
 from kio.schema.create_topics.v7 import request as create_topics
 from kio.schema.create_topics.v7 import response as topics_created
+from kio.schema.delete_records.v2 import request as delete_records
+from kio.schema.delete_records.v2 import response as records_deleted
 from kio.schema.delete_topics.v6 import request as delete_topics
 from kio.schema.delete_topics.v6 import response as topics_deleted
 from kio.schema.describe_quorum.v1 import request as describe_quorum
@@ -23,7 +28,7 @@ from kio.schema.unregister_broker.v0 import request as unregister_broker
 from kio.schema.unregister_broker.v0 import response as broker_unregistered
 from kio.schema.update_features.v1 import request as update_features
 from kio.schema.update_features.v1 import response as features_updated
-from kio.static.primitive import i8, i16, i32
+from kio.static.primitive import i8, i16, i32, i64
 from kio.static.protocol import Entity
 
 from emulator.core.admin_messages import (
@@ -48,8 +53,8 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.messages import Request
-from emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, NodeId
+from emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResult, Request
+from emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, NodeId, Offset
 from emulator.kafka.calls import Call, error_of, to_kafka, to_milliseconds, to_name
 
 _TIMEOUT: Final = to_milliseconds(10_000)
@@ -61,6 +66,7 @@ _UPGRADE_TYPES: Final = {
 }
 _OPERATIONS: Final = {ConfigOperation.SET: 0, ConfigOperation.DELETE: 1}
 _METADATA_TOPIC: Final = to_name("__cluster_metadata")
+_UP_TO_HIGH_WATERMARK: Final = -1
 
 
 def _create_topics(request: CreateTopicsRequest) -> Call:
@@ -273,6 +279,41 @@ def _broker_unregistered(told: broker_unregistered.UnregisterBrokerResponse) -> 
     return UnregisterBrokerResponse(error=error_of(told.error_code), error_message=told.error_message or "")
 
 
+def _delete_records(request: DeleteRecordsRequest) -> Call:
+    topics = tuple(
+        delete_records.DeleteRecordsTopic(
+            name=to_name(each.topic),
+            partitions=(
+                delete_records.DeleteRecordsPartition(
+                    partition_index=i32(each.partition),
+                    offset=i64(_UP_TO_HIGH_WATERMARK if each.offset is None else each.offset),
+                ),
+            ),
+        )
+        for each in request.partitions
+    )
+    return Call(
+        delete_records.DeleteRecordsRequest(topics=topics, timeout=to_milliseconds(request.timeout_ms)),
+        records_deleted.DeleteRecordsResponse,
+        lambda entity: (_records_deleted(cast(records_deleted.DeleteRecordsResponse, entity)), ()),
+    )
+
+
+def _records_deleted(told: records_deleted.DeleteRecordsResponse) -> DeleteRecordsResponse:
+    return DeleteRecordsResponse(
+        partitions=tuple(
+            DeleteRecordsResult(
+                topic=topic.name,
+                partition=each.partition_index,
+                error=error_of(each.error_code),
+                low_watermark=None if each.low_watermark < 0 else Offset(each.low_watermark),
+            )
+            for topic in told.topics
+            for each in topic.partitions
+        )
+    )
+
+
 _CALLS: Final[dict[type, Callable[..., Call]]] = {
     CreateTopicsRequest: _create_topics,
     DeleteTopicsRequest: _delete_topics,
@@ -282,6 +323,7 @@ _CALLS: Final[dict[type, Callable[..., Call]]] = {
     AlterPartitionReassignmentsRequest: _reassign,
     UpdateFeaturesRequest: _update_features,
     UnregisterBrokerRequest: _unregister_broker,
+    DeleteRecordsRequest: _delete_records,
 }
 
 
@@ -289,7 +331,7 @@ def admin_call(request: Request) -> Call:
     """Returns the call of an administrator's request.
 
     Raises:
-        KeyError: Kafka's controller has no such API.
+        KeyError: Kafka has no such API.
     """
     return _CALLS[type(request)](request)
 

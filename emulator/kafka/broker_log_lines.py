@@ -1,9 +1,13 @@
-"""What a broker of Kafka prints about its replicas: whom it follows, where it begins to lead, where it cuts a log.
+"""What a broker of Kafka prints about its replicas: its roles, and where it cuts logs and raises their starts.
 
 The lines are those of ``Partition.makeLeader`` and ``makeFollower``, ``ReplicaManager.getOrCreatePartition``,
-``AbstractFetcherThread`` (why a log is cut) and ``UnifiedLog.truncateTo`` (that it was), at level INFO, as Kafka 3.9 to
-4.4 print them. A cut names only the new end. A follower cuts before it appends, so the old end is the one that it told
-when it began to follow, or at its last cut since then. A cut whose old end or reason is not told is left out.
+``AbstractFetcherThread`` (why a log is cut), ``UnifiedLog.truncateTo`` (that it was), ``LogManager.loadLog`` and
+``UnifiedLog.maybeIncrementLogStartOffset``, at level INFO, as Kafka 3.9 to 4.4 print them.
+
+A cut names only the new end. A follower cuts before it appends, so the old end is the one that it told when it began to
+follow, or at its last cut since then. A cut whose old end or reason is not told is left out. A rise of a log's start
+names only the new one; the old one is what the process told last, 0 where it told nothing. Where a log begins again
+because all of it was dropped, nothing is printed.
 """
 
 import re
@@ -11,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from emulator.core.events import BecameFollower, BecameLeader, LogTruncated, PartitionEvent
+from emulator.core.events import BecameFollower, BecameLeader, LogStartOffsetRaised, LogTruncated, PartitionEvent
 from emulator.core.types import (
     BrokerId,
     CauseId,
@@ -38,6 +42,13 @@ _WHY: Final = re.compile(
     rf"Truncating partition {_PARTITION} with .* due to (?P<why>local high watermark|leader epoch and offset)"
 )
 _CUT: Final = re.compile(rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Truncating to offset (?P<end>\d+)$")
+_LOADED: Final = re.compile(
+    r"Completed load of Log\(dir=.*, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+), .*"
+    r"logStartOffset=(?P<start>\d+), "
+)
+_RAISED: Final = re.compile(
+    rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Incremented log start offset to (?P<start>\d+) due to "
+)
 _REASONS: Final = {
     "local high watermark": TruncationReason.HIGH_WATERMARK,
     "leader epoch and offset": TruncationReason.DIVERGING_EPOCH,
@@ -68,6 +79,7 @@ class BrokerLogLines:
         self._topic_ids: dict[_Name, TopicId] = {}
         self._followers: dict[_Name, _Follower] = {}
         self._reasons: dict[_Name, TruncationReason] = {}
+        self._log_starts: dict[_Name, Offset] = {}
 
     def events(self, lines: Iterable[str]) -> Iterator[PartitionEvent]:
         """Yields what further lines tell."""
@@ -76,11 +88,13 @@ class BrokerLogLines:
                 self._topic_ids[_name(creating)] = TopicId(creating["id"])
             elif (why := _WHY.search(line)) is not None:
                 self._reasons[_name(why)] = _REASONS[why["why"]]
+            elif (loaded := _LOADED.search(line)) is not None:
+                self._log_starts[_name(loaded)] = Offset(int(loaded["start"]))
             else:
                 yield from self._told(line)
 
     def _told(self, line: str) -> Iterator[PartitionEvent]:
-        told = _LEADER.search(line) or _FOLLOWER.search(line) or _CUT.search(line)
+        told = _LEADER.search(line) or _FOLLOWER.search(line) or _CUT.search(line) or _RAISED.search(line)
         if told is None:
             return
         topic_id = self._topic_ids.get(_name(told))
@@ -90,6 +104,8 @@ class BrokerLogLines:
             yield self._lead(told, topic_id)
         elif told.re is _FOLLOWER:
             yield self._follow(told, topic_id)
+        elif told.re is _RAISED:
+            yield self._raise_log_start(told, topic_id)
         else:
             yield from self._cut(told, topic_id)
 
@@ -151,6 +167,14 @@ class BrokerLogLines:
             high_watermark=follower.high_watermark,
             leader=follower.leader,
             leader_epoch=follower.leader_epoch,
+        )
+
+    def _raise_log_start(self, told: re.Match[str], topic_id: TopicId) -> LogStartOffsetRaised:
+        topic, partition = _name(told)
+        old = self._log_starts.get((topic, partition), Offset(0))
+        new = self._log_starts[topic, partition] = Offset(int(told["start"]))
+        return LogStartOffsetRaised(
+            cause_id=self._cause_id, topic=topic, partition=partition, topic_id=topic_id, old=old, new=new
         )
 
 

@@ -10,7 +10,6 @@ from emulator.plan.actions import (
     ActionTemplate,
     ClockJump,
     ClockRate,
-    DeleteRecords,
     DeposeController,
     DiskError,
     DiskFull,
@@ -31,7 +30,6 @@ _CONTROLLER_DIALS: Final = "Kafka's controller calls nobody"
 _FETCHED_METADATA: Final = f"what brokers fetch from the controller is {STREAM}"
 _NO_STREAM: Final = f"{STREAM} is the metadata that brokers get from the controller"
 _NO_ZOOKEEPER: Final = "Kafka's processes have no ZooKeeper here"
-_DELETED: Final = "it is not recorded where a log of Kafka's brokers starts"
 _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
@@ -44,7 +42,6 @@ _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
         ClockJump: _CLOCK,
         ExpireSession: _NO_ZOOKEEPER,
         DeposeController: _NO_ZOOKEEPER,
-        DeleteRecords: _DELETED,
     }
 )
 

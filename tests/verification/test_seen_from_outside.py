@@ -1,4 +1,4 @@
-"""Brokers of which only roles and cuts of logs are known, because the harness wrote down what they print."""
+"""Brokers of which only roles, cuts of logs and rises of their starts are known, from what they print."""
 
 import json
 from pathlib import Path
@@ -6,13 +6,24 @@ from pathlib import Path
 import pytest
 
 from emulator.core import events as e
+from emulator.core.types import Offset
 from emulator.verification.judge_here import judge_here
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from emulator.verification.vocabulary import tag
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import CONTROLLER, RunBuilder
 
-PRINTED = {tag(kind) for kind in (e.NodeStarted, e.NodeStopped, e.BecameLeader, e.BecameFollower, e.LogTruncated)}
+PRINTED = {
+    tag(kind)
+    for kind in (
+        e.NodeStarted,
+        e.NodeStopped,
+        e.BecameLeader,
+        e.BecameFollower,
+        e.LogTruncated,
+        e.LogStartOffsetRaised,
+    )
+}
 
 
 def judged(run: RunBuilder) -> VerdictReport:
@@ -103,6 +114,37 @@ def test_a_broker_that_cut_its_log_has_to_have_a_full_copy(tmp_path: Path) -> No
     run.settle()
     [full_copy] = [check for check in judged(run).checks if check.check_id == "L6"]
     assert full_copy.status is CheckStatus.VIOLATED
+
+
+def deleting(path: Path, *, asked: int) -> RunBuilder:
+    """An administrator asks for the deletion of records below an offset, and all replicas delete them below 10."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.send()
+    run.send()
+    run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", Offset(asked)),))
+    for node in (0, 1, 2):
+        run.delete(node, 10)
+    run.settle()
+    return run
+
+
+@pytest.mark.parametrize(("asked", "lost"), [(10, 0), (5, 10)])
+def test_deleted_records_are_not_lost_if_somebody_asked_for_that(asked: int, lost: int, tmp_path: Path) -> None:
+    report = judged(deleting(tmp_path / "run", asked=asked))
+    assert (sum(loss.records for loss in report.losses), report.doubts) == (lost, ())
+
+
+def test_nothing_is_said_of_a_rise_past_a_high_watermark_that_is_not_told(tmp_path: Path) -> None:
+    [bounds] = [check for check in judged(deleting(tmp_path / "run", asked=10)).checks if check.check_id == "D9"]
+    assert bounds.status is CheckStatus.NOT_ASKED
+
+
+def test_a_power_loss_may_undo_a_rise_of_which_a_broker_told(tmp_path: Path) -> None:
+    run = deleting(tmp_path / "run", asked=10)
+    run.starts[2, "orders", 0] = 0
+    assert judged(run).doubts == ()
 
 
 def test_the_settled_leader_is_that_of_the_moment_when_the_cluster_had_settled(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.events import BecameFollower, BecameLeader, LogTruncated, PartitionEvent
+from emulator.core.events import BecameFollower, BecameLeader, LogStartOffsetRaised, LogTruncated, PartitionEvent
 from emulator.core.types import (
     BrokerId,
     CauseId,
@@ -50,11 +50,27 @@ DIVERGING = (
     f"{_FETCHER}Truncating partition orders-0 with TruncationState(offset=50, completed=true) due to leader epoch and "
     "offset EpochEndOffset(errorCode=0, partition=0, leaderEpoch=0, endOffset=50)"
 )
+LOADED = (
+    "13:01:50.532 [log-recovery-/runs/a run/nodes/0/data-0] INFO kafka.log.LogManager - Completed load of "
+    f"Log(dir=/runs/a run/nodes/0/data/orders-0, topicId={TOPIC_ID}, topic=orders, partition=0, highWatermark=100, "
+    "lastStableOffset=100, logStartOffset=40, logEndOffset=110) with 1 segments, local-log-start-offset 40 and "
+    "log-end-offset 110 in 193ms (1/1 completed in /runs/a run/nodes/0/data)"
+)
 NO_EFFECT = f"{_LOG}{_OF_LOG}Truncating to 110 has no effect as the largest offset in the log is 109"
 
 
 def cut_to(offset: int, *, log: str = _LOG) -> str:
     return f"{log}{_OF_LOG}Truncating to offset {offset}"
+
+
+def raised_to(offset: int, *, reason: str = "client delete records request", log: str = _LOG) -> str:
+    return f"{log}{_OF_LOG}Incremented log start offset to {offset} due to {reason}"
+
+
+def raised(old: int, new: int) -> LogStartOffsetRaised:
+    return LogStartOffsetRaised(
+        cause_id=CAUSE, topic="orders", partition=0, topic_id=TOPIC_ID, old=Offset(old), new=Offset(new)
+    )
 
 
 def told(*lines: str) -> list[PartitionEvent]:
@@ -149,8 +165,19 @@ def test_a_cut_of_which_something_is_not_known_is_left_out(lines: tuple[str, ...
     assert cuts(*lines) == []
 
 
+@pytest.mark.parametrize("log", [_LOG_3_9, _LOG])
+@pytest.mark.parametrize("reason", ["client delete records request", "leader offset increment", "segment deletion"])
+def test_a_rise_of_a_log_start_is_told_whatever_its_reason(reason: str, log: str) -> None:
+    assert told(raised_to(50, reason=reason, log=log)) == [raised(0, 50)]
+
+
+def test_a_log_start_rises_from_where_the_process_told_last_that_it_is() -> None:
+    lines = [LOADED, CREATING, raised_to(50), raised_to(60)]
+    assert list(BrokerLogLines(CAUSE).events(lines)) == [raised(40, 50), raised(50, 60)]
+
+
 def test_a_partition_whose_topic_id_was_not_told_is_left_out() -> None:
-    assert list(BrokerLogLines(CAUSE).events([LEADER, FOLLOWER, DIVERGING, cut_to(50)])) == []
+    assert list(BrokerLogLines(CAUSE).events([LEADER, FOLLOWER, DIVERGING, cut_to(50), raised_to(9)])) == []
 
 
 @pytest.fixture
