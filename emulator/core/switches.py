@@ -146,6 +146,12 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     truncation_ends_at_batch: bool = True
     """A log that is cut within a batch ends where that batch began, not at the offset asked for (S49)."""
 
+    empty_logs_keep_epoch: bool = True
+    """A log keeps the epoch of the last record that was deleted from it, where that began (S50)."""
+
+    lower_start_is_durable: bool = True
+    """A log that begins again below its start writes that down at once, not only with the next checkpoint (S51)."""
+
     holes_end_logs: bool = True
     """Recovery ends a log where a segment does not follow on the one before (S47)."""
 
@@ -194,6 +200,8 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             truncation_ends_at_batch=False,
+            empty_logs_keep_epoch=False,
+            lower_start_is_durable=False,
             holes_end_logs=False,
             recovery_trims_epochs=False,
             progress_of_this_term=False,
@@ -220,6 +228,8 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             truncation_ends_at_batch=False,
+            empty_logs_keep_epoch=False,
+            lower_start_is_durable=False,
             holes_end_logs=False,
             recovery_trims_epochs=False,
             progress_of_this_term=False,
@@ -243,6 +253,8 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             truncation_ends_at_batch=False,
+            empty_logs_keep_epoch=False,
+            lower_start_is_durable=False,
             holes_end_logs=False,
             recovery_trims_epochs=False,
             roles_after_registration=False,
@@ -264,6 +276,8 @@ ERAS: Final = MappingProxyType(
             downgrade_ignores_elr=False,
             truncation_sync=False,
             truncation_ends_at_batch=False,
+            empty_logs_keep_epoch=False,
+            lower_start_is_durable=False,
             holes_end_logs=False,
             recovery_trims_epochs=False,
             roles_after_registration=False,

@@ -73,7 +73,7 @@ BEYOND: Final = (
     ),
     Profile(
         name="unclean-races",
-        weights={**COMMON, "race_pick": 6, "race_recovering": 6, "depose": 2},
+        weights={**COMMON, "race_pick": 6, "race_recovering": 6, "race_deleted": 6, "depose": 2},
         budget=Budget.BEYOND,
         brokers=(3,),
         moves=20,

@@ -8,8 +8,22 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from emulator.core.admin_messages import RequestedElection
 from emulator.core.types import NodeId
-from emulator.plan.actions import Cut, Draw, HealLink, Kill, PowerLoss, Produce, Start, SyncDisk, Wait
+from emulator.plan.actions import (
+    Cut,
+    DeleteRecords,
+    Draw,
+    ElectLeaders,
+    HealLink,
+    Kill,
+    PowerLoss,
+    Produce,
+    Start,
+    Stop,
+    SyncDisk,
+    Wait,
+)
 from emulator.plan.channels import Link
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.lines import min_isr
@@ -95,7 +109,50 @@ def _race_last_known(view: ClusterView) -> Actions:
     ]
 
 
+def _race_deleted(view: ClusterView) -> Actions:
+    """S50: all records of a leader are deleted, it stops, and others are acknowledged in their place before it is back.
+
+    What is lost then was acknowledged after the unclean election, and nobody failed since: the guarantee covers it.
+    """
+    led = view.draw_led_partition()
+    if led is None or len(led.state.replicas) < 3:
+        return []
+    name, leader, state = led
+    successor, *others = view.network.sample([replica for replica in state.replicas if replica != leader], 2)
+    records = view.workload.randint(1, 3)
+    past_return = Wait(duration_ms=view.past_session_ms(200) + view.past_return_ms())
+    return [
+        min_isr(name.topic, 1),
+        Stop(nodes=(successor, *others)),
+        past_return,
+        Produce(partition=name, producer=PRODUCER_LEADER, records=records),
+        Wait(duration_ms=view.schedule.randint(5, 40)),
+        DeleteRecords(partition=name, offset=None),
+        Cut(link=Link(successor, leader)),
+        Start(nodes=(successor,)),
+        past_return,
+        Stop(nodes=(leader,)),
+        past_return,
+        ElectLeaders(election=RequestedElection.UNCLEAN, partitions=(name,)),
+        Start(nodes=tuple(others)),
+        past_return,
+        min_isr(name.topic, 2),
+        *(Produce(partition=name, producer=PRODUCER_ALL, records=1) for _ in range(records)),
+        past_return,
+        HealLink(link=Link(successor, leader)),
+        Start(nodes=(leader,)),
+        past_return,
+        ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(name,), leader=leader),
+        past_return,
+    ]
+
+
 UNCLEAN_RACES: Final[Mapping[str, Move]] = MappingProxyType(
-    {"race_pick": _race_pick, "race_recovering": _race_recovering, "race_last_known": _race_last_known}
+    {
+        "race_pick": _race_pick,
+        "race_recovering": _race_recovering,
+        "race_last_known": _race_last_known,
+        "race_deleted": _race_deleted,
+    }
 )
 """By the name that profiles use."""

@@ -27,12 +27,12 @@ def wanted_log_start(cluster: ClusterFacts, partition: str) -> int | None:
         for deletion in step.event.deletions
         if deletion.partition == partition
     ]
-    if None in asked or _may_expire(cluster):
+    if None in asked or may_expire(cluster):
         return None
     return max((offset for offset in asked if offset is not None), default=0)
 
 
-def _may_expire(cluster: ClusterFacts) -> bool:
+def may_expire(cluster: ClusterFacts) -> bool:
     """Whether any topic may have had records that were too old or too many."""
     if any(injected.event.fault in _CLOCK_FAULTS for injected in cluster.events.of(FaultInjected)):
         return True

@@ -35,7 +35,10 @@ def lost_batches(facts: "PartitionFacts") -> Iterator[LostBatch]:
             held_by.add(batch.node)
     for suspect, is_missed in zip(suspects, (~is_read[is_suspect]).tolist(), strict=True):
         state = facts.states.get(suspect.topic_id or "")
-        if state is None or suspect.last_offset < facts.deleted_below.get(state.topic_id, 0):
+        if state is None:
+            continue
+        appended_in = suspect.acked_epoch if suspect.leader_epoch is None else suspect.leader_epoch
+        if facts.is_deleted(state.topic_id, suspect.last_offset, crc=suspect.crc, leader_epoch=appended_in):
             continue
         holders = copies[suspect.topic_id, suspect.base_offset, suspect.crc, suspect.last_offset]
         lacking = _first_lacking(facts, suspect)

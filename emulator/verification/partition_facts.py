@@ -9,12 +9,13 @@ controller's records are ordered by metadata offset, leaders by epoch, one node'
 
 from collections.abc import Hashable, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 
 from emulator.core.events import (
+    BatchAppended,
     BecameFollower,
     BecameLeader,
     BitFlipped,
@@ -38,7 +39,7 @@ from emulator.verification.batches import AckedBatch, ConsumedBatch, LeaderTerm,
 from emulator.verification.client_history import Poll
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.columns import NONE, Mask, Table
-from emulator.verification.deletions import wanted_log_start
+from emulator.verification.deletions import may_expire, wanted_log_start
 from emulator.verification.event_table import EventRows, PartitionEventTable
 from emulator.verification.integers import Ints
 from emulator.verification.late_topic_ids import id_by_name
@@ -73,6 +74,17 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     def is_unclean(self) -> bool:
         """Whether it elected a leader that may lack records."""
         return self.new.election in UNCLEAN
+
+
+class _Deletion(NamedTuple):
+    """A leader deleted what it had below an offset: in which epoch, and which batches, by last offset and CRC.
+
+    ``None`` and nothing stand for what no event tells.
+    """
+
+    below: int
+    leader_epoch: int | None
+    held: frozenset[tuple[int, int]]
 
 
 class PartitionFacts:
@@ -348,6 +360,47 @@ class PartitionFacts:
             topic_id, new = each.event.topic_id, each.event.new
             starts[topic_id] = max(starts.get(topic_id, 0), new if wanted is None else min(new, wanted))
         return starts
+
+    @cached_property
+    def _deletions(self) -> Mapping[str, list[_Deletion]]:
+        """By topic id, what was deleted by leaders; a follower only does as its leader did, but for what expires."""
+        told: list[CollectedEvent[BecameLeader | BecameFollower]] = [
+            *self.events.of(BecameLeader),
+            *self.events.of(BecameFollower),
+        ]
+        roles = sorted(told, key=lambda each: each.sequence, reverse=True)
+        deletions: dict[str, list[_Deletion]] = {}
+        appended = self.events.rows(BatchAppended)
+        for raised in self.events.of(LogStartOffsetRaised):
+            topic_id, process = raised.event.topic_id, (raised.node, raised.incarnation)
+            own = (role for role in roles if (role.node, role.incarnation) == process)
+            role = next((each.event for each in own if each.sequence < raised.sequence), None)
+            if role is None or isinstance(role, BecameLeader) or may_expire(self.cluster):
+                below = min(raised.event.new, self.deleted_below[topic_id])
+                own_log = appended.has("node", raised.node) & appended.has("topic_id", topic_id)
+                held = frozenset(
+                    (batch.event.last_offset, batch.event.crc)
+                    for batch in appended.rows(own_log & (appended["base_offset"] < below))
+                )
+                epoch = None if role is None else role.leader_epoch
+                deletions.setdefault(topic_id, []).append(_Deletion(below, epoch, held))
+        return deletions
+
+    def is_deleted(self, topic_id: str, last_offset: int, *, crc: int | None, leader_epoch: int | None) -> bool:
+        """Whether a batch was deleted: by who had it, and before the leader of a later epoch had it again.
+
+        Args:
+            topic_id: of the partition's topic then.
+            last_offset: of the batch.
+            crc: of the batch; ``None`` where that is not known.
+            leader_epoch: in which it was appended; ``None`` where that is not known.
+        """
+        return any(
+            last_offset < deletion.below
+            and (not deletion.held or crc is None or (last_offset, crc) in deletion.held)
+            and (deletion.leader_epoch is None or leader_epoch is None or leader_epoch <= deletion.leader_epoch)
+            for deletion in self._deletions.get(topic_id, ())
+        )
 
     def consumed(self, places: Mask) -> tuple[ConsumedBatch, ...]:
         """Batches of ``received``, once per consumer and epoch."""

@@ -162,6 +162,7 @@ class _PartitionPlay:
                     turn,
                     loaded_log(self.vector.before["log"], high_watermark_checkpoint=step.get("hw_checkpoint") or 0),
                     TOPIC_ID,
+                    switches=self.vector.switches,
                 )
                 world.host(log, topic_settings(self.vector.config))
             case "offset_for_leader_epoch":

@@ -272,7 +272,7 @@ class _LogLife:
         directory = LogDirectory.open(filesystem, _ROOT)
         (loaded,) = directory.load_logs(lambda _: self._settings)
         self._log = directory.log(_PARTITION)
-        self._core = open_log(_turn(), loaded, TOPIC_ID)
+        self._core = open_log(_turn(), loaded, TOPIC_ID, switches=self._vector.switches)
 
     def _opened(self) -> tuple[PartitionLog, ReplicaLog]:
         if self._log is None or self._core is None:

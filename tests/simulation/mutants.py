@@ -89,11 +89,15 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ),
         ("truncation_ends_at_batch", "off"): Harmless(
             scenario="S49",
+            beside=(("empty_logs_keep_epoch", "off"),),
             why="a follower that takes nothing is in no ISR; its leader goes on without it",
             evidence="s49-truncation-ends-at-batch-off.txt",
         ),
+        ("empty_logs_keep_epoch", "off"): Lethal(scenario="S50", profiles=("unclean-races",)),
+        ("lower_start_is_durable", "off"): Lethal(scenario="S51", profiles=("unclean-races",)),
         ("recovery_trims_epochs", "off"): Harmless(
             scenario="S48",
+            beside=(("empty_logs_keep_epoch", "off"),),
             why="whose log is another one than its leader's has lost power, which counts; it cannot be in sync",
             evidence="s48-recovery-trims-epochs-off.txt",
         ),

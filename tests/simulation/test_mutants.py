@@ -72,7 +72,7 @@ def test_evidence_is_a_plan_without_that_rule() -> None:
     for mutant, row in MUTANTS.items():
         if isinstance(row, Harmless) and row.evidence is not None:
             plan = parse_plan((REGRESSIONS / row.evidence).read_text())
-            assert plan.switches == (mutant,)
+            assert plan.switches == (*row.beside, mutant)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from emulator.core.events import LogDeleted
 from emulator.core.image import ImageDelta, PartitionDelta, PartitionState
 from emulator.core.inputs import LoadedLog
 from emulator.core.properties import TopicProperties
-from emulator.core.types import ConfigResource, LogDeletedReason, TopicPartition
+from emulator.core.types import ConfigResource, LogDeletedReason, TopicId, TopicPartition
 
 
 class Assignment:
@@ -47,7 +47,13 @@ class Assignment:
             if reason is not None:
                 self._strays.put_aside(turn, loaded, reason)
             elif loaded.topic_id is not None:
-                self._host(open_log(turn, loaded, loaded.topic_id))
+                self._host(open_log(turn, loaded, loaded.topic_id, switches=self._config.switches))
+
+    def _log(self, turn: Turn, name: TopicPartition, kept: LoadedLog | None, topic_id: TopicId) -> ReplicaLog:
+        switches = self._config.switches
+        if kept is None:
+            return create_log(turn, name, topic_id, switches=switches)
+        return open_log(turn, kept, topic_id, switches=switches)
 
     def give_up_missing(self) -> None:
         """Notes that assigned logs which were not found may lie in a directory that failed.
@@ -105,8 +111,7 @@ class Assignment:
             return None
         if partition is None:
             kept = self._strays.take_kept(name)
-            log = create_log(turn, name, state.topic_id) if kept is None else open_log(turn, kept, state.topic_id)
-            partition = self._host(log)
+            partition = self._host(self._log(turn, name, kept, state.topic_id))
         was_leader = partition.is_leader
         self._take_role(turn, partition, state)
         return partition if partition.is_leader and not was_leader else None

@@ -234,9 +234,10 @@ class ControlRequests:
         return partition
 
     def _open(self, turn: Turn, name: TopicPartition, loaded: LoadedLog | None, topic_id: TopicId | None) -> ReplicaLog:
+        switches = self._config.switches
         if loaded is None:
-            return create_log(turn, name, topic_id or id_by_name(name.topic))
-        return open_log(turn, loaded, topic_id or loaded.topic_id or id_by_name(name.topic))
+            return create_log(turn, name, topic_id or id_by_name(name.topic), switches=switches)
+        return open_log(turn, loaded, topic_id or loaded.topic_id or id_by_name(name.topic), switches=switches)
 
     def _put_strays_aside(self, turn: Turn, request: LeaderAndIsrRequest) -> None:
         logs = [LocalLog(name=name, topic_id=loaded.topic_id) for name, loaded in self.waiting.items()]

@@ -48,6 +48,11 @@ class LeaderEpochCache:
             return False
         return self._replace([EpochEntry(below[-1].leader_epoch, start_offset), *self._entries[len(below) :]])
 
+    def drop_below(self, start_offset: Offset) -> bool:
+        """Drops entries that end at or below ``start_offset``, but the last one of them."""
+        below = sum(entry.start_offset < start_offset for entry in self._entries)
+        return self._replace(self._entries[max(0, below - 1) :])
+
     def clear(self) -> bool:
         """Drops every entry."""
         return self._replace([])

@@ -10,16 +10,17 @@ from emulator.core.broker.turn import Turn
 from emulator.core.effects import CreateLog
 from emulator.core.events import LogOpened
 from emulator.core.inputs import LoadedLog
+from emulator.core.switches import Switches
 from emulator.core.types import Offset, TopicId, TopicPartition
 
 
-def open_log(turn: Turn, loaded: LoadedLog, topic_id: TopicId) -> ReplicaLog:
+def open_log(turn: Turn, loaded: LoadedLog, topic_id: TopicId, *, switches: Switches) -> ReplicaLog:
     """Makes a loaded log ready.
 
     Epochs that start at or above the log's end go, a restarted leader's own empty entry among them; those below the
     log start checkpoint collapse. The high watermark is clamped between log start and log end.
     """
-    log = ReplicaLog(loaded.partition, topic_id)
+    log = _empty_log(loaded.partition, topic_id, switches)
     log.load(
         loaded.batches,
         log_start_offset=loaded.log_start_offset,
@@ -30,19 +31,28 @@ def open_log(turn: Turn, loaded: LoadedLog, topic_id: TopicId) -> ReplicaLog:
     )
     log.epochs = LeaderEpochCache(loaded.epochs)
     is_shorter = log.epochs.truncate_from_end(loaded.log_end_offset)
-    if log.epochs.truncate_from_start(loaded.log_start_checkpoint) or is_shorter:
+    if log.forget_epochs_below(loaded.log_start_checkpoint) or is_shorter:
         write_epochs(turn, log)  # an entry that went may not come back once the log is longer
     log.high_watermark = min(max(loaded.high_watermark_checkpoint, log.log_start_offset), log.log_end_offset)
     _record_opened(turn, log, loaded)
     return log
 
 
-def create_log(turn: Turn, partition: TopicPartition, topic_id: TopicId) -> ReplicaLog:
+def create_log(turn: Turn, partition: TopicPartition, topic_id: TopicId, *, switches: Switches) -> ReplicaLog:
     """Makes a new, empty log."""
-    log = ReplicaLog(partition, topic_id)
+    log = _empty_log(partition, topic_id, switches)
     turn.write(CreateLog(partition=partition, topic_id=topic_id))
     _record_opened(turn, log, loaded=None)
     return log
+
+
+def _empty_log(partition: TopicPartition, topic_id: TopicId, switches: Switches) -> ReplicaLog:
+    return ReplicaLog(
+        partition,
+        topic_id,
+        keeps_epoch_when_empty=switches.empty_logs_keep_epoch,
+        lower_start_is_durable=switches.lower_start_is_durable,
+    )
 
 
 def _record_opened(turn: Turn, log: ReplicaLog, loaded: LoadedLog | None) -> None:

@@ -9,7 +9,15 @@ from enum import Enum
 from emulator.core.batch import BatchDescriptor
 from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.broker.turn import Turn
-from emulator.core.effects import AppendToLog, RaiseLogStart, RestartLog, SyncLog, TruncateLog, WriteEpochCheckpoint
+from emulator.core.effects import (
+    AppendToLog,
+    RaiseLogStart,
+    RestartLog,
+    SyncLog,
+    TruncateLog,
+    WriteEpochCheckpoint,
+    WriteLogCheckpoints,
+)
 from emulator.core.events import AppendRole, BatchAppended, LogStartOffsetRaised, LogTruncated
 from emulator.core.types import BrokerId, LeaderEpoch, Offset, TruncationReason
 
@@ -87,6 +95,8 @@ def truncate_log(
         turn.write(effect(partition=log.partition, offset=offset))
         if durability is CutDurability.SYNCED:
             turn.write(SyncLog(partition=log.partition))
+        if restarts:
+            _write_lower_start(turn, log)
         _record_truncation(
             turn,
             log,
@@ -105,8 +115,11 @@ def restart_log(
 ) -> None:
     """Drops everything and starts again, empty, at ``offset``."""
     old_end_offset, high_watermark = log.log_end_offset, log.high_watermark
+    is_lower = offset < log.log_start_offset
     epochs_changed = log.restart_at(offset)
     turn.write(RestartLog(partition=log.partition, offset=offset))
+    if is_lower:
+        _write_lower_start(turn, log)
     _record_truncation(
         turn,
         log,
@@ -118,6 +131,12 @@ def restart_log(
     )
     if epochs_changed:
         write_epochs(turn, log)
+
+
+def _write_lower_start(turn: Turn, log: ReplicaLog) -> None:
+    """Has the checkpoint agree before epochs do: after a loss of power it would empty the log up to its start (S51)."""
+    if log.lower_start_is_durable:
+        turn.write(WriteLogCheckpoints())
 
 
 def raise_log_start(turn: Turn, log: ReplicaLog, offset: Offset) -> None:

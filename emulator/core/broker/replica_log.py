@@ -27,6 +27,7 @@ class ReplicaLog:
         "_base_offsets",
         "_base_sequences",
         "_controls",
+        "_keeps_epoch_when_empty",
         "_leader_epochs",
         "_next_offsets",
         "_positions",
@@ -39,14 +40,24 @@ class ReplicaLog:
         "high_watermark",
         "log_end_offset",
         "log_start_offset",
+        "lower_start_is_durable",
         "partition",
         "producers",
         "topic_id",
     )
 
-    def __init__(self, partition: TopicPartition, topic_id: TopicId) -> None:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        topic_id: TopicId,
+        *,
+        keeps_epoch_when_empty: bool = False,
+        lower_start_is_durable: bool = False,
+    ) -> None:
         self.partition = partition
         self.topic_id = topic_id
+        self.lower_start_is_durable = lower_start_is_durable
+        self._keeps_epoch_when_empty = keeps_epoch_when_empty
         self.log_start_offset = Offset(0)
         self.high_watermark = Offset(0)
         self.log_end_offset = Offset(0)
@@ -190,6 +201,17 @@ class ReplicaLog:
         self._reload_producers(now_ms=now_ms)
         return epochs_changed
 
+    def forget_epochs_below(self, start_offset: Offset) -> bool:
+        """Drops what is known of epochs below the log start; returns whether anything was.
+
+        Of the last record that is gone the epoch stays: an empty log could not tell without that whether its leader has
+        the same records below, or others (S50). Kafka moves the entry to the log start, where it is lost with those of
+        epochs without records when the log is opened.
+        """
+        if self._keeps_epoch_when_empty:
+            return self.epochs.drop_below(start_offset)
+        return self.epochs.truncate_from_start(start_offset)
+
     def restart_at(self, offset: Offset) -> bool:
         """Drops everything and starts again, empty, at ``offset``; returns whether the epoch cache changed."""
         self._clear_index()
@@ -210,7 +232,7 @@ class ReplicaLog:
         for column in self._columns():
             del column[:gone]
         del self._positions[:gone]
-        return self.epochs.truncate_from_start(offset)
+        return self.forget_epochs_below(offset)
 
     def rebuild_producers(self, *, now_ms: int) -> int:
         """Rebuilds producers from the snapshot and the batches after it; returns how many there are."""

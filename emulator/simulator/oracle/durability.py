@@ -13,6 +13,7 @@ from emulator.core.image import PartitionState
 from emulator.core.messages import ListOffsetsPosition
 from emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
+from emulator.simulator.disk_retention import RETENTION
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.candidates import candidates
@@ -73,14 +74,25 @@ class DurabilityChecks:
     # --- Checks -----------------------------------------------------------------------------------------------------
 
     def log_start_raised(self, node_id: NodeId, name: TopicPartition, event: LogStartOffsetRaised) -> None:
-        """D9: nothing is deleted that was never committed; what nobody wanted to be deleted is owed on (D1, D5)."""
+        """D9: nothing is deleted that was never committed; what nobody wanted to be deleted is owed on (D1, D5).
+
+        A follower only does as its leader did, if that has deleted the records that this one has.
+        """
         truth = self._truths[name]
         committed = truth.committed_end_offset
         if event.new > committed:
             sentence = f"broker {node_id} deleted records of {name} below {event.new}"
             self._alarm_log.report("D9", name, f"{sentence}, and no leader committed more than {committed}")
         allowed = self.deletions.allowed(name, event.new, committed=committed, cause_id=event.cause_id)
-        truth.log_start_offset = max(truth.log_start_offset, allowed)
+        broker = self._cluster.nodes[BrokerId(node_id)].broker
+        partition = None if broker is None else broker.partition(name)
+        if partition is None:
+            return
+        if event.cause_id == RETENTION:  # the segments are gone by now
+            truth.delete(allowed, None, leader_epoch=partition.leader_epoch)
+        elif partition.is_leader:
+            stored = self._cluster.nodes[BrokerId(node_id)].disk.logs[name]
+            truth.delete(allowed, stored.batches, leader_epoch=partition.leader_epoch)
 
     def acked(self, name: TopicPartition, promise: PromisedBatch) -> None:
         """D1 on what was acknowledged just now."""
@@ -108,7 +120,7 @@ class DurabilityChecks:
                 (
                     promise
                     for promise in promises.values()
-                    if promise.base_offset >= truth.log_start_offset
+                    if not truth.is_deleted(promise, promise.base_offset)
                     and (promise.base_offset < log.log_start_offset or held.get(promise.last_offset) != promise.crc)
                 ),
                 None,
@@ -142,7 +154,11 @@ class DurabilityChecks:
         for check_id, promises in (("D1", truth.acked), ("D5", truth.exposed)):
             for promise in promises.values():
                 is_earlier = promise.leader_epoch is not None and promise.leader_epoch < event.leader_epoch
-                if is_earlier and promise.last_offset >= max(end_offset, truth.log_start_offset):
+                if (
+                    is_earlier
+                    and promise.last_offset >= end_offset
+                    and not truth.is_deleted(promise, promise.last_offset)
+                ):
                     sentence = f"{name}: {what}, without {promise.base_offset}..{promise.last_offset}"
                     since = self._truths[name].counts_since(promise)
                     self._alarm_log.report(
@@ -264,8 +280,12 @@ class DurabilityChecks:
             for batch in log.batches
         }
         for promise in truth.ever_acked.values():
-            is_there = promise.base_offset < truth.log_start_offset or (promise.last_offset, promise.crc) in held
-            if not is_there and self._copies.outlived_power_losses(name, promise):
+            is_there = (promise.last_offset, promise.crc) in held
+            if (
+                not is_there
+                and not truth.is_deleted(promise, promise.base_offset)
+                and self._copies.outlived_power_losses(name, promise)
+            ):
                 sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc})"
                 self._alarm_log.report(
                     "D4", name, f"{sentence} is on no replica", since=self._truths[name].counts_since(promise)

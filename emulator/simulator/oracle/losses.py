@@ -69,7 +69,7 @@ class LossLedger:
             holders = [node for node in nodes.values() if self._has_log(node, name, state)]
             leader = None if name in unread else self._last_leader(name)
             for promise in truth.ever_acked.values():
-                if promise.last_offset < truth.log_start_offset:
+                if truth.is_deleted(promise, promise.last_offset):
                     continue
                 lacking = self._lacking(name, promise)
                 if lacking is None and not _is_missing(promise, name, leader, holders):

@@ -5,6 +5,8 @@
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -39,6 +41,14 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
     moment: int
 
 
+class _Deletion(NamedTuple):
+    """A broker deleted what it had below an offset, under a leader epoch: by last offset and CRC, where known."""
+
+    below: Offset
+    leader_epoch: LeaderEpoch
+    held: frozenset[tuple[Offset, int]] | None
+
+
 class PartitionTruth:
     """One partition of one topic.
 
@@ -48,7 +58,7 @@ class PartitionTruth:
     Attributes:
         high_watermark: the largest that any leader ever set.
         high_watermarks: the largest that the leader of each epoch set.
-        log_start_offset: the largest that records were deleted up to as somebody wanted it.
+        log_start_offset: the largest that records were deleted up to as somebody wanted it; ``is_deleted`` says which.
         committed: leader epoch and CRC of each committed batch by last offset; the same batch may be sent again.
         lost_commits: by last offset, committed batches that are known to be lost; the last one of each offset.
         acked: by base offset.
@@ -71,6 +81,7 @@ class PartitionTruth:
         self.acknowledgements: dict[CauseId, Acknowledgement] = {}
         self.exposed: dict[Offset, PromisedBatch] = {}
         self.ledger = ledger
+        self._deleted: list[_Deletion] = []
         self._marks: list[Offset] = []
         self._moments: list[int] = []
 
@@ -92,6 +103,26 @@ class PartitionTruth:
         self.high_watermark = new
         self._marks.append(new)
         self._moments.append(moment)
+
+    def delete(self, below: Offset, log: Sequence[BatchDescriptor] | None, *, leader_epoch: LeaderEpoch) -> None:
+        """A broker deleted records as somebody wanted it; its ``log`` has them still, if given."""
+        self.log_start_offset = max(self.log_start_offset, below)
+        held = None
+        if log is not None:
+            held = frozenset((batch.last_offset, batch.crc) for batch in log if batch.base_offset < below)
+        self._deleted.append(_Deletion(below=below, leader_epoch=leader_epoch, held=held))
+
+    def is_deleted(self, promise: PromisedBatch, offset: Offset) -> bool:
+        """Whether a batch's record at ``offset`` was deleted: by who had it, and before a later leader had it again."""
+        lost = self.lost_commits.get(promise.last_offset)
+        known = (self.committed.get(promise.last_offset), None if lost is None else (lost.leader_epoch, lost.crc))
+        appended = next((epoch for epoch, crc in filter(None, known) if crc == promise.crc), promise.leader_epoch)
+        return any(
+            offset < deletion.below
+            and (deletion.held is None or (promise.last_offset, promise.crc) in deletion.held)
+            and (appended is None or appended <= deletion.leader_epoch)
+            for deletion in self._deleted
+        )
 
     @property
     def committed_end_offset(self) -> Offset:

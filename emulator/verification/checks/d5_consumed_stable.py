@@ -22,7 +22,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         topic_id = batch.topic_id
         if topic_id is None or topic_id in facts.cluster.deleted_topics:
             continue
-        if batch.last_offset < facts.deleted_below.get(topic_id, 0):
+        if facts.is_deleted(topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch):
             continue
         settled = facts.settled.get(topic_id)
         lacking = (

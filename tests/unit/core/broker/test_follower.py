@@ -375,14 +375,16 @@ def loaded(batches: tuple[BatchDescriptor, ...], **fields: object) -> LoadedLog:
 
 def test_the_high_watermark_checkpoint_is_clamped_to_what_survived() -> None:
     turn = Hosting().turn()
-    log = open_log(turn, loaded((batch(0, 0), batch(1, 0)), high_watermark_checkpoint=Offset(9)), TOPIC_ID)
+    log = open_log(
+        turn, loaded((batch(0, 0), batch(1, 0)), high_watermark_checkpoint=Offset(9)), TOPIC_ID, switches=Switches()
+    )
     assert log.high_watermark == 2
     assert "high_watermark=2" in events_of(turn)[0].describe()
 
 
 def test_an_epoch_without_records_is_lost_in_a_restart() -> None:
     epochs = (EpochEntry(LeaderEpoch(0), Offset(0)), EpochEntry(LeaderEpoch(4), Offset(2)))
-    log = open_log(Hosting().turn(), loaded((batch(0, 0), batch(1, 0)), epochs=epochs), TOPIC_ID)
+    log = open_log(Hosting().turn(), loaded((batch(0, 0), batch(1, 0)), epochs=epochs), TOPIC_ID, switches=Switches())
     assert log.epochs.entries == epochs[:1]
 
 
@@ -399,6 +401,7 @@ def test_a_snapshot_remembers_one_batch_of_a_producer() -> None:
         Hosting().turn(),
         loaded((batch(0, 0), batch(1, 0)), producers=(snapshot,), producers_offset=Offset(2)),
         TOPIC_ID,
+        switches=Switches(),
     )
     entry = log.producers.get(ProducerId(1))
     assert entry is not None

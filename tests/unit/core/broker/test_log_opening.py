@@ -1,10 +1,14 @@
 """From files to a log that is served: what is trimmed, and what is told of it."""
 
+import msgspec
+import pytest
+
 from emulator.core.batch import EpochEntry
 from emulator.core.broker.log_opening import create_log, open_log
 from emulator.core.effects import CreateLog, WriteEpochCheckpoint
 from emulator.core.events import LogOpened
 from emulator.core.inputs import LoadedLog
+from emulator.core.switches import Switches
 from emulator.core.types import LeaderEpoch, Offset, TopicId
 from tests.unit.core.broker.hosting import NAME, TOPIC_ID, Hosting, batch, events_of
 
@@ -33,7 +37,7 @@ def loaded(*epochs: EpochEntry, log_start_checkpoint: int = 0, topic_id: TopicId
 
 def checkpoints(log: LoadedLog) -> list[tuple[EpochEntry, ...]]:
     turn = Hosting().turn()
-    open_log(turn, log, TOPIC_ID)
+    open_log(turn, log, TOPIC_ID, switches=Switches())
     return [effect.epochs for effect in turn.effects() if isinstance(effect, WriteEpochCheckpoint)]
 
 
@@ -41,16 +45,41 @@ def test_epochs_are_written_again_where_one_went_at_either_end() -> None:
     assert checkpoints(loaded(entry(0, 0), entry(1, 4))) == []
     assert checkpoints(loaded(entry(0, 0), entry(1, 5))) == [(entry(0, 0),)]
     trimmed = loaded(entry(0, 0), entry(1, 2), entry(2, 4), log_start_checkpoint=3)
-    assert checkpoints(trimmed) == [(entry(1, 3), entry(2, 4))]
+    assert checkpoints(trimmed) == [(entry(1, 2), entry(2, 4))]
+
+
+def empty(*epochs: EpochEntry) -> LoadedLog:
+    """A log whose records were all deleted, up to 5."""
+    return msgspec.structs.replace(loaded(*epochs, log_start_checkpoint=5), batches=(), log_end_offset=Offset(5))
+
+
+@pytest.mark.parametrize(("switches", "left"), [(Switches(), [(1, 3)]), (Switches(empty_logs_keep_epoch=False), [])])
+def test_a_log_without_records_knows_of_which_epoch_the_last_one_was(
+    switches: Switches, left: list[tuple[int, int]]
+) -> None:
+    # S50: without an epoch it would follow a leader that has any other records below its end.
+    before = open_log(Hosting().turn(), loaded(entry(0, 0), entry(1, 3)), TOPIC_ID, switches=switches)
+    before.raise_log_start(Offset(5))
+    log = open_log(Hosting().turn(), empty(*before.epochs.entries), TOPIC_ID, switches=switches)
+    assert [(kept.leader_epoch, kept.start_offset) for kept in log.epochs.entries] == left
+
+
+def test_of_deleted_records_the_last_epoch_stays() -> None:
+    log = open_log(Hosting().turn(), loaded(entry(0, 0), entry(1, 2), entry(2, 4)), TOPIC_ID, switches=Switches())
+    assert not log.raise_log_start(Offset(1))
+    assert log.raise_log_start(Offset(4))
+    assert list(log.epochs.entries) == [entry(1, 2), entry(2, 4)]
+    assert log.raise_log_start(Offset(5))
+    assert list(log.epochs.entries) == [entry(2, 4)]
 
 
 def opened(log: LoadedLog | None) -> LogOpened:
     turn = Hosting().turn()
     if log is None:
-        create_log(turn, NAME, TOPIC_ID)
+        create_log(turn, NAME, TOPIC_ID, switches=Switches())
         assert CreateLog(partition=NAME, topic_id=TOPIC_ID) in turn.effects()
     else:
-        open_log(turn, log, TOPIC_ID)
+        open_log(turn, log, TOPIC_ID, switches=Switches())
     (event,) = events_of(turn)
     assert isinstance(event, LogOpened)
     return event

@@ -5,7 +5,7 @@ from emulator.core.errors import ErrorCode
 from emulator.core.inputs import RequestReceived, SegmentsDeleted
 from emulator.core.messages import ProduceResponse
 from emulator.core.records import PartitionChangeRecord
-from emulator.core.types import LeaderEpoch, Offset, RequestId
+from emulator.core.types import Offset, RequestId
 from tests.unit.core.broker.hosting import NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import CAUSE, Life, fetch, produce
 
@@ -14,11 +14,13 @@ def test_epochs_of_dropped_segments_leave_the_checkpoint() -> None:
     life = Life()
     life.serve()
     life.ask(produce(acks=1))
-    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=OWN))
-    life.ask(produce(acks=1))
-    effects = life.step(SegmentsDeleted(cause_id=CAUSE, partition=NAME, log_start_offset=Offset(1)))
+    for _ in range(2):
+        life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=OWN))
+        life.ask(produce(acks=1))
+    effects = life.step(SegmentsDeleted(cause_id=CAUSE, partition=NAME, log_start_offset=Offset(2)))
     (checkpoint,) = [effect for effect in effects if isinstance(effect, WriteEpochCheckpoint)]
-    assert [(entry.leader_epoch, entry.start_offset) for entry in checkpoint.epochs] == [(LeaderEpoch(1), Offset(1))]
+    # That of the last record that is gone stays (S50).
+    assert [(entry.leader_epoch, entry.start_offset) for entry in checkpoint.epochs] == [(1, 1), (2, 2)]
 
 
 def test_a_request_that_names_a_partition_twice_appends_nothing() -> None:
