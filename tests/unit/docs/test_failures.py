@@ -21,6 +21,7 @@ _RESULTS = ("confirmed", "refuted", "not playable", "not played")
 SCENARIOS = ROOT / "chaos" / "scenarios"
 DOCUMENT = failures_table.DOCUMENT.read_text(encoding="utf-8")
 ON_KAFKA = failures_table.kafka_results_of(DOCUMENT)
+LOSSES = DOCUMENT.partition("\n[On Apache Kafka]")[2].partition("\n\n")[0]
 ROWS = [*failures_table.failures_of(DOCUMENT), *failures_table.zookeeper_failures_of(DOCUMENT)]
 
 
@@ -156,6 +157,48 @@ def test_what_kafka_does_is_shown_by_a_scenario_or_has_a_reason(row: KafkaResult
 )
 def test_a_row_about_kafka_that_shows_nothing_is_a_problem(row: KafkaResult) -> None:
     assert kafka_problems(row)
+
+
+def overlooked(row: KafkaResult, failure: Failure) -> list[str]:
+    """Returns the scenarios of a failure of which its row about Kafka says that there is none, or none was played."""
+    is_played = "not played" not in (row.played, row.newest) and "by no scenario" not in row.how
+    return [] if is_played else [name for name in failure.named if "/" in name and not name.endswith(".txt")]
+
+
+def test_a_failure_that_a_scenario_plays_is_played_on_kafka_or_cannot_be() -> None:
+    failures = {row.id: row for row in failures_table.failures_of(DOCUMENT)}
+    assert {row.id: found for row in ON_KAFKA if (found := overlooked(row, failures[row.id]))} == {}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        KafkaResult("S99", "not played", "not played", "nobody came to it"),
+        KafkaResult("S99", "refuted", "not played", "`kip-966/reassignment`"),
+        KafkaResult("S99", "not playable", "not playable", "by no scenario"),
+    ],
+)
+def test_a_scenario_that_was_not_played_on_kafka_is_told(row: KafkaResult) -> None:
+    switch = "`elr=off`; played by `tests/simulation/regressions/a.txt`; `kip-966/reassignment`"
+    failure = Failure("S99", "here", "It is lost.", "Keep it.", _NOTHING, switch)
+    assert overlooked(row, failure) == ["kip-966/reassignment"]
+    assert not overlooked(row, failure._replace(switch="`elr=off`"))
+
+
+def test_the_first_sentences_name_all_that_kafka_lost() -> None:
+    covered, not_covered = (ids_of(part) for part in LOSSES.split("the guarantee covers"))
+    losses = {row.id: row.played for row in ON_KAFKA if re.match(r"confirmed, \d+", row.played)}
+    is_outside = {name: text.endswith("outside of the guarantee") for name, text in losses.items()}
+    assert not_covered == [name for name in losses if is_outside[name]]
+    assert covered == [name for name in losses if not is_outside[name] and not losses[name].endswith("unread")]
+
+
+def ids_of(text: str) -> list[str]:
+    """Returns the ids that a text names, one by one or as a range: ``S35 to S37``."""
+    ids: list[str] = []
+    for first, last in re.findall(r"S(\d\d)(?: to S(\d\d))?", text):
+        ids += [f"S{number:02}" for number in range(int(first), int(last or first) + 1)]
+    return ids
 
 
 def test_every_failure_of_a_kraft_cluster_says_what_kafka_does() -> None:
