@@ -87,11 +87,7 @@ COVERAGE: Final = (
 )
 """Marks that a broad sweep of era ``kip-966`` must hit: a rule that was never at work was not tested."""
 
-RARE_COVERAGE: Final = (
-    "alter_partition:STALE_BROKER_EPOCH",
-    "elr:reassigned_away",
-    "partition_changed:features_changed",
-)
+RARE_COVERAGE: Final = ("alter_partition:STALE_BROKER_EPOCH", "elr:reassigned_away")
 """Marks that only a long one must hit."""
 
 

@@ -73,10 +73,10 @@ def _loss(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Loss:
 
 
 def _epoch_start(fate: Fate, timeline: Timeline) -> int:
-    """Where the epoch began in which the batch was appended: the ack came later."""
+    """The metadata by which its leader knew of the epoch in which the batch was appended: the ack came later."""
     return min(
         (
-            change.metadata_offset
+            change.metadata_offset + 1
             for change in timeline.of(PartitionChanged)
             if change.topic_id == fate.topic_id
             and change.partition == fate.partition
