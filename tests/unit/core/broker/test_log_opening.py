@@ -73,6 +73,16 @@ def test_of_deleted_records_the_last_epoch_stays() -> None:
     assert list(log.epochs.entries) == [entry(2, 4)]
 
 
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_a_log_knows_whether_a_lower_start_is_durable(*, is_durable: bool) -> None:
+    switches = Switches(lower_start_is_durable=is_durable)
+    for log in (
+        open_log(Hosting().turn(), loaded(), TOPIC_ID, switches=switches),
+        create_log(Hosting().turn(), NAME, TOPIC_ID, switches=switches),
+    ):
+        assert log.lower_start_is_durable == is_durable
+
+
 def opened(log: LoadedLog | None) -> LogOpened:
     turn = Hosting().turn()
     if log is None:

@@ -1,8 +1,10 @@
 """What is done to a log's files, and what is told of it."""
 
 import msgspec
+import pytest
 
-from emulator.core.broker.log_writer import CutDurability, append_batches, truncate_log
+from emulator.core.broker.log_writer import CutDurability, append_batches, restart_log, truncate_log
+from emulator.core.broker.replica_log import ReplicaLog
 from emulator.core.effects import (
     AppendToLog,
     BrokerEffect,
@@ -11,10 +13,11 @@ from emulator.core.effects import (
     SyncLog,
     TruncateLog,
     WriteEpochCheckpoint,
+    WriteLogCheckpoints,
 )
 from emulator.core.events import AppendRole, BatchAppended
 from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
-from tests.unit.core.broker.hosting import FIRST, NAME, Hosting, batch, events_of
+from tests.unit.core.broker.hosting import FIRST, NAME, TOPIC_ID, Hosting, batch, events_of
 
 
 def appended(hosting: Hosting, leader_epoch: int) -> list[type[BrokerEffect]]:
@@ -66,3 +69,49 @@ def test_a_log_is_cut_within_its_bounds_and_restarted_below_them() -> None:
     assert cut(hosting, 4) == [TruncateLog(partition=NAME, offset=Offset(4)), synced]
     assert cut(hosting, 2) == [TruncateLog(partition=NAME, offset=Offset(2)), synced]
     assert cut(hosting, 1) == [RestartLog(partition=NAME, offset=Offset(1)), synced]
+
+
+_OF_A_RESTART = RestartLog | WriteLogCheckpoints | WriteEpochCheckpoint
+
+
+def log_from_5(*, lower_start_is_durable: bool = True) -> ReplicaLog:
+    log = ReplicaLog(NAME, TOPIC_ID, lower_start_is_durable=lower_start_is_durable)
+    log.restart_at(Offset(5))
+    log.append(batch(5, 0), now_ms=0)
+    log.epochs.assign(LeaderEpoch(0), Offset(5))
+    return log
+
+
+def restarted(log: ReplicaLog, offset: int) -> list[type]:
+    turn = Hosting().turn()
+    restart_log(turn, log, Offset(offset), leader=None, leader_epoch=LeaderEpoch(1))
+    return [type(effect) for effect in turn.effects() if isinstance(effect, _OF_A_RESTART)]
+
+
+@pytest.mark.parametrize(
+    ("offset", "written"),
+    [
+        (4, [RestartLog, WriteLogCheckpoints, WriteEpochCheckpoint]),
+        (5, [RestartLog, WriteEpochCheckpoint]),
+        (9, [RestartLog, WriteEpochCheckpoint]),
+    ],
+)
+def test_a_start_that_is_lower_is_written_down_before_the_epochs(offset: int, written: list[type]) -> None:
+    # S51: after a loss of power the checkpoint empties a log up to the start that it has.
+    assert restarted(log_from_5(), offset) == written
+    assert restarted(log_from_5(lower_start_is_durable=False), offset) == [RestartLog, WriteEpochCheckpoint]
+
+
+def test_so_it_is_where_a_cut_below_the_start_is_why() -> None:
+    turn = Hosting().turn()
+    truncate_log(
+        turn,
+        log_from_5(),
+        Offset(3),
+        reason=TruncationReason.DIVERGING_EPOCH,
+        leader=None,
+        leader_epoch=LeaderEpoch(1),
+        durability=CutDurability.CACHED,
+    )
+    written = [type(effect) for effect in turn.effects() if isinstance(effect, _OF_A_RESTART)]
+    assert written == [RestartLog, WriteLogCheckpoints, WriteEpochCheckpoint]
