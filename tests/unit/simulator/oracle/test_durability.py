@@ -3,11 +3,14 @@
 import msgspec
 import pytest
 
+from emulator.core.batch import BatchDescriptor
 from emulator.core.events import IncarnationEnd, IncarnationEnded, LogStartOffsetRaised
 from emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, NodeId, Offset, PartitionEpoch
 from emulator.plan.actions import DeleteRecords
 from emulator.simulator.disk_retention import RETENTION
 from emulator.simulator.oracle.finding import Guarantee
+from emulator.simulator.oracle.guarantee import GuaranteeLedger
+from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,
@@ -167,3 +170,27 @@ def test_a_leader_deletes_what_it_is_asked_for_and_its_followers_hear_of_it() ->
     world.simulation.finish()
     assert world.oracle.alarms == []
     assert world.oracle.truths[NAME].log_start_offset == 2
+
+
+def test_only_what_the_deleting_leader_had_is_deleted() -> None:
+    """S50: a later leader may have other records at these offsets, or have the same again."""
+    truth = PartitionTruth(GuaranteeLedger())
+    old = BatchDescriptor(
+        base_offset=Offset(0), last_offset=Offset(1), leader_epoch=LeaderEpoch(1), crc=7, size=10, record_count=2
+    )
+    truth.delete(Offset(2), (old,), leader_epoch=LeaderEpoch(1))
+
+    def is_deleted(*, crc: int, leader_epoch: int | None, offset: int = 1) -> bool:
+        epoch = None if leader_epoch is None else LeaderEpoch(leader_epoch)
+        promise = PromisedBatch(base_offset=Offset(0), last_offset=Offset(1), crc=crc, moment=0, leader_epoch=epoch)
+        return truth.is_deleted(promise, Offset(offset))
+
+    assert is_deleted(crc=7, leader_epoch=1)
+    assert is_deleted(crc=7, leader_epoch=None)
+    assert not is_deleted(crc=7, leader_epoch=2)
+    assert not is_deleted(crc=8, leader_epoch=1)
+    assert not is_deleted(crc=7, leader_epoch=1, offset=2)
+    truth.committed[Offset(1)] = (LeaderEpoch(1), 7)  # acknowledged again, by a later leader
+    assert is_deleted(crc=7, leader_epoch=2)
+    truth.delete(Offset(5), None, leader_epoch=LeaderEpoch(3))
+    assert is_deleted(crc=8, leader_epoch=3)
