@@ -18,8 +18,8 @@ a committed ISR contains it, it counts neither as outstanding nor towards the re
 Everything is placed by metadata offsets: an acknowledgement by the metadata that its leader had applied by then (never
 later than the truth), an end by what the harness noted.
 
-Whatever begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself can only
-end an excuse or deny one; the README lists each input.
+Whatever begins an excuse is what was configured, asked for or broken, but for S44. What the judged cluster
+says of itself can only end an excuse or deny one; the README lists each input.
 """
 
 from collections.abc import Iterator, Sequence

@@ -11,8 +11,9 @@ hold: until a committed ISR contains it, it counts neither as outstanding nor to
 election, that of a last known leader included, is accepted where the configuration prefers it to waiting, or where an
 administrator has asked for one.
 
-Everything that begins an excuse is what was configured, asked for or broken. What the judged cluster says of itself
-(registrations, ISRs, that an election was unclean) can only end one or deny it. Moments are numbers of events.
+Everything that begins an excuse is what was configured, asked for or broken, but for S44. What the judged
+cluster says of itself (registrations, ISRs, that an election was unclean) can only end one or deny it. Moments are
+numbers of events.
 """
 
 from collections.abc import Set
