@@ -74,8 +74,7 @@ def test_a_log_is_cut_within_its_bounds_and_restarted_below_them() -> None:
 _OF_A_RESTART = RestartLog | WriteLogCheckpoints | WriteEpochCheckpoint
 
 
-def log_from_5(*, lower_start_is_durable: bool = True) -> ReplicaLog:
-    log = ReplicaLog(NAME, TOPIC_ID, lower_start_is_durable=lower_start_is_durable)
+def from_5(log: ReplicaLog) -> ReplicaLog:
     log.restart_at(Offset(5))
     log.append(batch(5, 0), now_ms=0)
     log.epochs.assign(LeaderEpoch(0), Offset(5))
@@ -98,15 +97,15 @@ def restarted(log: ReplicaLog, offset: int) -> list[type]:
 )
 def test_a_start_that_is_lower_is_written_down_before_the_epochs(offset: int, written: list[type]) -> None:
     # S51: after a loss of power the checkpoint empties a log up to the start that it has.
-    assert restarted(log_from_5(), offset) == written
-    assert restarted(log_from_5(lower_start_is_durable=False), offset) == [RestartLog, WriteEpochCheckpoint]
+    assert restarted(from_5(ReplicaLog(NAME, TOPIC_ID, lower_start_is_durable=True)), offset) == written
+    assert restarted(from_5(ReplicaLog(NAME, TOPIC_ID)), offset) == [RestartLog, WriteEpochCheckpoint]
 
 
 def test_so_it_is_where_a_cut_below_the_start_is_why() -> None:
     turn = Hosting().turn()
     truncate_log(
         turn,
-        log_from_5(),
+        from_5(ReplicaLog(NAME, TOPIC_ID, lower_start_is_durable=True)),
         Offset(3),
         reason=TruncationReason.DIVERGING_EPOCH,
         leader=None,
