@@ -77,14 +77,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Deletion(NamedTuple):
-    """A leader deleted what it had below an offset: in which epoch, and which batches, by last offset and CRC.
+    """A leader deleted what it had below an offset: in which epoch, and which batches it had, CRCs by last offset.
 
-    ``None`` and nothing stand for what no event tells.
+    What no event tells is ``None``, or not there: a process that was killed may not have told of its last batches.
     """
 
     below: int
     leader_epoch: int | None
-    held: frozenset[tuple[int, int]]
+    held: Mapping[int, set[int]]
 
 
 class PartitionFacts:
@@ -378,10 +378,9 @@ class PartitionFacts:
             if role is None or isinstance(role, BecameLeader) or may_expire(self.cluster):
                 below = min(raised.event.new, self.deleted_below[topic_id])
                 own_log = appended.has("node", raised.node) & appended.has("topic_id", topic_id)
-                held = frozenset(
-                    (batch.event.last_offset, batch.event.crc)
-                    for batch in appended.rows(own_log & (appended["base_offset"] < below))
-                )
+                held: dict[int, set[int]] = {}
+                for batch in appended.rows(own_log & (appended["base_offset"] < below)):
+                    held.setdefault(batch.event.last_offset, set()).add(batch.event.crc)
                 epoch = None if role is None else role.leader_epoch
                 deletions.setdefault(topic_id, []).append(_Deletion(below, epoch, held))
         return deletions
@@ -397,7 +396,7 @@ class PartitionFacts:
         """
         return any(
             last_offset < deletion.below
-            and (not deletion.held or crc is None or (last_offset, crc) in deletion.held)
+            and (crc is None or crc in deletion.held.get(last_offset, {crc}))
             and (deletion.leader_epoch is None or leader_epoch is None or leader_epoch <= deletion.leader_epoch)
             for deletion in self._deletions.get(topic_id, ())
         )
