@@ -166,7 +166,7 @@ def _draw_late(view: ClusterView, led: LedPartition) -> list[NodeId]:
 
 
 def _draw_link(view: ClusterView, led: LedPartition) -> Link[NodeId]:
-    """Draws a link from one broker to another, half of the time to the leader, from which the others fetch."""
+    """Draws a link from one broker to another, more often than not to the leader, from which the others fetch."""
     source, target = view.network.sample([node.node_id for node in view.brokers], 2)
     if source != led.leader and view.network.random() < 0.5:
         target = led.leader

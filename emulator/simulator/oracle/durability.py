@@ -120,8 +120,8 @@ class DurabilityChecks:
                 (
                     promise
                     for promise in promises.values()
-                    if not truth.is_deleted(promise, promise.base_offset)
-                    and (promise.base_offset < log.log_start_offset or held.get(promise.last_offset) != promise.crc)
+                    if (promise.base_offset < log.log_start_offset or held.get(promise.last_offset) != promise.crc)
+                    and not truth.is_deleted(promise, promise.base_offset)
                 ),
                 None,
             )

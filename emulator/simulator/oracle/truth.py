@@ -42,11 +42,11 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Deletion(NamedTuple):
-    """A broker deleted what it had below an offset, under a leader epoch: CRCs by last offset, where known."""
+    """A broker deleted what it had below an offset, under a leader epoch: CRC by last offset, where known."""
 
     below: Offset
     leader_epoch: LeaderEpoch
-    held: Mapping[Offset, tuple[int, ...]]
+    held: Mapping[Offset, int]
 
 
 class PartitionTruth:
@@ -107,7 +107,7 @@ class PartitionTruth:
     def delete(self, below: Offset, log: Sequence[BatchDescriptor] | None, *, leader_epoch: LeaderEpoch) -> None:
         """A broker deleted records as somebody wanted it; its ``log`` has them still, if given."""
         self.log_start_offset = max(self.log_start_offset, below)
-        held = {batch.last_offset: (batch.crc,) for batch in log or () if batch.base_offset < below}
+        held = {batch.last_offset: batch.crc for batch in log or () if batch.base_offset < below}
         self._deleted.append(_Deletion(below=below, leader_epoch=leader_epoch, held=held))
 
     def is_deleted(self, promise: PromisedBatch, offset: Offset) -> bool:
@@ -117,7 +117,7 @@ class PartitionTruth:
         appended = next((epoch for epoch, crc in filter(None, known) if crc == promise.crc), promise.leader_epoch)
         return any(
             offset < deletion.below
-            and promise.crc in deletion.held.get(promise.last_offset, (promise.crc,))
+            and deletion.held.get(promise.last_offset, promise.crc) == promise.crc
             and (appended is None or appended <= deletion.leader_epoch)
             for deletion in self._deleted
         )
