@@ -8,7 +8,7 @@ from emulator.plan.actions import HealAll, HealNodes, Produce, Release, Start, W
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.oracle.promptness import bound_ms
+from emulator.simulator.oracle.promptness import bound_ms, unclean_bound_ms
 
 
 def _produce(view: ClusterView) -> Actions:
@@ -39,7 +39,10 @@ def _linger(view: ClusterView) -> Actions:
 def _endure(view: ClusterView) -> Actions:
     """The faults in force last until what is promised in spite of them must have come to pass."""
     produce = Produce(partition=view.draw_partition(), producer=PRODUCER_LEADER, records=1)
-    return [produce, Wait(duration_ms=bound_ms(view.cluster.properties) + view.schedule.randint(20, 200))]
+    properties = view.cluster.properties
+    is_at_risk = properties.unclean_recovery_manager_enabled or properties.unclean_leader_election_enable
+    overdue_ms = unclean_bound_ms(properties) if is_at_risk else bound_ms(properties)
+    return [produce, Wait(duration_ms=overdue_ms + view.schedule.randint(20, 200))]
 
 
 def _start(view: ClusterView) -> Actions:

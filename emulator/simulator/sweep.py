@@ -59,6 +59,7 @@ COVERAGE: Final = (
     "fenced:session_expired",
     "fenced:shutdown",
     "in_time:L10",
+    "in_time:L10_unclean",
     "in_time:L11",
     "in_time:L12",
     "in_time:L13",

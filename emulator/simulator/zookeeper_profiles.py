@@ -74,7 +74,7 @@ ZOOKEEPER: Final = (
     ),
     Profile(
         name="zk-reassignment",
-        spreads=(),
+        spreads=("zookeeper-times",),
         weights={
             **WITHOUT_CRASHES,
             "reassign": 8,
@@ -106,7 +106,7 @@ ZOOKEEPER: Final = (
     ),
     Profile(
         name="zk-races",
-        spreads=(),
+        spreads=("zookeeper-times",),
         weights={
             **WITHOUT_CRASHES,
             "race_own_write": 4,
@@ -125,7 +125,7 @@ ZOOKEEPER: Final = (
 
 STRAYS: Final = Profile(
     name="zk-strays",
-    spreads=(),
+    spreads=("zookeeper-times",),
     weights={**WITHOUT_CRASHES, "race_stray": 8, "lag": 2},
     brokers=(4,),
     moves=16,

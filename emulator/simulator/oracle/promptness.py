@@ -23,6 +23,7 @@ from emulator.core.types import (
     LeaderRecoveryState,
     NodeId,
     Offset,
+    RecoveryStrategy,
     TopicId,
     TopicPartition,
 )
@@ -41,6 +42,9 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 _FETCH_GIVEN_UP_MS: Final = 2_000
 """After which a follower gives a fetch up that was lost, beyond the time that the leader may take."""
+
+_LOG_INFO_GIVEN_UP_MS: Final = 5_000
+"""After which a controller gives a GetReplicaLogInfo up that was lost."""
 
 _MARGIN_MS: Final = 1_000
 """Further retries, and messages under way."""
@@ -65,6 +69,23 @@ def bound_ms(properties: NodeProperties) -> int:
         + _MARGIN_MS
     )
     return in_a_row_ms * 3 // 2
+
+
+def unclean_bound_ms(properties: NodeProperties) -> int:
+    """Returns the virtual time after which a topic that risks an unclean leader must have one (L10).
+
+    Beyond ``bound_ms``: a request that was lost before is given up, replicas are asked again, and those that do not
+    answer are waited for; without the manager, the next search for partitions that take an unclean leader.
+    """
+    if properties.unclean_recovery_manager_enabled:
+        in_a_row_ms = (
+            _LOG_INFO_GIVEN_UP_MS
+            + 2 * properties.unclean_recovery_retry_backoff_ms
+            + properties.unclean_recovery_timeout_ms
+        )
+    else:
+        in_a_row_ms = properties.unclean_leader_election_interval_ms
+    return bound_ms(properties) + in_a_row_ms * 3 // 2
 
 
 class _Spells(Generic[_Key]):
@@ -159,7 +180,9 @@ class Promptness:
         self._queue: EventQueue
         self._configuration: Configuration
         self._unled = _Spells[_Unled]()
-        self._waiting: frozenset[TopicPartition] = frozenset()
+        self._unled_at_risk = _Spells[_Unled]()
+        self._waiting: Set[TopicPartition] = frozenset()
+        self._waiting_at_risk: Set[TopicPartition] = frozenset()
         self._unheard = _Spells[_Session]()
         self._heard = _Spells[_Session]()
         self._cut_off = _Spells[_CutOff]()
@@ -171,6 +194,7 @@ class Promptness:
         self._queue = cluster.queue
         self._configuration = configuration
         self._bound_ms = bound_ms(cluster.properties)
+        self._unclean_bound_ms = unclean_bound_ms(cluster.properties)
         self._next_ms = 0
 
     def time_passed(self) -> None:
@@ -215,25 +239,33 @@ class Promptness:
 
     def _check_elected(self) -> None:
         unled: list[_Unled] = []
+        at_risk: list[_Unled] = []
         if self._is_controller_sound():
             incarnation = self._cluster.metadata_node.incarnation
             for name, state in self._cluster.image.partitions.items():
                 if state.leader is None or not self._is_active(state.leader):
-                    reasons = self._reasons_to_elect(name, state)
-                    unled += [_Unled(name, state.leader_epoch, incarnation, reason) for reason in reasons]
-        for spell in self._unled.over(unled, now_ms=self._cluster.now_ms, after_ms=self._bound_ms):
-            sentence = f"{spell.name} is led by nobody for {self._bound_ms} ms, though {spell.reason}"
-            self._alarm_log.report("L10", spell.name, f"{sentence}: {self._cluster.state(spell.name)}")
-        self._mark_elected()
+                    term = (name, state.leader_epoch, incarnation)
+                    unled += [_Unled(*term, reason) for reason in self._reasons_to_elect(name, state)]
+                    at_risk += [_Unled(*term, reason) for reason in self._reasons_to_risk(name, state)]
+        self._report_unled(self._unled, unled, bound_ms=self._bound_ms)
+        self._report_unled(self._unled_at_risk, at_risk, bound_ms=self._unclean_bound_ms)
+        self._mark_elected({unled.name for unled in at_risk})
 
-    def _mark_elected(self) -> None:
+    def _report_unled(self, spells: _Spells[_Unled], unled: list[_Unled], *, bound_ms: int) -> None:
+        for spell in spells.over(unled, now_ms=self._cluster.now_ms, after_ms=bound_ms):
+            sentence = f"{spell.name} is led by nobody for {bound_ms} ms, though {spell.reason}"
+            self._alarm_log.report("L10", spell.name, f"{sentence}: {self._cluster.state(spell.name)}")
+
+    def _mark_elected(self, at_risk: Set[TopicPartition]) -> None:
         """Marks what waited for a leader and has one, while some broker is still out of touch."""
         partitions = self._cluster.image.partitions
-        has_faults = not all(self._in_touch(broker_id) for broker_id in self._cluster.nodes)
-        for name in self._waiting & partitions.keys():
-            if has_faults and partitions[name].leader is not None:
-                self._mark("in_time:L10")
-        self._waiting = frozenset(name for name, state in partitions.items() if state.leader is None)
+        if not all(self._in_touch(broker_id) for broker_id in self._cluster.nodes):
+            for mark, waiting in (("in_time:L10", self._waiting), ("in_time:L10_unclean", self._waiting_at_risk)):
+                for name in waiting & partitions.keys():
+                    if partitions[name].leader is not None:
+                        self._mark(mark)
+        self._waiting = {name for name, state in partitions.items() if state.leader is None}
+        self._waiting_at_risk = at_risk
 
     def _reasons_to_elect(self, name: TopicPartition, state: PartitionState) -> Iterator[str]:
         for broker_id in state.isr or candidates(self._cluster, state):
@@ -243,6 +275,25 @@ class Promptness:
         survivors = [broker_id for broker_id in ledger.holders if broker_id not in ledger.outstanding()]
         if self.keeps_a_candidate(name) and all(self._is_active(b) and self._in_touch(b) for b in survivors):
             yield f"all replicas but {ledger.outstanding()} are active, which the guarantee covers"
+
+    def _reasons_to_risk(self, name: TopicPartition, state: PartitionState) -> Iterator[str]:
+        """Yields why a partition should have got an unclean leader, by the strategy that is configured (KIP-966)."""
+        strategy = self._configuration.recovery_strategy(name.topic)
+        if strategy is RecoveryStrategy.AGGRESSIVE:
+            for broker_id in state.replicas:
+                if self._answers(broker_id):
+                    yield f"strategy Aggressive takes {self._life(broker_id)}, which is in touch"
+        elif strategy is RecoveryStrategy.BALANCED and self._cluster.properties.unclean_recovery_manager_enabled:
+            remembered = [each for each in state.replicas if each in (*state.last_known_elr, state.last_known_leader)]
+            asked = remembered or [broker_id for broker_id in state.replicas if self._answers(broker_id)]
+            if not state.isr and not state.elr and asked and all(map(self._answers, asked)):
+                yield f"strategy Balanced waits for {', '.join(map(self._life, asked))}, which are in touch"
+
+    def _answers(self, broker_id: BrokerId) -> bool:
+        return self._is_active(broker_id) and self._in_touch(broker_id)
+
+    def _life(self, broker_id: BrokerId) -> str:
+        return f"broker {broker_id} (process {self._cluster.nodes[broker_id].incarnation})"
 
     def keeps_a_candidate(self, name: TopicPartition) -> bool:
         """Whether so few replicas failed that one must be eligible that has everything (KIP-966)."""

@@ -7,10 +7,12 @@ from emulator.core.broker.partition import Partition
 from emulator.core.controller.broker_handler import BrokerHandler
 from emulator.core.controller.heartbeat import BrokerControlState
 from emulator.core.controller.turn import ControllerTurn
+from emulator.core.controller.view import ClusterView
 from emulator.core.image import BrokerRegistration
+from emulator.core.types import RecoveryStrategy
 from emulator.plan.plan import parse_plan
-from emulator.simulator.oracle.promptness import bound_ms
-from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, NAME, Doctor, World, assert_fires, firing
+from emulator.simulator.oracle.promptness import bound_ms, unclean_bound_ms
+from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, NAME, PLAN, Doctor, World, assert_fires, firing
 
 
 def plays(world: World, *lines: str) -> None:
@@ -149,3 +151,47 @@ def test_more_failures_than_the_guarantee_covers_take_the_promise_of_a_candidate
     assert world.oracle.checks.promptness.keeps_a_candidate(NAME)
     plays(world, "kill 2")
     assert not world.oracle.checks.promptness.keeps_a_candidate(NAME)
+
+
+LOST = "power-loss 0,1,2 keep=none kept=0 truncation=kept"
+AGGRESSIVE = "unclean.recovery.strategy=Aggressive"
+MANAGER = "unclean.recovery.manager.enabled=true unclean.recovery.timeout.ms=300"
+AT_RISK = (
+    (AGGRESSIVE, (LOST, "wait 1500", "start 1")),
+    (f"{MANAGER} {AGGRESSIVE}", (LOST, "wait 1500", "start 1")),
+    (MANAGER, (LOST, "wait 1500", "start 0,1,2")),
+)
+"""What the cluster risks, and how it comes to need an unclean leader."""
+at_risk = pytest.mark.parametrize(("properties", "lines"), AT_RISK)
+
+
+def endures_at_risk(properties: str, lines: tuple[str, ...]) -> World:
+    world = World(PLAN.replace("cluster", f"cluster {properties} unclean.leader.election.interval.ms=1000", 1))
+    plays(world, *lines, f"wait {unclean_bound_ms(world.cluster.properties) * 3 // 2}")
+    return world
+
+
+@at_risk
+def test_it_fires_where_nobody_is_elected_uncleanly(properties: str, lines: tuple[str, ...]) -> None:
+    with pytest.MonkeyPatch.context() as rules:
+        rules.setattr(ClusterView, "recovery_strategy", lambda _self, _topic: RecoveryStrategy.NONE)
+        assert endures_at_risk(properties, lines).fired == {"L10"}
+
+
+@at_risk
+def test_it_is_silent_where_somebody_is_elected_uncleanly(properties: str, lines: tuple[str, ...]) -> None:
+    world = endures_at_risk(properties, lines)
+    assert world.cluster.image.partitions[NAME].leader is not None
+    assert "L10" not in world.fired
+
+
+def test_nobody_is_elected_uncleanly_where_the_strategy_is_none() -> None:
+    world = endures_at_risk("unclean.recovery.strategy=None", (LOST, "wait 1500", "start 1"))
+    assert world.cluster.image.partitions[NAME].leader is None
+    assert "L10" not in world.fired
+
+
+def test_an_unclean_leader_that_is_due_is_marked() -> None:
+    properties = f"unclean.recovery.manager.enabled=true unclean.recovery.timeout.ms=3000 {AGGRESSIVE}"
+    lines = (LOST, "wait 1500", "hold 100->2 GetReplicaLogInfo request", "start 1,2")
+    assert endures_at_risk(properties, lines).oracle.tally.marks["in_time:L10_unclean"] > 0
