@@ -94,7 +94,7 @@ ADMINISTRATORS: Final = (
             **WITHOUT_CRASHES,
             "endure": 1,
             "features": 6,
-            "behind": 5,
+            "behind_features": 5,
             "elect_member": 5,
             "resize": 3,
             "reassign": 3,

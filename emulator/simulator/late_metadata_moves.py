@@ -4,7 +4,8 @@ All requests are drawn before the first is made, so that the later ones go by me
 broker does meanwhile, and what it makes of the difference, is where roles and terms have gone by unseen.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -130,8 +131,11 @@ _CHANGES: Final[tuple[_Change, ...]] = (
     *map(_any, ("recreate", "create_partitions", "strategy", "broker_config", "delete_records")),
 )
 
+_CHANGES_OF_FEATURES: Final = (*_CHANGES, *map(_any, ("features", "features", "features")))
+"""Without eligible leader replicas less is promised, so that only one profile draws from these."""
 
-def _behind(view: ClusterView) -> Actions:
+
+def _behind(view: ClusterView, changes: Sequence[_Change] = _CHANGES) -> Actions:
     """Some brokers hear nothing of two or three requests; meanwhile a link between two may be cut, and then another."""
     led = view.draw_led_partition()
     if led is None:
@@ -141,7 +145,7 @@ def _behind(view: ClusterView) -> Actions:
     link = _draw_link(view, led) if len(view.brokers) > 1 and view.network.random() < 0.6 else None
     if link is not None:
         actions.append(Cut(link=link))
-    for change in view.schedule.choices(_CHANGES, k=view.schedule.randint(2, 3)):
+    for change in view.schedule.choices(changes, k=view.schedule.randint(2, 3)):
         if view.workload.random() < 0.6:
             actions.append(Produce(partition=led.name, producer=PRODUCER_ALL, records=view.workload.choice((1, 1, 2))))
         actions += [*change(view, led), Wait(duration_ms=view.schedule.choice((0, 2, 5, 20, 60)))]
@@ -173,5 +177,7 @@ def _draw_link(view: ClusterView, led: LedPartition) -> Link[NodeId]:
     return Link(source, target)
 
 
-LATE_METADATA_MOVES: Final[Mapping[str, Move]] = MappingProxyType({"behind": _behind})
+LATE_METADATA_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
+    {"behind": _behind, "behind_features": partial(_behind, changes=_CHANGES_OF_FEATURES)}
+)
 """By the name that profiles use."""
