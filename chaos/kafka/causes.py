@@ -60,6 +60,8 @@ class Causes:
         self._previous_epochs = previous_epochs
         self._stopping = stopping
         self._reason, self._broker_id = _reason_of(batch)
+        registered = (record for record in batch if isinstance(record, RegisterBrokerRecord))
+        self._unproven = frozenset(each.broker_id for each in registered if not self._registration(each).is_clean)
 
     def of(self, record: Record) -> Cause | None:
         """Returns the cause of a record; ``None`` where the record says it all."""
@@ -68,14 +70,8 @@ class Causes:
                 return self._partition_cause(record.topic_id, record.replicas, ChangeReason.CREATED, Election.ISR)
             case PartitionChangeRecord():
                 return self._change(record)
-            case RegisterBrokerRecord(broker_id=broker_id):
-                stored, previous = self._view.image.brokers.get(broker_id), self._previous_epochs.get(broker_id)
-                stored_epoch = None if stored is None else stored.broker_epoch
-                return RegistrationCause(
-                    previous_broker_epoch=previous,
-                    stored_broker_epoch=stored_epoch,
-                    is_clean=stored_epoch is None or stored_epoch == previous,
-                )
+            case RegisterBrokerRecord():
+                return self._registration(record)
             case BrokerRegistrationChangeRecord(broker_id=broker_id):
                 registration = self._view.image.brokers[broker_id]
                 is_shutdown = registration.in_controlled_shutdown or broker_id in self._stopping
@@ -87,12 +83,21 @@ class Causes:
             case _:
                 return None
 
+    def _registration(self, record: RegisterBrokerRecord) -> RegistrationCause:
+        stored, previous = self._view.image.brokers.get(record.broker_id), self._previous_epochs.get(record.broker_id)
+        stored_epoch = None if stored is None else stored.broker_epoch
+        return RegistrationCause(
+            previous_broker_epoch=previous,
+            stored_broker_epoch=stored_epoch,
+            is_clean=stored_epoch is None or stored_epoch == previous,
+        )
+
     def _change(self, record: PartitionChangeRecord) -> PartitionCause:
         image = self._view.image
         partition = TopicPartition(image.topic_names[record.topic_id], record.partition)
         before = image.partitions[partition]
         after = before.after(record)
-        election = _election(before, record)
+        election = _election(before, record, unproven=self._unproven)
         reason = self._reason or _reason_of_change(record, election)
         return self._partition_cause(record.topic_id, after.replicas, reason, election, leader=after.leader)
 
@@ -160,7 +165,15 @@ def _reason_of_change(record: PartitionChangeRecord, election: Election) -> Chan
     return ChangeReason.ALTER_PARTITION
 
 
-def _election(before: PartitionState, record: PartitionChangeRecord) -> Election:
+def _election(before: PartitionState, record: PartitionChangeRecord, *, unproven: frozenset[BrokerId]) -> Election:
+    """Returns the kind of election, if a change is one.
+
+    Args:
+        before: the partition without the change.
+        record: the change.
+        unproven: brokers that the same batch registers without proof of a clean shutdown: the change takes them out of
+            ISR and ELR before it elects a leader (``PartitionChangeBuilder.setUncleanShutdownReplicas``).
+    """
     if record.leader is UNSET:
         return Election.NONE
     if record.leader is None:
@@ -173,5 +186,6 @@ def _election(before: PartitionState, record: PartitionChangeRecord) -> Election
         return Election.ELR
     if record.isr is not UNSET and record.leader in record.isr and (len(record.isr) > 1 or completes):
         return Election.ISR
-    is_last_known = not before.isr and not before.elr and record.leader == before.last_known_leader
+    has_candidates = bool({*before.isr, *before.elr} - unproven)
+    is_last_known = not has_candidates and record.leader == before.last_known_leader
     return Election.LAST_KNOWN_LEADER if is_last_known else Election.UNCLEAN

@@ -36,6 +36,7 @@ AS_PROCESSES = {
     "kip-966/term-that-ended-unseen": "kafka-4.2",
     "kip-550/stray-after-reassignment": "kip-966",
     "kip-107/deleted-records-come-back": "kafka-4.2",
+    "kip-107/log-start-comes-back": "kafka-4.2",
     **{name: "kip-966" for name in scenario_names() if name.startswith("faults/")},
 }
 """Eras by scenario: none of these takes a minute."""

@@ -134,7 +134,7 @@ def restart_log(
 
 
 def _write_lower_start(turn: Turn, log: ReplicaLog) -> None:
-    """Has the checkpoint agree before epochs do: after a loss of power it would empty the log up to its start (S51)."""
+    """Has the checkpoint agree before epochs do: after a kill the log would be opened with its former start (S51)."""
     if log.lower_start_is_durable:
         turn.write(WriteLogCheckpoints())
 

@@ -112,6 +112,25 @@ def test_an_election_is_known_by_the_state_before(
     assert (cause.unclean is not None) is (election is not Election.ELR)
 
 
+@pytest.mark.parametrize(
+    ("elr", "previous", "election"),
+    [
+        ((TWO,), {}, Election.LAST_KNOWN_LEADER),
+        ((TWO,), {TWO: BrokerEpoch(2)}, Election.UNCLEAN),
+        ((ONE, TWO), {}, Election.UNCLEAN),
+    ],
+)
+def test_a_broker_that_proves_nothing_is_out_of_the_elr_before_the_election(
+    elr: tuple[BrokerId, ...], previous: dict[BrokerId, BrokerEpoch], election: Election
+) -> None:
+    # S44, S46: broker 2 was all that the ELR had, and the change that drops it elects the last known leader.
+    before = change(isr=(), leader=None, elr=elr, last_known_leader=ZERO)
+    record = change(leader=ZERO, isr=(ZERO,), elr=(), last_known_leader=None)
+    cause = causes([record, registration(TWO, 9)], before=before, previous=previous).of(record)
+    assert isinstance(cause, PartitionCause)
+    assert (cause.reason, cause.election) == (ChangeReason.BROKER_REGISTERED, election)
+
+
 @pytest.mark.parametrize(("previous", "is_clean"), [({}, False), ({ONE: BrokerEpoch(1)}, True)])
 def test_a_registration_is_clean_by_the_epoch_that_was_on_disk(
     previous: dict[BrokerId, BrokerEpoch],

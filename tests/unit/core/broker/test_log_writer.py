@@ -96,7 +96,7 @@ def restarted(log: ReplicaLog, offset: int) -> list[type]:
     ],
 )
 def test_a_start_that_is_lower_is_written_down_before_the_epochs(offset: int, written: list[type]) -> None:
-    # S51: after a loss of power the checkpoint empties a log up to the start that it has.
+    # S51: after a kill the checkpoint empties a log up to the start that it has.
     assert restarted(from_5(ReplicaLog(NAME, TOPIC_ID, lower_start_is_durable=True)), offset) == written
     assert restarted(from_5(ReplicaLog(NAME, TOPIC_ID)), offset) == [RestartLog, WriteEpochCheckpoint]
 
