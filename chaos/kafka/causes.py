@@ -160,7 +160,7 @@ def _reason_of_change(record: PartitionChangeRecord, election: Election) -> Chan
         record.adding_replicas is not UNSET or record.removing_replicas is not UNSET or record.replicas is not UNSET
     ):
         return ChangeReason.REASSIGNMENT
-    if record.leader is not UNSET and (record.isr is UNSET or election is Election.UNCLEAN):
+    if record.leader is not UNSET and (record.isr is UNSET or election not in (Election.ISR, Election.NO_CANDIDATE)):
         return ChangeReason.ELECT_LEADERS
     return ChangeReason.ALTER_PARTITION
 

@@ -109,6 +109,7 @@ def test_an_election_is_known_by_the_state_before(
     cause = causes([record], before=before).of(record)
     assert isinstance(cause, PartitionCause)
     assert cause.election is election
+    assert cause.reason is ChangeReason.ELECT_LEADERS  # nobody led who could have asked for another ISR
     assert (cause.unclean is not None) is (election is not Election.ELR)
 
 
