@@ -9,6 +9,7 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
     ShutdownRequested -> the controller moves its leaderships -> high watermarks, CloseLogs
 """
 
+from collections.abc import Callable
 from enum import Enum
 from typing import assert_never
 
@@ -120,14 +121,14 @@ class Broker:
         self._strays = StrayLogs(config)
         self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches, self._strays)
         self._maintenance = Maintenance(config, self._hosted)
-        self._timers: tuple[Timed, ...] = (
-            *self._fetches.timers,
-            self._produces.timers,
-            self._fetchers.timers,
-            self._maintenance.timers,
-            self._deletes.timers,
-            self._recoveries.timers,
-            self._strays.timers,
+        self._timers: tuple[tuple[Timed, Callable[[Turn], None]], ...] = (
+            (self._produces.timers, self._produces.handle_timer),
+            *((timers, self._fetches.handle_timer) for timers in self._fetches.timers),
+            (self._deletes.timers, self._deletes.handle_timer),
+            (self._recoveries.timers, self._recoveries.handle_timer),
+            (self._strays.timers, self._strays.handle_timer),
+            (self._fetchers.timers, self._fetchers.handle_timer),
+            (self._maintenance.timers, self._maintenance.handle_timer),
         )
         self._logs = _Logs.UNTOUCHED
         self._has_exited = False
@@ -173,7 +174,7 @@ class Broker:
         for deadline in (self._stream.next_deadline_ms(), self._alter_partitions.next_deadline_ms()):
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
-        for timed in self._timers:  # asked after each step, so without a list of them
+        for timed, _ in self._timers:  # asked after each step, so without a list of them
             deadline = timed.earliest_ms
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
@@ -355,15 +356,11 @@ class Broker:
 
     def _handle_timers(self, turn: Turn) -> None:
         self._lifecycle.handle_timer(turn)
-        self._produces.handle_timer(turn)
-        self._fetches.handle_timer(turn)
-        self._deletes.handle_timer(turn)
-        self._recoveries.handle_timer(turn)
-        self._strays.handle_timer(turn)
-        self._fetchers.handle_timer(turn)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
-        self._maintenance.handle_timer(turn)
+        for timed, handle in self._timers:
+            if timed.earliest_ms is not None and timed.earliest_ms <= turn.now_ms:
+                handle(turn)
         self._stream.handle_timer(turn)
 
     # --- The end of a step ----------------------------------------------------------------------------------------

@@ -132,10 +132,10 @@ class Oracle:
         """Takes note of what a broker answers."""
         if isinstance(response, FetchResponse):
             for part in response.partitions:
-                state = self._cluster.state(part.topic_partition)
-                # Who was never told that nobody leads goes on asking the former leader (ZooKeeper clusters only).
-                if part.error is not ErrorCode.NONE and state is not None and state.leader is not None:
-                    self.tally.fetch_errors += 1
+                if part.error is not ErrorCode.NONE:
+                    state = self._cluster.state(part.topic_partition)
+                    # Who was never told that nobody leads goes on asking the former leader (ZooKeeper clusters only).
+                    self.tally.fetch_errors += state is not None and state.leader is not None
         self.checks.leaders.responded(node, response)
 
     def stepped(self, node_id: NodeId) -> None:
