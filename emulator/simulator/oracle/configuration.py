@@ -8,7 +8,7 @@ from typing import Final
 
 from emulator.core.events import ConfigChanged
 from emulator.core.properties import NodeProperties
-from emulator.core.types import BrokerId, ConfigResource, NodeId
+from emulator.core.types import BrokerId, ConfigResource, NodeId, RecoveryStrategy
 from emulator.plan.nodes import CONTROLLER
 
 _MIN_ISR: Final = "min.insync.replicas"
@@ -58,16 +58,24 @@ class Configuration:
 
     def accepts_unclean_leaders(self, topic: str) -> bool:
         """Whether a topic takes an unclean leader rather than wait for its candidates."""
+        return self.recovery_strategy(topic) is RecoveryStrategy.AGGRESSIVE
+
+    def recovery_strategy(self, topic: str) -> RecoveryStrategy:
+        """Returns what a topic risks for a leader; the older property stands for Aggressive or Balanced."""
         for place in _places(topic, CONTROLLER):
             strategy = self._values.get((*place, _STRATEGY))
             if strategy is not None:
-                return strategy == "Aggressive"
+                return RecoveryStrategy(strategy)
             enabled = self._values.get((*place, _UNCLEAN_ELECTION))
             if enabled is not None:
-                return enabled.lower() == "true"
+                return _strategy_of(is_enabled=enabled.lower() == "true")
         if self._static.unclean_recovery_strategy is not None:
-            return self._static.unclean_recovery_strategy == "Aggressive"
-        return self._static.unclean_leader_election_enable
+            return RecoveryStrategy(self._static.unclean_recovery_strategy)
+        return _strategy_of(is_enabled=self._static.unclean_leader_election_enable)
+
+
+def _strategy_of(*, is_enabled: bool) -> RecoveryStrategy:
+    return RecoveryStrategy.AGGRESSIVE if is_enabled else RecoveryStrategy.BALANCED
 
 
 def _places(topic: str, node_id: NodeId) -> tuple[tuple[ConfigResource, str], ...]:
