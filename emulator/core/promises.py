@@ -277,8 +277,9 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "A reassignment that is cancelled leaves min ISR members in the ISR.", cancel_requires_min_isr="on"
         ),
         "M20": _rule(
-            "An unclean recovery elects the longest log of the highest epoch among the replicas that answered; with "
-            "strategy Balanced the last known ELR and leader are among them.",
+            "An unclean recovery elects the longest log of the highest epoch among the replicas that answered, by what "
+            "they answered; with strategy Balanced the last known ELR and leader are among them. The strategy is the "
+            "one that is configured, or asked for.",
             clusters=Clusters.KRAFT,
         ),
         "M21": _rule(

@@ -5,7 +5,7 @@ The cluster makes no protocol decisions: it delivers inputs and executes effects
 ``emulator.core.effects`` requires.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -82,6 +82,7 @@ class SimulatedCluster:
         steps: of all nodes together.
         administered: how often administrators asked the controller for something.
         on_response: called with each response of a broker, while the effects of its step are executed.
+        on_controller_step: called with each input of a KRaft controller and its effects, before they are executed.
         is_halted: ``run`` and ``run_until`` return at once while this is set, so that the state can be inspected.
     """
 
@@ -109,6 +110,7 @@ class SimulatedCluster:
         self.steps = 0
         self.administered = 0
         self.on_response: Callable[[BrokerNode, SendResponse], None] | None = None
+        self.on_controller_step: Callable[[object, Sequence[Effect]], None] | None = None
         self.is_halted = False
         self.queue = EventQueue()
         self.network = Network()
@@ -340,6 +342,8 @@ class SimulatedCluster:
             return
         self.steps += 1
         effects = core.step(incoming, now_ms=node.clock.local_ms(self.queue.now_ms))
+        if self.on_controller_step is not None and isinstance(node, ControllerNode):
+            self.on_controller_step(incoming, effects)
         if node.pending_crash is not None and (done := done_before(node.pending_crash, effects)) is not None:
             assert isinstance(node, BrokerNode)
             crash = node.pending_crash

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from emulator.core.events import ConfigChanged, NodeStarted, TopicDeleted
-from emulator.core.types import ConfigResource
+from emulator.core.types import ConfigResource, RecoveryStrategy
 from emulator.verification.timeline import Timeline
 
 _MIN_ISR: Final = "min.insync.replicas"
@@ -50,15 +50,19 @@ class Configuration:
 
     def accepts_unclean_leaders(self, topic: str, *, at: int) -> bool:
         """Whether a topic takes an unclean leader rather than wait for its candidates."""
+        return self.recovery_strategy(topic, at=at) is RecoveryStrategy.AGGRESSIVE
+
+    def recovery_strategy(self, topic: str, *, at: int) -> RecoveryStrategy:
+        """Returns what a topic risks for a leader; the older property stands for Aggressive or Balanced."""
         values = self._values(at)
         for place in _places(topic, self._controller):
             if (*place, _STRATEGY) in values:
-                return values[*place, _STRATEGY] == "Aggressive"
+                return RecoveryStrategy(values[*place, _STRATEGY])
             if (*place, _UNCLEAN_ELECTION) in values:
-                return values[*place, _UNCLEAN_ELECTION].lower() == "true"
+                return _strategy_of(values[*place, _UNCLEAN_ELECTION])
         if self._static.get(_STRATEGY):
-            return self._static[_STRATEGY] == "Aggressive"
-        return self._static.get(_UNCLEAN_ELECTION, "false").lower() == "true"
+            return RecoveryStrategy(self._static[_STRATEGY])
+        return _strategy_of(self._static.get(_UNCLEAN_ELECTION, "false"))
 
     def _values(self, at: int) -> dict[tuple[ConfigResource, str, str], str]:
         values: dict[tuple[ConfigResource, str, str], str] = {}
@@ -74,6 +78,10 @@ class Configuration:
                 case ConfigChanged(resource=resource, resource_name=resource_name, name=name, value=str() as value):
                     values[resource, resource_name, name] = value
         return values
+
+
+def _strategy_of(unclean_election: str) -> RecoveryStrategy:
+    return RecoveryStrategy.AGGRESSIVE if unclean_election.lower() == "true" else RecoveryStrategy.BALANCED
 
 
 def _nearest(values: Mapping[tuple[ConfigResource, str, str], str], name: str, *, topic: str, node: str) -> str | None:

@@ -256,7 +256,7 @@ def _accepted(
     accepted: dict[PartitionChanged, str] = {}
     if not elections:
         return accepted
-    requests = list(_requests(timeline, f"{elections[0].topic}-{elections[0].partition}"))
+    requests = list(unclean_requests(timeline, f"{elections[0].topic}-{elections[0].partition}"))
     for election in elections:
         request = next((made_at for made_at in requests if made_at <= election.metadata_offset), None)
         if configuration.accepts_unclean_leaders(election.topic, at=election.metadata_offset):
@@ -267,7 +267,7 @@ def _accepted(
     return accepted
 
 
-def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
+def unclean_requests(timeline: Timeline, partition: str) -> Iterator[int]:
     """Yields since which metadata offset an administrator may have asked for an unclean election of a partition.
 
     A step is noted when it is done, so it began after what the harness knew at the end of the step before.

@@ -726,9 +726,23 @@ def uncleanly_elected_leader_recovers(path: Path) -> Path:
     return run.finish()
 
 
-def recovery_compares_logs(path: Path, *answers: tuple[int, int, int]) -> Path:
-    """Everybody was gone; broker 1 is elected by what replicas answered: broker, epoch and end of its log."""
+def recovery_compares_logs(
+    path: Path,
+    *answers: tuple[int, int, int],
+    strategy: RecoveryStrategy = RecoveryStrategy.BALANCED,
+    configured: RecoveryStrategy | None = None,
+    asked: tuple[str, ...] = (),
+    told: tuple[int, ...] = (),
+    told_later: tuple[int, ...] = (),
+    broker_epoch: int | None = None,
+) -> Path:
+    """Everybody was gone; broker 1 is elected by what replicas answered: broker, epoch and end of its log.
+
+    Brokers that ``told`` say where their logs ended, and those that ``told_later`` that they heard of the election.
+    """
     run = healthy(path)
+    if configured is not None:
+        run.configure("orders", "unclean.recovery.strategy", configured.value)
     for broker in (0, 1, 2):
         run.fault("isolate", str(broker))
         run.fence(broker)
@@ -741,10 +755,14 @@ def recovery_compares_logs(path: Path, *answers: tuple[int, int, int]) -> Path:
         elr=(),
         last_known_leader=0,
     )
+    for broker in told:
+        run.follow_leader(broker)
     for broker in (0, 1, 2):
         run.unfence(broker)
     offset = MetadataOffset(run.metadata_offset)
     elect_uncleanly(run)
+    for broker in told_later:
+        run.follow_leader(broker)
     run.note(
         CONTROLLER,
         e.UncleanLeaderElected(
@@ -756,18 +774,25 @@ def recovery_compares_logs(path: Path, *answers: tuple[int, int, int]) -> Path:
             leader=BrokerId(NodeId(1)),
             leader_epoch=LeaderEpoch(2),
             method=e.UncleanMethod.LONGEST_LOG,
-            strategy=RecoveryStrategy.BALANCED,
+            strategy=strategy,
             candidates=tuple(BrokerId(NodeId(broker)) for broker, _, _ in answers),
             draw=None,
             must_hear_from=(),
             answers=tuple(
-                e.ReplicaAnswer(BrokerId(NodeId(broker)), BrokerEpoch(1), LeaderEpoch(epoch), Offset(end))
+                e.ReplicaAnswer(
+                    BrokerId(NodeId(broker)),
+                    BrokerEpoch(run.epochs[broker] if broker_epoch is None else broker_epoch),
+                    LeaderEpoch(epoch),
+                    Offset(end),
+                )
                 for broker, epoch, end in answers
             ),
             discarded=(),
             why="test",
         ),
     )
+    for name in asked:
+        run.step("elect_leaders", unclean=(name,))
     finish_recovery(run)
     run.expand((1,))
     run.expand((0, 1, 2))
@@ -1812,6 +1837,42 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "lower epoch elected": (lambda p: recovery_compares_logs(p, (0, 1, 20), (1, 0, 30)), frozenset({"M20"})),
     "elected without an answer": (lambda p: recovery_compares_logs(p, (0, 0, 30)), frozenset({"M20"})),
     "last leader not waited for": (lambda p: recovery_compares_logs(p, (1, 0, 30), (2, 0, 30)), frozenset({"M20"})),
+    "longest log, last leader not waited for by Aggressive": (
+        lambda p: recovery_compares_logs(p, (1, 0, 30), strategy=RecoveryStrategy.AGGRESSIVE),
+        frozenset({"M20"}),
+    ),
+    "longest log by a strategy that is not configured": (
+        lambda p: recovery_compares_logs(p, (0, 0, 30), (1, 0, 30), strategy=RecoveryStrategy.AGGRESSIVE),
+        frozenset({"M20"}),
+    ),
+    "longest log by a strategy that was asked for elsewhere": (
+        lambda p: recovery_compares_logs(
+            p, (0, 0, 30), (1, 0, 30), strategy=RecoveryStrategy.AGGRESSIVE, asked=("orders-1",)
+        ),
+        frozenset({"M20"}),
+    ),
+    "longest log under strategy None": (
+        lambda p: recovery_compares_logs(
+            p, (0, 0, 30), (1, 0, 30), strategy=RecoveryStrategy.NONE, configured=RecoveryStrategy.NONE
+        ),
+        frozenset({"M20"}),
+    ),
+    "longest log that is not as long": (
+        lambda p: recovery_compares_logs(p, (0, 0, 30), (1, 0, 31), told=(0, 1)),
+        frozenset({"M20"}),
+    ),
+    "longer log said to be shorter": (
+        lambda p: recovery_compares_logs(p, (0, 0, 20), (1, 0, 30), told=(0, 1), told_later=(0,)),
+        frozenset({"M20"}),
+    ),
+    "longest log of an epoch that it has not": (
+        lambda p: recovery_compares_logs(p, (0, 0, 30), (1, 1, 30), told=(1,)),
+        frozenset({"M20"}),
+    ),
+    "longest log by answers of earlier incarnations": (
+        lambda p: recovery_compares_logs(p, (0, 0, 30), (1, 0, 30), broker_epoch=77),
+        frozenset({"M20"}),
+    ),
     "unclean leader that need not recover": (
         lambda p: unclean_leader_of_a_metadata_version(p, 3),
         frozenset({"M7"}),
@@ -1888,6 +1949,21 @@ HOLDS: Mapping[str, Build] = {
     "stray deleted in time": lambda path: broker_deletes_a_stray(path, waited_ms=1000),
     "stray that was noted late": lambda path: broker_deletes_a_stray(path, waited_ms=993),
     "longest log elected": lambda path: recovery_compares_logs(path, (0, 0, 30), (1, 0, 30)),
+    "longest log elected, logs as told": lambda path: recovery_compares_logs(
+        path, (0, 0, 30), (1, 0, 30), told=(0, 1, 2), told_later=(0, 2)
+    ),
+    "longest log elected, end of another log not told": lambda path: recovery_compares_logs(
+        path, (0, 0, 20), (1, 0, 30), told=(0, 1)
+    ),
+    "longest log elected, Aggressive": lambda path: recovery_compares_logs(
+        path, (1, 0, 30), strategy=RecoveryStrategy.AGGRESSIVE, configured=RecoveryStrategy.AGGRESSIVE
+    ),
+    "longest log elected, Aggressive asked for": lambda path: recovery_compares_logs(
+        path, (1, 0, 30), strategy=RecoveryStrategy.AGGRESSIVE, asked=("orders-0",)
+    ),
+    "longest log elected, Balanced asked for": lambda path: recovery_compares_logs(
+        path, (0, 0, 30), (1, 0, 30), configured=RecoveryStrategy.NONE, asked=("orders-0",)
+    ),
     "called off at min isr": lambda path: reassignment_is_called_off(path, isr=(0, 1)),
     "damage found by recovery": damage_is_found_by_recovery,
     "damage never noticed": damage_is_never_noticed,

@@ -61,21 +61,21 @@ class Configuration:
         return self.recovery_strategy(topic) is RecoveryStrategy.AGGRESSIVE
 
     def recovery_strategy(self, topic: str) -> RecoveryStrategy:
-        """Returns what a topic risks for a leader; the older boolean stands for one of two strategies (KIP-966)."""
+        """Returns what a topic risks for a leader; the older property stands for Aggressive or Balanced."""
         for place in _places(topic, CONTROLLER):
             strategy = self._values.get((*place, _STRATEGY))
             if strategy is not None:
                 return RecoveryStrategy(strategy)
             enabled = self._values.get((*place, _UNCLEAN_ELECTION))
             if enabled is not None:
-                return _strategy_if(enabled=enabled.lower() == "true")
+                return _strategy_of(is_enabled=enabled.lower() == "true")
         if self._static.unclean_recovery_strategy is not None:
             return RecoveryStrategy(self._static.unclean_recovery_strategy)
-        return _strategy_if(enabled=self._static.unclean_leader_election_enable)
+        return _strategy_of(is_enabled=self._static.unclean_leader_election_enable)
 
 
-def _strategy_if(*, enabled: bool) -> RecoveryStrategy:
-    return RecoveryStrategy.AGGRESSIVE if enabled else RecoveryStrategy.BALANCED
+def _strategy_of(*, is_enabled: bool) -> RecoveryStrategy:
+    return RecoveryStrategy.AGGRESSIVE if is_enabled else RecoveryStrategy.BALANCED
 
 
 def _places(topic: str, node_id: NodeId) -> tuple[tuple[ConfigResource, str], ...]:

@@ -30,11 +30,12 @@ from emulator.core.events import (
 )
 from emulator.core.image import PartitionState
 from emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
-from emulator.core.types import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
+from emulator.core.types import BrokerEpoch, BrokerId, PartitionEpoch, RecoveryStrategy, TopicPartition
+from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.change_rules import PROPOSED, REASSIGNED, UNCLEAN, change_problems
-from emulator.simulator.oracle.recovery_rule import recovery_problem
+from emulator.simulator.oracle.recovery_rule import Electorate, RecoveryRule
 
 _REGISTERED: Final = "broker_registered"
 _REQUESTED: Final = "elect_leaders"
@@ -44,9 +45,14 @@ _TAKEN_FOR_OLD: Final = ("FENCED_LEADER_EPOCH", "INVALID_UPDATE_VERSION")
 
 
 class ControllerRules:
-    """Checks of one run."""
+    """Checks of one run.
+
+    Attributes:
+        recovery: whom unclean recoveries may elect.
+    """
 
     def __init__(self, alarm_log: AlarmLog) -> None:
+        self.recovery = RecoveryRule()
         self._alarm_log = alarm_log
         self._cluster: SimulatedCluster
         self._last: dict[TopicPartition, PartitionChanged] = {}
@@ -101,13 +107,16 @@ class ControllerRules:
             sentence = f"{name}: the controller goes by min ISR {event.effective_min_isr}, with {configured} configured"
             self._alarm_log.report("M21", name, f"{sentence}: {event.describe()}")
 
-    def elected_uncleanly(self, name: TopicPartition, event: UncleanLeaderElected) -> None:
+    def elected_uncleanly(
+        self, name: TopicPartition, event: UncleanLeaderElected, *, configured: RecoveryStrategy
+    ) -> None:
         """The partition's last change elected a leader that may lack records: M20."""
         after = self._last.get(name)
         before = None if after is None else self._states.get((name, PartitionEpoch(after.partition_epoch - 1)))
-        problem = recovery_problem(event, before)
-        if problem is not None:
-            self._alarm_log.report("M20", name, f"{name}: {problem}: {event.describe()}")
+        electorate = Electorate(self._epochs, self._active)
+        for problem in self.recovery.problems(event, before, electorate, configured=configured):
+            sentence = f"{name}: {problem.sentence}: {event.describe()}"
+            self._alarm_log.report("M20", name, sentence, leaves_evidence=problem.leaves_evidence)
 
     def deleted(self, topic: str) -> None:
         """A topic is gone."""
@@ -216,6 +225,8 @@ class ControllerRules:
 
     def ended(self, event: IncarnationEnded) -> None:
         """A process ended: the controller has heard of it last no earlier than it knows now."""
+        if event.ended_node == CONTROLLER:
+            self.recovery.answers.ended()
         broker_id = BrokerId(event.ended_node)
         epoch = self._epochs.get(broker_id)
         if epoch is None:

@@ -100,7 +100,7 @@ class EventRouter:
             StrayDeleted: self._stray_deleted,
             StrayDetected: self._stray_detected,
             UncleanLeaderElected: self._elected_uncleanly,
-            UncleanRecoveryDropped: self._counted,
+            UncleanRecoveryDropped: self._recovery_dropped,
             UncleanRecoveryStarted: self._counted,
         }
 
@@ -249,7 +249,13 @@ class EventRouter:
     def _elected_uncleanly(self, _: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, UncleanLeaderElected)
         self._checks.tally.seen(event)
-        self._checks.controller.elected_uncleanly(name, event)
+        configured = self._checks.configuration.recovery_strategy(name.topic)
+        self._checks.controller.elected_uncleanly(name, event, configured=configured)
+
+    def _recovery_dropped(self, _: NodeId, __: TopicPartition, event: Event) -> None:
+        assert isinstance(event, UncleanRecoveryDropped)
+        self._checks.tally.seen(event)
+        self._checks.controller.recovery.answers.dropped(event)
 
     def _decided(self, _: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, AlterPartitionDecided)

@@ -58,6 +58,7 @@ class Oracle:
         self._cluster = cluster
         self.checks.attach(cluster)
         cluster.on_response = self.answered
+        cluster.on_controller_step = self.checks.controller.recovery.answers.stepped
         cluster.wire.on_end = self.checks.conjunctions.request_ended
 
     @property
@@ -114,6 +115,7 @@ class Oracle:
             case ElectLeaders():
                 for name in action.unclean_elections:
                     self.truths[name].ledger.asked()
+                    self.checks.controller.recovery.asked(name, action.election)
             case DeleteRecords():
                 self.checks.durability.deletions.asked(action)
             case _:

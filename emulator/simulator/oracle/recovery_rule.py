@@ -2,30 +2,135 @@
 
 "The one with the highest leader epoch plus the longest log end offset will be the new leader", among the replicas that
 answered. Strategy Balanced elects nobody before everybody answered who is remembered: the last known ELR and leader.
+
+The answers are those that were delivered to the controller; what its event says of them must agree. The strategy is the
+one that is configured, or one that an administrator asked for: each request accounts for one election.
 """
 
-from typing import Final
+from collections.abc import Iterator, Mapping, Set
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
+from emulator.core.admin_messages import RequestedElection
 from emulator.core.events import PartitionChanged, ReplicaAnswer, UncleanLeaderElected, UncleanMethod
-from emulator.core.types import RecoveryStrategy
+from emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset, RecoveryStrategy, TopicPartition
+from emulator.simulator.oracle.replica_answers import Heard, ReplicaAnswers
 
 _NOTHING: Final = (-1, -1)
 
+_ASKED_FOR: Final = MappingProxyType(
+    {
+        RequestedElection.UNCLEAN: RecoveryStrategy.AGGRESSIVE,
+        RequestedElection.LONGEST_LOG_AGGRESSIVE: RecoveryStrategy.AGGRESSIVE,
+        RequestedElection.LONGEST_LOG_BALANCED: RecoveryStrategy.BALANCED,
+    }
+)
+"""The strategy that a request stands for, where it may lead to an unclean recovery."""
 
-def recovery_problem(event: UncleanLeaderElected, before: PartitionChanged | None) -> str | None:
-    """Returns what is wrong with an election by the longest log; ``before`` is the state that it was held in."""
-    if event.method is not UncleanMethod.LONGEST_LOG:
-        return None
-    answers = {answer.broker_id: _rank(answer) for answer in event.answers}
-    if event.leader not in answers:
-        return f"{event.leader} did not say what it has"
-    if answers[event.leader] < max(answers.values(), default=_NOTHING):
-        return f"{event.leader} has not the longest log of {answers}"
-    if event.strategy is not RecoveryStrategy.BALANCED or before is None:
-        return None
+
+class Electorate(NamedTuple):
+    """The brokers when an election was held: the epochs of all, and who could lead."""
+
+    registered: Mapping[BrokerId, BrokerEpoch]
+    active: Set[BrokerId]
+
+
+class Problem(NamedTuple):
+    """What is wrong, and whether what a run leaves on disk shows it, too: it does not show what was delivered."""
+
+    sentence: str
+    leaves_evidence: bool
+
+
+class RecoveryRule:
+    """The rule, for one run.
+
+    Attributes:
+        answers: what was delivered to the controller.
+    """
+
+    def __init__(self) -> None:
+        self.answers = ReplicaAnswers()
+        self._asked: dict[TopicPartition, list[RecoveryStrategy]] = {}
+        self._judged: set[MetadataOffset] = set()
+
+    def asked(self, name: TopicPartition, election: RequestedElection) -> None:
+        """An administrator asks for a leader."""
+        strategy = _ASKED_FOR.get(election)
+        if strategy is not None:
+            self._asked.setdefault(name, []).append(strategy)
+
+    def problems(
+        self,
+        event: UncleanLeaderElected,
+        before: PartitionChanged | None,
+        electorate: Electorate,
+        *,
+        configured: RecoveryStrategy,
+    ) -> Iterator[Problem]:
+        """Yields what is wrong with an election by the longest log.
+
+        Args:
+            event: the election.
+            before: the state that it was held in; ``None`` if that is not known.
+            electorate: the brokers then.
+            configured: the topic's strategy then.
+        """
+        if event.method is not UncleanMethod.LONGEST_LOG or event.metadata_offset in self._judged:
+            return  # the latter is told again by the controller's next process
+        self._judged.add(event.metadata_offset)
+        for sentence in self._decision_problems(event, before, configured):
+            yield Problem(sentence, leaves_evidence=True)
+        if before is None:
+            return
+        heard = self.answers.heard(event, leader_epoch=before.leader_epoch, registered=electorate.registered)
+        for sentence in _answer_problems(event, heard, could_lead=electorate.active & set(before.replicas)):
+            yield Problem(sentence, leaves_evidence=False)
+
+    def _decision_problems(
+        self, event: UncleanLeaderElected, before: PartitionChanged | None, configured: RecoveryStrategy
+    ) -> Iterator[str]:
+        yield from _rank_problems(event)
+        strategy = event.strategy
+        if not self._is_wanted(event, configured):
+            yield f"strategy {event.strategy} is neither configured nor asked for"
+            strategy = configured
+        if before is not None and strategy is RecoveryStrategy.BALANCED:
+            unheard = sorted(_remembered(before) - {answer.broker_id for answer in event.answers})
+            if unheard:
+                yield f"{unheard} had not answered"
+
+    def _is_wanted(self, event: UncleanLeaderElected, configured: RecoveryStrategy) -> bool:
+        if event.strategy is configured:
+            return configured is not RecoveryStrategy.NONE
+        asked = self._asked.get(TopicPartition(event.topic, event.partition), [])
+        if event.strategy not in asked:
+            return False
+        asked.remove(event.strategy)
+        return True
+
+
+def _rank_problems(event: UncleanLeaderElected) -> Iterator[str]:
+    ranks = {answer.broker_id: _rank(answer) for answer in event.answers}
+    if event.leader not in ranks:
+        yield f"{event.leader} did not say what it has"
+    elif ranks[event.leader] < max(ranks.values()):
+        yield f"{event.leader} has not the longest log of {ranks}"
+
+
+def _answer_problems(event: UncleanLeaderElected, heard: Heard, *, could_lead: Set[BrokerId]) -> Iterator[str]:
+    told = {answer.broker_id: answer for answer in event.answers}
+    untrue = sorted(broker_id for broker_id, answer in told.items() if heard.answers.get(broker_id) != answer)
+    if untrue:
+        yield f"{untrue} did not answer as the controller says, but {dict(heard.answers)}"
+    left_out = sorted((heard.must_count & could_lead) - told.keys())
+    if left_out:
+        yield f"the answers of {left_out} were left out"
+
+
+def _remembered(before: PartitionChanged) -> set[BrokerId]:
     last = () if before.last_known_leader is None else (before.last_known_leader,)
-    unheard = ({*before.last_known_elr, *last} & set(before.replicas)) - set(answers)
-    return f"{sorted(unheard)} had not answered" if unheard else None
+    return {*before.last_known_elr, *last} & set(before.replicas)
 
 
 def _rank(answer: ReplicaAnswer) -> tuple[int, int]:

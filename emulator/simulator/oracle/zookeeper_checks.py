@@ -26,7 +26,16 @@ from emulator.core.events import (
 )
 from emulator.core.image import PartitionState
 from emulator.core.inputs import RequestReceived
-from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, NodeId, TopicId, TopicPartition, ZnodeWrite
+from emulator.core.types import (
+    BrokerId,
+    LeaderEpoch,
+    MetadataOffset,
+    NodeId,
+    RecoveryStrategy,
+    TopicId,
+    TopicPartition,
+    ZnodeWrite,
+)
 from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
 from emulator.core.zookeeper.nodes import paths
 from emulator.core.zookeeper.nodes.partition_state import StateFormat, decode_state
@@ -350,7 +359,9 @@ class ZooKeeperWrites(ControllerRules):
             name: epoch for name, epoch in self._controller_epochs.items() if name.topic != topic
         }
 
-    def elected_uncleanly(self, name: TopicPartition, event: UncleanLeaderElected) -> None:
+    def elected_uncleanly(
+        self, name: TopicPartition, event: UncleanLeaderElected, *, configured: RecoveryStrategy
+    ) -> None:
         """Nobody compares logs here."""
 
     def ended(self, event: IncarnationEnded) -> None:

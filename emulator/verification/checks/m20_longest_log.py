@@ -2,41 +2,126 @@
 
 "The one with the highest leader epoch plus the longest log end offset will be the new leader" (KIP-966), among the
 replicas that answered. Strategy Balanced elects nobody before everybody answered who is remembered: the last known ELR
-and the last known leader.
+and the last known leader. The strategy is the configured one, or another one where an administrator asked for leaders.
+An answer must be what the replica's own events say that its log held, as far as they tell.
 """
 
 from collections.abc import Iterator
 
-from emulator.core.events import PartitionChanged, ReplicaAnswer, UncleanLeaderElected, UncleanMethod
+from emulator.core.events import (
+    BrokerRegistered,
+    FaultHealed,
+    FaultInjected,
+    IncarnationEnded,
+    PartitionChanged,
+    ReplicaAnswer,
+    StepReached,
+    UncleanLeaderElected,
+    UncleanMethod,
+)
 from emulator.core.types import RecoveryStrategy
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.event_table import place_of
+from emulator.verification.guarantee import unclean_requests
+from emulator.verification.leaderless_logs import leaderless_log
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import broker, listed
+from emulator.verification.timeline import Timeline
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    elections = {
+        each.event.metadata_offset: each.event
+        for each in facts.events.of(UncleanLeaderElected)
+        if each.event.method is UncleanMethod.LONGEST_LOG
+    }
+    if not elections:
+        return
     before = {change.new.metadata_offset: change.old for change in facts.changes}
-    for collected in facts.events.of(UncleanLeaderElected):
-        elected = collected.event
-        if elected.method is not UncleanMethod.LONGEST_LOG:
-            continue
-        problem = _problem(elected, before.get(elected.metadata_offset))
-        if problem is not None:
-            yield Finding(elected.metadata_offset, f"{facts} at metadata offset {elected.metadata_offset}: {problem}")
+    requests = list(unclean_requests(_harness(facts.cluster), str(facts)))
+    for offset, elected in sorted(elections.items()):
+        for problem in _problems(facts, elected, before.get(offset), requests):
+            yield Finding(offset, f"{facts} at metadata offset {offset}: {problem}")
 
 
-def _problem(elected: UncleanLeaderElected, before: PartitionChanged | None) -> str | None:
-    answers = {answer.broker_id: answer for answer in elected.answers}
-    winner = answers.get(elected.leader)
+def _harness(cluster: ClusterFacts) -> Timeline:
+    told = (
+        each for kind in (StepReached, IncarnationEnded, FaultInjected, FaultHealed) for each in cluster.events.of(kind)
+    )
+    return Timeline(events=tuple(sorted(told, key=place_of)))
+
+
+def _problems(
+    facts: PartitionFacts, elected: UncleanLeaderElected, before: PartitionChanged | None, requests: list[int]
+) -> Iterator[str]:
+    yield from _rank_problems(elected)
+    strategy = facts.cluster.configuration.recovery_strategy(elected.topic, at=elected.metadata_offset)
+    if _is_asked_for(elected, strategy, requests):
+        strategy = elected.strategy
+    elif elected.strategy is not strategy or strategy is RecoveryStrategy.NONE:
+        yield f"it was held by strategy {elected.strategy}, with {strategy} configured, and nobody asked for it"
+    if before is None:
+        return
+    if strategy is RecoveryStrategy.BALANCED:
+        unheard = sorted(_remembered(before) - {answer.broker_id for answer in elected.answers})
+        if unheard:
+            yield f"{broker(elected.leader)} was elected before {listed(unheard)}, who must be waited for, had answered"
+    for answer in elected.answers:
+        yield from _answer_problems(facts, elected, answer, before)
+
+
+def _is_asked_for(elected: UncleanLeaderElected, configured: RecoveryStrategy, requests: list[int]) -> bool:
+    """Whether an administrator's request accounts for another strategy than the configured one; it does so once."""
+    if elected.strategy is RecoveryStrategy.NONE or elected.strategy is configured:
+        return False
+    request = next((since for since in requests if since <= elected.metadata_offset), None)
+    if request is None:
+        return False
+    requests.remove(request)
+    return True
+
+
+def _rank_problems(elected: UncleanLeaderElected) -> Iterator[str]:
+    winner = next((answer for answer in elected.answers if answer.broker_id == elected.leader), None)
     if winner is None:
-        return f"{broker(elected.leader)} was elected for its log, and said nothing of it that counted"
-    better = [answer.broker_id for answer in answers.values() if _rank(answer) > _rank(winner)]
+        yield f"{broker(elected.leader)} was elected for its log, and said nothing of it that counted"
+        return
+    better = [answer.broker_id for answer in elected.answers if _rank(answer) > _rank(winner)]
     if better:
-        return f"{broker(elected.leader)} was elected, and {listed(better)} have more"
-    unheard = sorted(_remembered(elected, before) - set(answers))
-    if unheard:
-        return f"{broker(elected.leader)} was elected before {listed(unheard)}, who must be waited for, had answered"
-    return None
+        yield f"{broker(elected.leader)} was elected, and {listed(better)} have more"
+
+
+def _answer_problems(
+    facts: PartitionFacts, elected: UncleanLeaderElected, answer: ReplicaAnswer, before: PartitionChanged
+) -> Iterator[str]:
+    registration = _registration(facts.cluster, answer.broker_id, before=elected.metadata_offset)
+    if registration is None:
+        return
+    if registration.broker_epoch != answer.broker_epoch:
+        yield f"{broker(answer.broker_id)} answered under broker epoch {answer.broker_epoch}, which was not its own"
+        return
+    process = facts.cluster.process_of(registration)
+    if process is None:
+        return
+    held = leaderless_log(facts, process, topic_id=elected.topic_id, leader_epoch=before.leader_epoch)
+    if held is None:
+        return
+    end, epoch = answer.log_end_offset, answer.last_written_leader_epoch
+    if end not in held.ends:
+        yield f"{broker(answer.broker_id)} is said to end at {end}, and ended at {listed(sorted(held.ends))}"
+    elif epoch is not None and epoch not in held.epochs.get(end, {epoch}):
+        known = listed(sorted(held.epochs[end]))
+        yield f"{broker(answer.broker_id)} is said to hold leader epoch {epoch} last, and its last batch has {known}"
+
+
+def _registration(cluster: ClusterFacts, broker_id: int, *, before: int) -> BrokerRegistered | None:
+    earlier = [
+        each.event
+        for each in cluster.registrations
+        if each.event.broker_id == broker_id and each.event.metadata_offset < before
+    ]
+    return earlier[-1] if earlier else None
 
 
 def _rank(answer: ReplicaAnswer) -> tuple[int, int]:
@@ -44,9 +129,7 @@ def _rank(answer: ReplicaAnswer) -> tuple[int, int]:
     return -1 if written is None else written, answer.log_end_offset
 
 
-def _remembered(elected: UncleanLeaderElected, before: PartitionChanged | None) -> set[int]:
-    if elected.strategy is not RecoveryStrategy.BALANCED or before is None:
-        return set()
+def _remembered(before: PartitionChanged) -> set[int]:
     last = () if before.last_known_leader is None else (before.last_known_leader,)
     return {*before.last_known_elr, *last} & set(before.replicas)
 

@@ -3,9 +3,14 @@
 import msgspec
 import pytest
 
+from emulator.core.admin_messages import RequestedElection
+from emulator.core.effects import AppendMetadata, SendRequest
+from emulator.core.errors import ErrorCode
 from emulator.core.events import (
     AlterPartitionDecided,
+    BrokerFenced,
     BrokerRegistered,
+    ConfigChanged,
     Election,
     FeatureChanged,
     IncarnationEnd,
@@ -13,11 +18,18 @@ from emulator.core.events import (
     ReplicaAnswer,
     UncleanLeaderElected,
     UncleanMethod,
+    UncleanRecoveryDropped,
 )
+from emulator.core.inputs import ResponseReceived, TimerFired
+from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
 from emulator.core.metadata_version import METADATA_VERSION
+from emulator.core.records import MetadataBatch
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ConfigResource,
+    CorrelationId,
+    FenceReason,
     IncarnationId,
     LeaderEpoch,
     LeaderRecoveryState,
@@ -25,9 +37,11 @@ from emulator.core.types import (
     NodeId,
     Offset,
     PartitionEpoch,
+    RecoveryDropReason,
     RecoveryStrategy,
-    TopicId,
 )
+from emulator.plan.actions import ElectLeaders
+from emulator.plan.nodes import CONTROLLER
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,
@@ -159,8 +173,8 @@ def unclean_and_not_alone(world: World) -> None:
     )
 
 
-def recovers_by_answers(world: World, *answers: tuple[BrokerId, int | None, int]) -> None:
-    """Broker 2 is elected by the longest log, and broker 0 is remembered as the leader before."""
+def leaderless(world: World, *, strategy: str | None = None) -> None:
+    """Nobody leads in leader epoch 1, and broker 0 is remembered as the leader before."""
     loses_everybody(world)
     world.changes(
         partition_epoch=PartitionEpoch(2),
@@ -171,6 +185,61 @@ def recovers_by_answers(world: World, *answers: tuple[BrokerId, int | None, int]
         isr=(),
         last_known_leader=LEADER,
     )
+    if strategy is not None:
+        configured = ConfigChanged(
+            cause_id=CAUSE,
+            metadata_offset=MetadataOffset(94),
+            resource=ConfigResource.TOPIC,
+            resource_name=NAME.topic,
+            name="unclean.recovery.strategy",
+            value=strategy,
+        )
+        world.happens(configured)
+
+
+def answer_of(world: World, broker: BrokerId, epoch: int | None, end: int) -> ReplicaAnswer:
+    written = None if epoch is None else LeaderEpoch(epoch)
+    return ReplicaAnswer(broker, world.cluster.image.brokers[broker].broker_epoch, written, Offset(end))
+
+
+def asks(world: World, broker: BrokerId) -> None:
+    """The controller asks a broker what it has."""
+    request = SendRequest(
+        destination=broker,
+        correlation_id=CorrelationId(1000 + broker),
+        request=GetReplicaLogInfoRequest(partitions=((TOPIC, 0),)),
+        timeout_ms=5000,
+        cause_id=CAUSE,
+    )
+    world.oracle.checks.controller.recovery.answers.stepped(TimerFired(cause_id=CAUSE), [request])
+
+
+def hears(world: World, answer: ReplicaAnswer, *, leader_epoch: int = 1) -> None:
+    """The controller gets a broker's answer."""
+    info = ReplicaLogInfo(
+        topic_id=TOPIC,
+        partition=0,
+        error=ErrorCode.NONE,
+        last_written_leader_epoch=answer.last_written_leader_epoch,
+        current_leader_epoch=LeaderEpoch(leader_epoch),
+        log_end_offset=answer.log_end_offset,
+    )
+    response = ResponseReceived(
+        cause_id=CAUSE,
+        correlation_id=CorrelationId(1000 + answer.broker_id),
+        response=GetReplicaLogInfoResponse(broker_epoch=answer.broker_epoch, partitions=(info,)),
+    )
+    world.oracle.checks.controller.recovery.answers.stepped(response, [])
+
+
+def elects_the_longest_log(
+    world: World,
+    *answers: ReplicaAnswer,
+    strategy: RecoveryStrategy = RecoveryStrategy.BALANCED,
+    metadata_offset: int = 95,
+    ends_first: bool = False,
+) -> None:
+    """Broker 2 is elected, by the answers that are named; ``ends_first`` if the next process tells of that."""
     world.changes(
         partition_epoch=PartitionEpoch(3),
         leader_epoch=LeaderEpoch(2),
@@ -184,23 +253,40 @@ def recovers_by_answers(world: World, *answers: tuple[BrokerId, int | None, int]
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
-        topic_id=TopicId("id-of-orders"),
-        metadata_offset=MetadataOffset(95),
+        topic_id=TOPIC,
+        metadata_offset=MetadataOffset(metadata_offset),
         leader=OTHER,
         leader_epoch=LeaderEpoch(2),
         method=UncleanMethod.LONGEST_LOG,
-        strategy=RecoveryStrategy.BALANCED,
-        candidates=tuple(broker for broker, _, _ in answers),
+        strategy=strategy,
+        candidates=tuple(answer.broker_id for answer in answers),
         draw=None,
         must_hear_from=(),
-        answers=tuple(
-            ReplicaAnswer(broker, BrokerEpoch(1), None if epoch is None else LeaderEpoch(epoch), Offset(end))
-            for broker, epoch, end in answers
-        ),
+        answers=answers,
         discarded=(),
         why="test",
     )
+    batch = MetadataBatch(base_offset=event.metadata_offset, records=())
+    decided = AppendMetadata(batch=batch, events=(event,))
+    world.oracle.checks.controller.recovery.answers.stepped(TimerFired(cause_id=CAUSE), [decided])
+    if ends_first:
+        controller_ends(world)
     world.happens(event)
+
+
+def recovers_by_answers(
+    world: World,
+    *answers: tuple[BrokerId, int | None, int],
+    strategy: RecoveryStrategy = RecoveryStrategy.BALANCED,
+    configured: str | None = None,
+) -> None:
+    """Everybody whose answer is named gives it, and broker 2 is elected."""
+    leaderless(world, strategy=configured)
+    given = [answer_of(world, *answer) for answer in answers]
+    for answer in given:
+        asks(world, answer.broker_id)
+        hears(world, answer)
+    elects_the_longest_log(world, *given, strategy=strategy)
 
 
 def elects_a_shorter_log(world: World) -> None:
@@ -217,6 +303,111 @@ def elects_who_said_nothing(world: World) -> None:
 
 def elects_before_the_last_leader_answered(world: World) -> None:
     recovers_by_answers(world, (FOLLOWER, 0, 3), (OTHER, 0, 5))
+
+
+def elects_by_answers_that_nobody_gave(world: World) -> None:
+    leaderless(world)
+    elects_the_longest_log(world, answer_of(world, LEADER, 0, 3), answer_of(world, OTHER, 0, 5))
+
+
+def alters_an_answer(world: World) -> None:
+    leaderless(world)
+    for broker, end in ((LEADER, 7), (OTHER, 5)):
+        asks(world, broker)
+        hears(world, answer_of(world, broker, 0, end))
+    elects_the_longest_log(world, answer_of(world, LEADER, 0, 3), answer_of(world, OTHER, 0, 5))
+
+
+def hears_all_but_counts(world: World, *counted: BrokerId) -> None:
+    """Broker 1 has the longest log."""
+    leaderless(world)
+    given = {broker: answer_of(world, broker, 0, end) for broker, end in ((LEADER, 3), (FOLLOWER, 7), (OTHER, 5))}
+    for broker, answer in given.items():
+        asks(world, broker)
+        hears(world, answer)
+    elects_the_longest_log(world, *(given[broker] for broker in counted))
+
+
+def leaves_an_answer_out(world: World) -> None:
+    hears_all_but_counts(world, LEADER, OTHER)
+
+
+def asks_again_and_leaves_the_answer_out(world: World) -> None:
+    leaderless(world)
+    asks(world, FOLLOWER)
+    hears(world, answer_of(world, FOLLOWER, 0, 7))
+    asks(world, FOLLOWER)
+    for broker in (LEADER, OTHER):
+        asks(world, broker)
+        hears(world, answer_of(world, broker, 0, 5))
+    elects_the_longest_log(world, answer_of(world, LEADER, 0, 5), answer_of(world, OTHER, 0, 5))
+
+
+def counts_an_answer(world: World, answer: ReplicaAnswer, *, leader_epoch: int = 1) -> None:
+    """That of broker 0 is counted as it was given, beside one that counts."""
+    leaderless(world)
+    asks(world, LEADER)
+    hears(world, answer, leader_epoch=leader_epoch)
+    elected = answer_of(world, OTHER, 0, 5)
+    asks(world, OTHER)
+    hears(world, elected)
+    elects_the_longest_log(world, answer, elected)
+
+
+def counts_an_answer_of_an_earlier_leader_epoch(world: World) -> None:
+    counts_an_answer(world, answer_of(world, LEADER, 0, 3), leader_epoch=0)
+
+
+def counts_an_answer_of_an_earlier_incarnation(world: World) -> None:
+    counts_an_answer(world, ReplicaAnswer(LEADER, BrokerEpoch(1), LeaderEpoch(0), Offset(3)))
+
+
+def counts_what_an_earlier_controller_heard(world: World) -> None:
+    leaderless(world)
+    given = [answer_of(world, LEADER, 0, 3), answer_of(world, OTHER, 0, 5)]
+    for answer in given:
+        asks(world, answer.broker_id)
+        hears(world, answer)
+    controller_ends(world)
+    elects_the_longest_log(world, *given)
+
+
+def controller_ends(world: World) -> None:
+    ended = IncarnationEnded(
+        cause_id=CAUSE,
+        ended_node=CONTROLLER,
+        ended_incarnation=0,
+        end=IncarnationEnd.KILLED,
+        exit_code=None,
+        metadata_offset=MetadataOffset(12),
+    )
+    world.happens(ended, node=NodeId(2000))
+
+
+def goes_by_a_strategy_of_its_own(world: World) -> None:
+    recovers_by_answers(world, (LEADER, 0, 3), (OTHER, 0, 5), strategy=RecoveryStrategy.AGGRESSIVE)
+
+
+def recovers_though_strategy_none_is_configured(world: World) -> None:
+    recovers_by_answers(world, (LEADER, 0, 3), (OTHER, 0, 5), strategy=RecoveryStrategy.NONE, configured="None")
+
+
+def asks_for(world: World, election: RequestedElection) -> None:
+    """An administrator asks for a leader."""
+    world.oracle.asked(ElectLeaders(election=election, partitions=(NAME,)))
+
+
+def goes_by_another_strategy_than_asked_for(world: World) -> None:
+    asks_for(world, RequestedElection.LONGEST_LOG_BALANCED)
+    goes_by_a_strategy_of_its_own(world)
+
+
+def goes_twice_by_what_was_asked_for_once(world: World) -> None:
+    asks_for(world, RequestedElection.LONGEST_LOG_AGGRESSIVE)
+    goes_by_a_strategy_of_its_own(world)
+    assert "M20" not in world.fired
+    given = [answer_of(world, LEADER, 0, 3), answer_of(world, OTHER, 0, 5)]
+    elects_the_longest_log(world, *given, strategy=RecoveryStrategy.AGGRESSIVE, metadata_offset=96)
 
 
 def leads_without_election(world: World) -> None:
@@ -403,6 +594,17 @@ CASES = (
     ("M20", elects_a_lower_epoch),
     ("M20", elects_who_said_nothing),
     ("M20", elects_before_the_last_leader_answered),
+    ("M20", elects_by_answers_that_nobody_gave),
+    ("M20", alters_an_answer),
+    ("M20", leaves_an_answer_out),
+    ("M20", asks_again_and_leaves_the_answer_out),
+    ("M20", counts_an_answer_of_an_earlier_leader_epoch),
+    ("M20", counts_an_answer_of_an_earlier_incarnation),
+    ("M20", counts_what_an_earlier_controller_heard),
+    ("M20", goes_by_a_strategy_of_its_own),
+    ("M20", recovers_though_strategy_none_is_configured),
+    ("M20", goes_by_another_strategy_than_asked_for),
+    ("M20", goes_twice_by_what_was_asked_for_once),
 )
 
 
@@ -428,10 +630,103 @@ def test_an_unclean_leader_recovers_where_the_metadata_version_has_a_state_for_i
     assert ("M7" in world.fired) is fires
 
 
-def test_the_longest_log_may_lead_once_the_last_leader_answered() -> None:
-    world = World()
+def the_last_leader_answered(world: World) -> None:
     recovers_by_answers(world, (LEADER, None, 0), (OTHER, 0, 5))
+
+
+def everybody_answered(world: World) -> None:
+    recovers_by_answers(world, (LEADER, 0, 3), (FOLLOWER, 0, 4), (OTHER, 0, 5))
+
+
+def aggressive_is_configured(world: World) -> None:
+    recovers_by_answers(world, (OTHER, 0, 5), strategy=RecoveryStrategy.AGGRESSIVE, configured="Aggressive")
+
+
+def aggressive_is_asked_for(world: World) -> None:
+    asks_for(world, RequestedElection.UNCLEAN)
+    recovers_by_answers(world, (OTHER, 0, 5), strategy=RecoveryStrategy.AGGRESSIVE)
+
+
+def balanced_is_asked_for_under_strategy_none(world: World) -> None:
+    asks_for(world, RequestedElection.LONGEST_LOG_BALANCED)
+    recovers_by_answers(world, (LEADER, 0, 3), (OTHER, 0, 5), configured="None")
+
+
+def the_longest_log_is_of_a_fenced_broker(world: World) -> None:
+    fenced = BrokerFenced(
+        cause_id=CAUSE,
+        metadata_offset=MetadataOffset(93),
+        broker_id=FOLLOWER,
+        broker_epoch=world.cluster.image.brokers[FOLLOWER].broker_epoch,
+        reason=FenceReason.SESSION_EXPIRED,
+    )
+    world.happens(fenced)
+    hears_all_but_counts(world, LEADER, OTHER)
+
+
+def drops_a_recovery(world: World) -> None:
+    """Broker 1, which has the longest log, has answered before."""
+    leaderless(world)
+    asks(world, FOLLOWER)
+    hears(world, answer_of(world, FOLLOWER, 0, 7))
+    dropped = UncleanRecoveryDropped(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        leader_epoch=LeaderEpoch(1),
+        reason=RecoveryDropReason.TIMED_OUT,
+    )
+    world.happens(dropped)
+
+
+def an_answer_came_before_the_recovery_was_dropped(world: World) -> None:
+    drops_a_recovery(world)
+    given = [answer_of(world, LEADER, 0, 3), answer_of(world, OTHER, 0, 5)]
+    for answer in given:
+        asks(world, answer.broker_id)
+        hears(world, answer)
+    elects_the_longest_log(world, *given)
+
+
+def the_process_that_elected_has_ended(world: World) -> None:
+    """What it dropped last it may not have told of."""
+    leaderless(world)
+    given = [answer_of(world, LEADER, 0, 3), answer_of(world, FOLLOWER, 0, 7), answer_of(world, OTHER, 0, 5)]
+    for answer in given:
+        asks(world, answer.broker_id)
+        hears(world, answer)
+    elects_the_longest_log(world, given[0], given[2], ends_first=True)
+
+
+@pytest.mark.parametrize(
+    "doctor",
+    [
+        the_last_leader_answered,
+        everybody_answered,
+        aggressive_is_configured,
+        aggressive_is_asked_for,
+        balanced_is_asked_for_under_strategy_none,
+        the_longest_log_is_of_a_fenced_broker,
+        an_answer_came_before_the_recovery_was_dropped,
+        the_process_that_elected_has_ended,
+    ],
+)
+def test_the_longest_log_may_lead(doctor: Doctor) -> None:
+    world = World()
+    doctor(world)
     assert "M20" not in world.fired
+
+
+def test_an_answer_after_a_recovery_was_dropped_is_not_left_out() -> None:
+    world = World()
+    drops_a_recovery(world)
+    given = {broker: answer_of(world, broker, 0, end) for broker, end in ((LEADER, 3), (FOLLOWER, 7), (OTHER, 5))}
+    for broker, answer in given.items():
+        asks(world, broker)
+        hears(world, answer)
+    elects_the_longest_log(world, given[LEADER], given[OTHER])
+    assert "M20" in world.fired
 
 
 def test_a_reassignment_may_be_called_off_at_min_isr() -> None:

@@ -1,0 +1,127 @@
+"""What replicas answered when the controller asked for their logs (GetReplicaLogInfo), as it reached the controller.
+
+Taken from the controller's inputs and effects, not from its events. An answer is gone with the process that asked.
+
+Events are told once the records before them are durable, so a recovery may have been dropped, and its answers with it,
+before anybody hears of it. Therefore an answer must count only if it was asked for after the last drop was told.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+from emulator.core.effects import AppendMetadata, Effect, SendRequest
+from emulator.core.errors import ErrorCode
+from emulator.core.events import ReplicaAnswer, UncleanLeaderElected, UncleanRecoveryDropped
+from emulator.core.inputs import RequestFailed, ResponseReceived
+from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+from emulator.core.types import BrokerEpoch, BrokerId, CorrelationId, LeaderEpoch, MetadataOffset, NodeId, TopicId
+
+_Partition = tuple[TopicId, int]
+
+
+class _Asked(NamedTuple):
+    node_id: NodeId
+    moment: int
+
+
+class Delivered(NamedTuple):
+    """An answer, the leader epoch that the replica knew, and when it was asked."""
+
+    answer: ReplicaAnswer
+    current_leader_epoch: LeaderEpoch
+    asked_at: int
+
+
+class Heard(NamedTuple):
+    """The answers that a controller could decide by, by broker, and those of them that it must not leave out."""
+
+    answers: Mapping[BrokerId, ReplicaAnswer]
+    must_count: Set[BrokerId]
+
+
+class ReplicaAnswers:
+    """The answers of one run. Moments are numbers of the controller's steps and of what it told."""
+
+    def __init__(self) -> None:
+        self._moment = 0
+        self._asked: dict[CorrelationId, _Asked] = {}
+        self._delivered: dict[_Partition, dict[BrokerId, Delivered]] = {}
+        self._decided: dict[MetadataOffset, Mapping[BrokerId, Delivered]] = {}
+        self._dropped_at: dict[_Partition, int] = {}
+        self._ended_at = 0
+
+    def stepped(self, incoming: object, effects: Sequence[Effect]) -> None:
+        """The controller has taken an input; its effects are not executed yet."""
+        self._moment += 1
+        match incoming:
+            case ResponseReceived(correlation_id=correlation_id, response=GetReplicaLogInfoResponse() as response):
+                self._deliver(self._asked.pop(correlation_id), response)
+            case RequestFailed(correlation_id=correlation_id):
+                self._asked.pop(correlation_id, None)
+            case _:
+                pass
+        for effect in effects:
+            match effect:
+                case SendRequest(request=GetReplicaLogInfoRequest()):
+                    self._asked[effect.correlation_id] = _Asked(effect.destination, self._moment)
+                case AppendMetadata(events=events):
+                    for event in events:
+                        if isinstance(event, UncleanLeaderElected):
+                            found = self._delivered.get((event.topic_id, event.partition), {})
+                            self._decided[event.metadata_offset] = dict(found)
+                case _:
+                    pass
+
+    def dropped(self, event: UncleanRecoveryDropped) -> None:
+        """The controller told that it had ended a recovery without choosing."""
+        self._moment += 1
+        self._dropped_at[event.topic_id, event.partition] = self._moment
+
+    def ended(self) -> None:
+        """The controller's process is gone, perhaps before it told what it had dropped."""
+        self._moment += 1
+        self._ended_at = self._moment
+        self._asked.clear()
+        self._delivered.clear()
+
+    def heard(
+        self,
+        event: UncleanLeaderElected,
+        *,
+        leader_epoch: LeaderEpoch,
+        registered: Mapping[BrokerId, BrokerEpoch],
+    ) -> Heard:
+        """Returns what counted when an election was decided.
+
+        Args:
+            event: the election.
+            leader_epoch: of the partition before it.
+            registered: the brokers' epochs then.
+        """
+        valid = {
+            broker_id: delivered
+            for broker_id, delivered in self._decided.get(event.metadata_offset, {}).items()
+            if delivered.current_leader_epoch == leader_epoch
+            and delivered.answer.broker_epoch == registered.get(broker_id)
+        }
+        since = max(self._ended_at, self._dropped_at.get((event.topic_id, event.partition), 0))
+        return Heard(
+            answers={broker_id: delivered.answer for broker_id, delivered in valid.items()},
+            must_count={broker_id for broker_id, delivered in valid.items() if delivered.asked_at > since},
+        )
+
+    def _deliver(self, asked: _Asked, response: GetReplicaLogInfoResponse) -> None:
+        broker_id = BrokerId(asked.node_id)
+        for info in response.partitions:
+            if (
+                response.broker_epoch is None
+                or info.error is not ErrorCode.NONE
+                or info.current_leader_epoch is None
+                or info.log_end_offset is None
+            ):
+                continue
+            answer = ReplicaAnswer(
+                broker_id, response.broker_epoch, info.last_written_leader_epoch, info.log_end_offset
+            )
+            answers = self._delivered.setdefault((info.topic_id, info.partition), {})
+            answers[broker_id] = Delivered(answer, info.current_leader_epoch, asked.moment)
