@@ -6,6 +6,7 @@ other module to whoever is free then. So there are three sessions at most, and f
 """
 
 import contextlib
+import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +14,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
-
-from chaos import campaign
-from emulator.verification import session
-from emulator.verification.session import SparkSessionStarter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +39,9 @@ COMMAND_MODULES: Final = (
 # A busy machine is no reason to fail: speed is measured in benchmarks.
 settings.register_profile("tests", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 settings.load_profile("tests")
+
+# Modules and tests stay to the end: to look for garbage among them, or as often as by default, only takes time.
+gc.set_threshold(20_000, 20, 20)
 
 
 class Scheduling(LoadScopeScheduling):
@@ -76,6 +76,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(DOCKER_MODULES))
 
 
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _verdicts_are_as_published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Every ``verdict.json`` that the tests leave behind is what the published schema says."""
@@ -88,6 +93,8 @@ def _verdicts_are_as_published(tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The session of all tests; its JVM is idle while nothing is verified."""
+    from emulator.verification.session import SparkSessionStarter  # most tests need no Spark
+
     starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log")
     yield starter.session()
     starter.stop()
@@ -96,6 +103,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 @pytest.fixture
 def one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives verbs of the command line the session of the tests: there is one per process."""
+    from chaos import campaign
+    from emulator.verification import session
 
     class Starter:
         def __init__(self, **_: object) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from emulator.core.events import Event
 from emulator.verification.client_history import ReceivedBatch, SentBatch
-from emulator.verification.columns import Columns, Places, Table
+from emulator.verification.columns import ALL, Columns, Places, Table
 from emulator.verification.event_lines import FREQUENT, FREQUENT_LINES, Line
 from emulator.verification.event_table import EventRows
 from emulator.verification.late_topic_ids import LateTopicIds
@@ -101,7 +101,8 @@ def parts_of(table: Table[Any]) -> Iterator[tuple[PartitionName, Any]]:
 
 
 def _none(table: Table[Any], name: PartitionName) -> Any:
-    return _part(table, slice(0), name)
+    """Returns a table that was just made, and has no rows, as one of a partition."""
+    return _part(table, ALL, name)
 
 
 def _part(table: Table[Any], places: Places, name: PartitionName) -> Any:

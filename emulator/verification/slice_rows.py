@@ -8,7 +8,7 @@ import numpy as np
 
 from emulator.core.history import FinalReadOperation, HistoryLine, OperationType, PollOperation, SendOperation
 from emulator.verification.client_history import BegunSend, Poll, poll, received_batch, sent_batch
-from emulator.verification.columns import Table
+from emulator.verification.columns import ALL, Table
 from emulator.verification.packed_lines import PackedOperations
 from emulator.verification.row_tables import PartitionName, PartitionRows, RowTables, parts_of
 
@@ -25,8 +25,7 @@ class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
     def none(cls, name: PartitionName) -> "SliceRows":
         """Returns those of a slice that tells nothing of the partition."""
         topic, partition = name
-        begun = Table[BegunSend](BegunSend).part(slice(0), {"topic": topic, "partition": partition})
-        return cls(rows=PartitionRows.none(topic, partition), begun=begun)
+        return cls(rows=PartitionRows.none(topic, partition), begun=_none_begun(name))
 
     @property
     def lines(self) -> int:
@@ -99,13 +98,18 @@ class SliceTables:
             ValueError: an integer has more than 64 bits.
         """
         rows, begun = self.tables.parts(), dict(parts_of(self._begun))
-        nothing = {name: SliceRows.none(name) for name in {*rows, *begun, *self._polls, *self._final_reads}}
+        names = {*rows, *begun, *self._polls, *self._final_reads}
         return {
             name: SliceRows(
-                rows=rows.get(name, none.rows),
-                begun=begun.get(name, none.begun),
+                rows=rows[name] if name in rows else PartitionRows.none(*name),
+                begun=begun[name] if name in begun else _none_begun(name),
                 polls=tuple(self._polls.get(name, ())),
                 final_reads=tuple(self._final_reads.get(name, ())),
             )
-            for name, none in nothing.items()
+            for name in names
         }
+
+
+def _none_begun(name: PartitionName) -> Table[BegunSend]:
+    topic, partition = name
+    return Table[BegunSend](BegunSend).part(ALL, {"topic": topic, "partition": partition})

@@ -1,16 +1,17 @@
 """What is wrong with scenarios and how they are asked for: one line that says where, 254, and nothing has started.
 
-Each is a process of its own, as a user has it.
+All run in one process, and one also in a process of its own, as a user has it.
 """
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[3]
+from tests.unit.cli.one_process import Laststand, Result, one_process
 
 SCENARIO: Final = """\
 name: mine
@@ -53,6 +54,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.fixture(scope="module")
+def laststand(folder: Path) -> Iterator[Laststand]:
+    with one_process(folder) as run:
+        yield run
+
+
+def check_told(result: Result, said: str) -> None:
+    assert (result.returncode, result.stdout) == (254, "")
+    (line,) = result.stderr.splitlines()
+    assert said in line
+    assert len(line) < 400
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -83,18 +97,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.param("run nothing-like-it", "a name that laststand scenarios lists", id="unknown name"),
     ],
 )
-def test_one_line_says_where(arguments: str, said: str, folder: Path) -> None:
+def test_one_line_says_where(arguments: str, said: str, folder: Path, laststand: Laststand) -> None:
     before = sorted(folder.rglob("*"))
-    result = subprocess.run(
-        [sys.executable, "-m", "emulator.cli", *arguments.split()],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (result.returncode, result.stdout) == (254, "")
-    (line,) = result.stderr.splitlines()
-    assert said in line
-    assert len(line) < 400
+    check_told(laststand(*arguments.split()), said)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_the_end_of_the_process_adds_nothing(folder: Path) -> None:
+    before = sorted(folder.rglob("*"))
+    command = [sys.executable, "-m", "emulator.cli", "run", "key.yaml"]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    check_told(result, "key.yaml:2: broker: unknown key, allowed: brokers")
     assert sorted(folder.rglob("*")) == before

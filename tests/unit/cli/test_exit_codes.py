@@ -1,53 +1,27 @@
 """Everything that the user can fix ends in 254 with a message, before anything starts.
 
-Commands whose environment is the usual one run in one process, one after the other: to start one for each takes far
-longer than what it does.
+Commands whose environment is the usual one run in one process.
 """
 
-import json
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
+
+from tests.unit.cli.one_process import Laststand, Result, one_process
 
 ROOT = Path(__file__).parents[3]
 STORY = "kip-966/last-replica-standing"
 
-Result: TypeAlias = subprocess.CompletedProcess[str]
-Laststand: TypeAlias = Callable[..., Result]
-
-SEVERAL_COMMANDS = """
-import contextlib, io, json, sys
-from emulator.cli.main import main
-for line in sys.stdin:
-    sys.argv = ["laststand", *json.loads(line)]
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
-        code = main()
-    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
-"""
-
 
 @pytest.fixture(scope="module")
 def laststand() -> Iterator[Laststand]:
-    command = [sys.executable, "-c", SEVERAL_COMMANDS]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        commands, results = process.stdin, process.stdout
-
-        def run(*arguments: str) -> Result:
-            commands.write(json.dumps(arguments) + "\n")
-            commands.flush()
-            code, out, err = json.loads(results.readline())
-            return subprocess.CompletedProcess(arguments, code, out, err)
-
+    with one_process(ROOT) as run:
         yield run
-        commands.close()
 
 
 def run_in(environment: Mapping[str, str], *arguments: str) -> Result:

@@ -1,0 +1,44 @@
+"""Commands of the command line that run in one process, one after the other.
+
+To start a process for each takes far longer than what it does.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, TypeAlias
+
+Result: TypeAlias = subprocess.CompletedProcess[str]
+Laststand: TypeAlias = Callable[..., Result]
+
+_COMMANDS: Final = """
+import contextlib, io, json, sys
+from emulator.cli.main import main
+for line in sys.stdin:
+    sys.argv = ["laststand", *json.loads(line)]
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main()
+    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
+"""
+
+
+@contextlib.contextmanager
+def one_process(folder: Path) -> Iterator[Laststand]:
+    """Runs each command in a process that was started in a folder."""
+    command = [sys.executable, "-c", _COMMANDS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        commands, results = process.stdin, process.stdout
+
+        def run(*arguments: str) -> Result:
+            commands.write(json.dumps(arguments) + "\n")
+            commands.flush()
+            code, out, err = json.loads(results.readline())
+            return Result(arguments, code, out, err)
+
+        yield run
+        commands.close()
