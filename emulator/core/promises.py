@@ -343,8 +343,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "L9": _liveness("Nothing goes on changing."),
         "L10": _liveness(
             "While the controller runs, a partition is led soon after a member of its ISR or ELR is active, and, while "
-            "the guarantee holds, soon after all replicas are active that are not outstanding. Where the strategy allows "
-            "an unclean leader, it is led soon after whoever that strategy waits for is active."
+            "the guarantee holds, soon after all replicas are active that are not outstanding. Where the strategy "
+            "allows an unclean leader, it is led soon after whoever that strategy waits for is active."
         ),
         "L11": _liveness(
             "What a leader has is committed soon, while min ISR replicas, the leader among them, are in touch with it "

@@ -4,8 +4,10 @@ An implementation of Kafka's order (topic, broker, cluster, the nodes' own file)
 guarantee must not depend on what the judged cluster makes of its configuration.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from typing import Final
+from itertools import accumulate
+from typing import Final, TypeAlias
 
 from emulator.core.events import ConfigChanged, NodeStarted, TopicDeleted
 from emulator.core.types import ConfigResource, RecoveryStrategy
@@ -15,6 +17,9 @@ _MIN_ISR: Final = "min.insync.replicas"
 _STRATEGY: Final = "unclean.recovery.strategy"
 _UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 _EVERY_BROKER: Final = ""
+
+_Values: TypeAlias = dict[tuple[ConfigResource, str, str], str]
+"""What is set: by resource, its name, and the name of the property."""
 
 
 class Configuration:
@@ -27,12 +32,14 @@ class Configuration:
             (str(told.node) for told in timeline.events if told.event is started and started is not None), ""
         )
         changes: list[ConfigChanged | TopicDeleted] = [*timeline.of(ConfigChanged), *timeline.of(TopicDeleted)]
-        self._changes = sorted(changes, key=lambda change: change.metadata_offset)
+        changes.sort(key=lambda change: change.metadata_offset)
+        self._offsets = [change.metadata_offset for change in changes]
+        self._states = list(accumulate(changes, _after, initial=_Values()))
 
     @property
     def changed_at(self) -> tuple[int, ...]:
         """The moments from which on something is configured differently."""
-        return tuple(change.metadata_offset + 1 for change in self._changes)
+        return tuple(offset + 1 for offset in self._offsets)
 
     def min_isr(self, topic: str, replicas: Iterable[int], *, at: int) -> int:
         """Returns the least ``min.insync.replicas`` that one of a partition's replicas would lead it by."""
@@ -64,27 +71,25 @@ class Configuration:
             return RecoveryStrategy(self._static[_STRATEGY])
         return _strategy_of(self._static.get(_UNCLEAN_ELECTION, "false"))
 
-    def _values(self, at: int) -> dict[tuple[ConfigResource, str, str], str]:
-        values: dict[tuple[ConfigResource, str, str], str] = {}
-        for change in self._changes:
-            if change.metadata_offset >= at:
-                break
-            match change:
-                case TopicDeleted(topic=topic):
-                    for key in [key for key in values if key[:2] == (ConfigResource.TOPIC, topic)]:
-                        del values[key]
-                case ConfigChanged(resource=resource, resource_name=resource_name, name=name, value=None):
-                    values.pop((resource, resource_name, name), None)
-                case ConfigChanged(resource=resource, resource_name=resource_name, name=name, value=str() as value):
-                    values[resource, resource_name, name] = value
-        return values
+    def _values(self, at: int) -> _Values:
+        return self._states[bisect_left(self._offsets, at)]
+
+
+def _after(values: _Values, change: ConfigChanged | TopicDeleted) -> _Values:
+    """Returns what is set once a change is committed."""
+    match change:
+        case TopicDeleted(topic=topic):
+            return {key: value for key, value in values.items() if key[:2] != (ConfigResource.TOPIC, topic)}
+        case ConfigChanged(resource=resource, resource_name=resource_name, name=name, value=value):
+            others = {key: each for key, each in values.items() if key != (resource, resource_name, name)}
+            return others if value is None else {**others, (resource, resource_name, name): value}
 
 
 def _strategy_of(unclean_election: str) -> RecoveryStrategy:
     return RecoveryStrategy.AGGRESSIVE if unclean_election.lower() == "true" else RecoveryStrategy.BALANCED
 
 
-def _nearest(values: Mapping[tuple[ConfigResource, str, str], str], name: str, *, topic: str, node: str) -> str | None:
+def _nearest(values: _Values, name: str, *, topic: str, node: str) -> str | None:
     return next((values[*place, name] for place in _places(topic, node) if (*place, name) in values), None)
 
 

@@ -89,12 +89,19 @@ class _Outage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_guarantee(
-    timeline: Timeline, *, topic_id: str, partition: int, acked_at: int, lacking_epoch: int | None
+    timeline: Timeline,
+    configuration: Configuration,
+    *,
+    topic_id: str,
+    partition: int,
+    acked_at: int,
+    lacking_epoch: int | None,
 ) -> GuaranteeJudgement:
     """Judges the loss of records of one partition.
 
     Args:
         timeline: of the run.
+        configuration: of the run.
         topic_id: of the partition's topic.
         partition: its number.
         acked_at: metadata offset that the acknowledging leader had applied (exclusive) when it answered.
@@ -107,7 +114,6 @@ def judge_guarantee(
     )
     if not changes:
         return GuaranteeJudgement(guarantee=Guarantee.BROKEN, reason="the controller never changed the partition")
-    configuration = Configuration(timeline)
     until = next((c.metadata_offset for c in changes if c.leader_epoch == lacking_epoch and c.leader is not None), None)
     last = until if until is not None else max((c.metadata_offset for c in changes), default=acked_at)
     elections = [c for c in changes if c.election in _UNCLEAN]

@@ -32,6 +32,7 @@ def losses_of_partition(facts: PartitionFacts, timeline: Timeline) -> tuple[Loss
 def _loss(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Loss:
     judgement = judge_guarantee(
         timeline,
+        cluster.configuration,
         topic_id=fate.topic_id,
         partition=fate.partition,
         acked_at=fate.acked_at if fate.acked_at is not None else _epoch_start(fate, timeline),

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from emulator.core import events as e
-from emulator.verification.guarantee import Guarantee, judge_guarantee
+from emulator.verification.configuration import Configuration
+from emulator.verification.guarantee import Guarantee, GuaranteeJudgement, judge_guarantee
 from emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
 from emulator.verification.vocabulary import tag
 from tests.verification.run_builder import RunBuilder, last_replica_standing
@@ -31,6 +32,18 @@ def timeline_of(run: RunBuilder) -> Timeline:
             for sequence, line in enumerate(lines)
             if line["type"] in kinds
         )
+    )
+
+
+def judged(run: RunBuilder, *, acked_at: int, lacking_epoch: int) -> GuaranteeJudgement:
+    timeline = timeline_of(run)
+    return judge_guarantee(
+        timeline,
+        Configuration(timeline),
+        topic_id="orders-id",
+        partition=0,
+        acked_at=acked_at,
+        lacking_epoch=lacking_epoch,
     )
 
 
@@ -318,9 +331,7 @@ def test_guarantee(play: Play, guarantee: Guarantee, tmp_path: Path) -> None:
     acked_at = run.metadata_offset
     play(run)
     epoch = next(c.leader_epoch for c in timeline_of(run).of(e.PartitionChanged) if c.leader == 1)
-    judgement = judge_guarantee(
-        timeline_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=epoch
-    )
+    judgement = judged(run, acked_at=acked_at, lacking_epoch=epoch)
     assert judgement.guarantee is guarantee
     assert judgement.reason
 
@@ -331,7 +342,7 @@ def test_min_isr_of_one_promises_nothing_after_one_kill(tmp_path: Path) -> None:
     run.create_topic(min_isr=1)
     acked_at = run.metadata_offset
     one_is_killed(run)
-    judgement = judge_guarantee(timeline_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=1)
+    judgement = judged(run, acked_at=acked_at, lacking_epoch=1)
     assert judgement.guarantee is Guarantee.EXCEEDED
     assert "broker 0 was outstanding" in judgement.reason
 
@@ -351,12 +362,12 @@ def test_two_of_three_may_fail_only_once_the_third_is_in_sync(
     run.end(0, e.IncarnationEnd.KILLED)
     run.end(2, e.IncarnationEnd.KILLED)
     elect(run, 1, e.Election.ISR)
-    judgement = judge_guarantee(timeline_of(run), topic_id="orders-id", partition=0, acked_at=acked_at, lacking_epoch=1)
+    judgement = judged(run, acked_at=acked_at, lacking_epoch=1)
     assert judgement.guarantee is guarantee
 
 
 def test_the_loss_of_the_motivating_story_is_inside_the_guarantee(tmp_path: Path) -> None:
     run = last_replica_standing(tmp_path, era="kafka-3.9")
-    judgement = judge_guarantee(timeline_of(run), topic_id="orders-id", partition=0, acked_at=7, lacking_epoch=4)
+    judgement = judged(run, acked_at=7, lacking_epoch=4)
     assert judgement.guarantee is Guarantee.BROKEN
     assert judgement.reason == "only broker 2 was outstanding, min ISR allows 1, and no election was unclean"
