@@ -23,8 +23,12 @@ def scenario_of(drawn: Drawn) -> Scenario:
     return read_scenario(Path("drawn.yaml"), drawn.scenario)
 
 
-def test_a_seed_always_leads_to_the_same_scenario() -> None:
-    first = draw(1, PLAYABLE)
+@pytest.fixture(scope="module")
+def first() -> Drawn:
+    return draw(1, PLAYABLE)
+
+
+def test_a_seed_always_leads_to_the_same_scenario(first: Drawn) -> None:
     assert first == draw(1, PLAYABLE)
     assert first.profile == "last-standing"
     scenario = scenario_of(first)
@@ -32,20 +36,20 @@ def test_a_seed_always_leads_to_the_same_scenario() -> None:
     assert len(scenario.steps) >= len(parse_plan(first.plan).actions) // 2
 
 
-def test_within_the_budget_a_run_must_be_valid() -> None:
-    expectation = scenario_of(draw(1, PLAYABLE)).expectation(DEFAULT_ERA)
+def test_within_the_budget_a_run_must_be_valid(first: Drawn) -> None:
+    expectation = scenario_of(first).expectation(DEFAULT_ERA)
     assert expectation is not None
     assert (expectation.verdict, expectation.lost) == (VerdictName.VALID, None)
 
 
-def test_somebody_sends_beside_the_producers_of_the_plan() -> None:
-    rates = {producer.name: producer.rate for producer in scenario_of(draw(1, PLAYABLE)).producers}
+def test_somebody_sends_beside_the_producers_of_the_plan(first: Drawn) -> None:
+    rates = {producer.name: producer.rate for producer in scenario_of(first).producers}
     assert rates.pop("background") > 0
     assert set(rates.values()) == {0}
 
 
-def test_nothing_breaks_before_each_partition_has_a_record_to_lose() -> None:
-    scenario = scenario_of(draw(1, PLAYABLE))
+def test_nothing_breaks_before_each_partition_has_a_record_to_lose(first: Drawn) -> None:
+    scenario = scenario_of(first)
     (written,) = (step.action for step in scenario.steps if "acked" in step.text)
     assert isinstance(written, Until)
     assert written.condition == Acked(
