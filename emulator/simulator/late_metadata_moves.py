@@ -119,13 +119,10 @@ def _any(name: str) -> _Change:
 
 
 _CHANGES: Final[tuple[_Change, ...]] = (
-    _there_and_back,
-    _there_and_back,
-    _away_and_back,
-    _away_and_back,
+    *(4 * (_there_and_back,)),
+    *(2 * (_away_and_back,)),
     _away_and_back_beside_a_fence,
-    _stops_as_leader,
-    _stops_as_leader,
+    *(4 * (_stops_as_leader,)),
     _is_unregistered_as_leader,
     *map(_any, ("elect_member", "elect_preferred", "resize", "reassign", "cancel", "min_isr", "cluster_min_isr")),
     *map(_any, ("recreate", "create_partitions", "strategy", "broker_config", "delete_records")),
@@ -136,7 +133,10 @@ _CHANGES_OF_FEATURES: Final = (*_CHANGES, *map(_any, ("features", "features", "f
 
 
 def _behind(view: ClusterView, changes: Sequence[_Change] = _CHANGES) -> Actions:
-    """Some brokers hear nothing of two or three requests; meanwhile a link between two may be cut, and then another."""
+    """Some brokers hear nothing of two or three requests; meanwhile a link between two may be cut, and then another.
+
+    In the end a member may be asked to lead: what it lacks by then is lost.
+    """
     led = view.draw_led_partition()
     if led is None:
         return []
@@ -159,6 +159,9 @@ def _behind(view: ClusterView, changes: Sequence[_Change] = _CHANGES) -> Actions
         actions.append(Release(channel=stream))
     if link is not None and view.network.random() < 0.5:
         actions += [Wait(duration_ms=view.schedule.randint(1, 40)), HealLink(link=link)]
+    if view.schedule.random() < 0.4:
+        member = view.schedule.choice(led.state.isr)
+        actions += [Wait(duration_ms=view.schedule.randint(20, 200)), _designated(led, member)]
     return actions
 
 
