@@ -14,6 +14,17 @@ STEP_CATALOGUE: Final = "my/scenario"
 """Of chaos/README.md: it shows every step there is, one after the other, and is not meant to be played."""
 
 
+_NOT_OURS: Final = ("build", "mutants", "store")
+"""Folders of the root that commands fill."""
+
+
+def documents() -> list[Path]:
+    """Returns every document; hidden folders of the root are not looked into: tools fill and empty them meanwhile."""
+    folders = (each for each in ROOT.iterdir() if each.is_dir() and each.name not in _NOT_OURS)
+    inside = (path for folder in folders if not folder.name.startswith(".") for path in folder.rglob("*.md"))
+    return sorted([*ROOT.glob("*.md"), *inside])
+
+
 def documented_scenarios() -> dict[str, Scenario]:
     """Returns every scenario of README and docs, by its name."""
     return {scenario.name: scenario for scenario in _scenarios()}

@@ -13,14 +13,10 @@ import pytest
 from emulator.cli.main import cli
 from emulator.cli.settings import PROFILE_NAMES
 from emulator.simulator.profiles import ALL_PROFILES
+from tests.documented_scenarios import documents
 
 _ROOT = Path(__file__).parents[3]
-_DOCUMENTS = sorted(
-    path
-    for path in _ROOT.rglob("*.md")
-    if path.relative_to(_ROOT).parts[0] != "mutants"
-    and not any(part.startswith(".") or part in ("store", "build") for part in path.relative_to(_ROOT).parts)
-)
+_DOCUMENTS = documents()
 _BLOCK = re.compile(r"```[a-z]*\n(.*?)```", re.DOTALL)
 _INLINE = re.compile(r"`(laststand [a-z][^`]*)`")
 _SUBSTITUTED = re.compile(r"\$\((laststand [^)]*)\)")

@@ -8,17 +8,12 @@ import pytest
 from chaos.scenario.scenario_file import read_scenario
 from chaos.scenario.step_reader import CONTROL_FLOW, VERBS
 from emulator.core.switches import ERAS
-from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
+from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios, documents
 
 _ROOT = Path(__file__).parents[3]
 _README = (_ROOT / "README.md").read_text(encoding="utf-8")
 _ROOTS = ("", "emulator/", "emulator/**/", "chaos/**/", "tests/**/")
-_DOCUMENTS = sorted(
-    path
-    for path in _ROOT.rglob("*.md")
-    if path.relative_to(_ROOT).parts[0] != "mutants"
-    and not any(part.startswith(".") or part in ("store", "build") for part in path.relative_to(_ROOT).parts)
-)
+_DOCUMENTS = documents()
 
 
 def _dead_links(text: str, folder: Path) -> list[str]:
