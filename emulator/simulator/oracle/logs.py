@@ -138,6 +138,8 @@ class LogChecks:
         if base_offset > log.log_end_offset or (previous is not None and base_offset <= previous[1]):
             sentence = f"{name}: {base_offset} was appended on broker {node_id} to a log that ends at"
             self._alarm_log.report("D9", name, f"{sentence} {log.log_end_offset}, after {previous}")
+        if previous is not None and previous[1] < self._log_start_offset(node_id, name):
+            previous = None  # it was deleted, and what a log begins with again below need not follow from it
         is_led_otherwise = event.role is AppendRole.LEADER and leader_epoch != event.current_leader_epoch
         if is_led_otherwise or (previous is not None and leader_epoch < previous[2]):
             sentence = f"{name}: {base_offset} was appended on broker {node_id} in epoch {leader_epoch}"
@@ -223,6 +225,10 @@ class LogChecks:
     def _truth(self, name: TopicPartition, topic_id: TopicId) -> PartitionTruth | None:
         of_deleted = self._truths_of_deleted.get((name, topic_id))
         return self._truths.get(name) if of_deleted is None else of_deleted[0]
+
+    def _log_start_offset(self, node_id: NodeId, name: TopicPartition) -> Offset:
+        stored = self._cluster.nodes[BrokerId(node_id)].disk.logs.get(name)
+        return Offset(0) if stored is None else stored.log_start_offset
 
     def _known(self, node_id: NodeId, name: TopicPartition) -> PartitionState | None:
         """Returns a partition by the metadata that a broker has."""

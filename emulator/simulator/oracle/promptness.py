@@ -290,7 +290,8 @@ class Promptness:
                 yield f"strategy Balanced waits for {', '.join(map(self._life, asked))}, which are in touch"
 
     def _answers(self, broker_id: BrokerId) -> bool:
-        return self._is_active(broker_id) and self._in_touch(broker_id)
+        """Whether the controller can ask a broker what it has, and hear of it."""
+        return self._is_active(broker_id) and self._in_touch(broker_id) and self._reaches(CONTROLLER, broker_id)
 
     def _life(self, broker_id: BrokerId) -> str:
         return f"broker {broker_id} (process {self._cluster.nodes[broker_id].incarnation})"

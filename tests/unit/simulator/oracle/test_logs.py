@@ -177,6 +177,14 @@ def test_what_was_deleted_may_be_another_batch_on_a_follower() -> None:
     assert "D7" not in world.fired
 
 
+def test_a_log_may_begin_again_below_what_it_deleted_with_an_older_batch() -> None:
+    world = World()
+    world.appends(broker=FOLLOWER, leader_epoch=LeaderEpoch(2), current_leader_epoch=LeaderEpoch(2))
+    world.node(FOLLOWER).disk.logs[NAME].log_start_offset = Offset(4)
+    world.appends(broker=FOLLOWER, base_offset=Offset(4), last_offset=Offset(4), role=AppendRole.FOLLOWER)
+    assert "D8" not in world.fired
+
+
 def test_what_was_deleted_may_come_back_without_its_epochs() -> None:
     world = World()
     cache = world.partition(FOLLOWER).log.epochs

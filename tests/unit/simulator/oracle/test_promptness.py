@@ -185,6 +185,13 @@ def test_it_is_silent_where_somebody_is_elected_uncleanly(properties: str, lines
     assert "L10" not in world.fired
 
 
+def test_whom_the_controller_cannot_ask_is_not_in_touch() -> None:
+    holds = tuple(f"hold 100->{broker} GetReplicaLogInfo request" for broker in range(3))
+    world = endures_at_risk(MANAGER, (LOST, "wait 1500", *holds, "start 0,1,2"))
+    assert world.cluster.image.partitions[NAME].leader is None
+    assert "L10" not in world.fired
+
+
 def test_nobody_is_elected_uncleanly_where_the_strategy_is_none() -> None:
     world = endures_at_risk("unclean.recovery.strategy=None", (LOST, "wait 1500", "start 1"))
     assert world.cluster.image.partitions[NAME].leader is None
