@@ -98,7 +98,8 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ("recovery_trims_epochs", "off"): Harmless(
             scenario="S48",
             beside=(("empty_logs_keep_epoch", "off"),),
-            why="whose log is another one than its leader's has lost power, which counts; it cannot be in sync",
+            why="it cannot be in sync, unless its log ends between two of its leader's batches, and then it loses: "
+            "kip-107/deleted-records-come-back, to which schedules do not come within the limit",
             evidence="s48-recovery-trims-epochs-off.txt",
         ),
         ("roles_after_registration", "off"): Lethal(scenario="S36", profiles=("races",)),
