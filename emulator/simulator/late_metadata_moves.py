@@ -133,10 +133,7 @@ _CHANGES_OF_FEATURES: Final = (*_CHANGES, *map(_any, ("features", "features", "f
 
 
 def _behind(view: ClusterView, changes: Sequence[_Change] = _CHANGES) -> Actions:
-    """Some brokers hear nothing of two or three requests; meanwhile a link between two may be cut, and then another.
-
-    In the end a member may be asked to lead: what it lacks by then is lost.
-    """
+    """Some brokers hear nothing of two or three requests; meanwhile a link between two may be cut, and then another."""
     led = view.draw_led_partition()
     if led is None:
         return []
@@ -159,9 +156,6 @@ def _behind(view: ClusterView, changes: Sequence[_Change] = _CHANGES) -> Actions
         actions.append(Release(channel=stream))
     if link is not None and view.network.random() < 0.5:
         actions += [Wait(duration_ms=view.schedule.randint(1, 40)), HealLink(link=link)]
-    if view.schedule.random() < 0.4:
-        member = view.schedule.choice(led.state.isr)
-        actions += [Wait(duration_ms=view.schedule.randint(20, 200)), _designated(led, member)]
     return actions
 
 

@@ -165,8 +165,7 @@ class DurabilityChecks:
                         check_id, name, f"{sentence} (batch {promise.crc})", since=since, until=until
                     )
                     break
-        earlier = (offset for epoch, offset in truth.high_watermarks.items() if epoch < event.leader_epoch)
-        committed = max(earlier, default=Offset(0))
+        committed = truth.committed_before_epoch(end_offset, event.leader_epoch)
         if end_offset < min(committed, truth.high_watermark):
             since = self._since(name, end_offset, truth.committed_since(end_offset))
             self._alarm_log.report(

@@ -135,6 +135,18 @@ class PartitionTruth:
         """Whether a leader of an earlier epoch committed an offset, be it that it was deposed by then."""
         return any(epoch < leader_epoch and end > offset for epoch, end in self.high_watermarks.items())
 
+    def committed_before_epoch(self, offset: Offset, leader_epoch: LeaderEpoch) -> Offset:
+        """Returns up to where leaders of epochs before ``leader_epoch`` have committed what is committed at ``offset``.
+
+        It may not be the first record there: that is lost then, and another one was appended in a later epoch.
+        """
+        last_offset = min((last for last in self.committed if last >= offset), default=None)
+        if last_offset is None:
+            return Offset(0)
+        appended_in, _ = self.committed[last_offset]
+        ends = (end for epoch, end in self.high_watermarks.items() if appended_in <= epoch < leader_epoch)
+        return max(ends, default=Offset(0))
+
     def counts_since(self, promise: PromisedBatch) -> int:
         """Returns when a promise begins to count: when it was made, or its maker deposed before that.
 
