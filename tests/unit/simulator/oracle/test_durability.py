@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from emulator.core.batch import BatchDescriptor
-from emulator.core.events import IncarnationEnd, IncarnationEnded, LogStartOffsetRaised
+from emulator.core.events import BecameLeader, IncarnationEnd, IncarnationEnded, LogStartOffsetRaised
 from emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, NodeId, Offset, PartitionEpoch
 from emulator.plan.actions import DeleteRecords
 from emulator.simulator.disk_retention import RETENTION
@@ -97,8 +97,30 @@ def deletes(world: World, below: int, *, cause_id: CauseId = CAUSE) -> None:
     world.oracle.scan()
 
 
+def hears_late_that_it_leads(world: World) -> None:
+    """Broker 1 was elected for a moment, without the last batch, and hears of that when broker 0 leads again."""
+    for number, leader in enumerate((FOLLOWER, LEADER), start=1):
+        world.commits(leader=leader, leader_epoch=LeaderEpoch(number), partition_epoch=PartitionEpoch(number))
+    world.happens(
+        BecameLeader(
+            cause_id=CAUSE,
+            topic=NAME.topic,
+            partition=NAME.partition,
+            topic_id=TOPIC,
+            leader_epoch=LeaderEpoch(1),
+            partition_epoch=PartitionEpoch(1),
+            epoch_start_offset=Offset(1),
+            high_watermark=Offset(0),
+            isr=(LEADER, FOLLOWER),
+        ),
+        node=FOLLOWER,
+    )
+
+
 CASES = (
     ("D1", acked_record_gone),
+    ("D1", hears_late_that_it_leads),
+    ("D2", hears_late_that_it_leads),
     ("D2", committed_record_gone),
     ("D3", candidate_too_short),
     ("D4", acked_record_nowhere),
