@@ -60,7 +60,7 @@ class Checks:
         self.controller = ControllerRules(self.alarm_log)
         self.metadata = MetadataChecks(self.alarm_log)
         self.leaders = LeaderRules(self.alarm_log, self.metadata.reference)
-        self.logs = LogChecks(self.alarm_log, self.truths)
+        self.logs = LogChecks(self.alarm_log, self.truths, self.durability.deletions)
         self.promptness = Promptness(self.alarm_log, self.truths, self.durability, self.tally.mark)
 
     def attach(self, cluster: SimulatedCluster) -> None:

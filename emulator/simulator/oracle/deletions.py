@@ -33,6 +33,8 @@ class Deletions:
             committed: the largest high watermark that a leader ever had.
             cause_id: of the rise.
         """
-        if cause_id == RETENTION or name in self._all_committed:
-            return min(new, committed)
-        return min(new, committed, self._below.get(name, Offset(0)))
+        return min(new, committed if cause_id == RETENTION else self.asked_below(name, committed=committed))
+
+    def asked_below(self, name: TopicPartition, *, committed: Offset) -> Offset:
+        """Returns up to where records may be gone, be it that no broker has told of it; ``committed`` as above."""
+        return committed if name in self._all_committed else min(committed, self._below.get(name, Offset(0)))

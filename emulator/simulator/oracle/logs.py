@@ -24,6 +24,7 @@ from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId, 
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.alarm_log import AlarmLog
+from emulator.simulator.oracle.deletions import Deletions
 from emulator.simulator.oracle.truth import PartitionTruth
 
 _BatchKey = tuple[Offset, LeaderEpoch]
@@ -46,9 +47,10 @@ class _KnownLog:
 class LogChecks:
     """Checks of one run's logs."""
 
-    def __init__(self, alarm_log: AlarmLog, truths: dict[TopicPartition, PartitionTruth]) -> None:
+    def __init__(self, alarm_log: AlarmLog, truths: dict[TopicPartition, PartitionTruth], deletions: Deletions) -> None:
         self._alarm_log = alarm_log
         self._truths = truths
+        self._deletions = deletions
         self._cluster: SimulatedCluster
         self._logs: dict[tuple[NodeId, TopicPartition], _KnownLog] = {}
         self._strays: dict[tuple[NodeId, TopicPartition, TopicId], int] = {}
@@ -256,15 +258,18 @@ class LogChecks:
     def check_epochs(self, node: BrokerNode, partition: Partition) -> None:
         """D8 on one replica: its epoch cache has each epoch of its batches, from its first one on or before.
 
-        Batches that were deleted may be back after a loss of power, when their epochs are not: nobody asks for them,
-        unless the log ends with them (S48).
+        Batches that were deleted may be back after a crash, when their epochs are not, be it that nobody told of the
+        deletion: nobody asks for them, unless the log ends with them (S48).
         """
         name, log = partition.name, partition.log
         known = self._logs.get((node.node_id, name))
         if known is None or not known.batches:
             return
         truth = self._truth(name, known.topic_id)
-        log_start_offset = max(log.log_start_offset, Offset(0) if truth is None else truth.log_start_offset)
+        log_start_offset = log.log_start_offset
+        if truth is not None:
+            asked_below = self._deletions.asked_below(name, committed=truth.committed_end_offset)
+            log_start_offset = max(log_start_offset, truth.log_start_offset, asked_below)
         epoch: LeaderEpoch | None = None
         starts = {entry.leader_epoch: entry.start_offset for entry in log.epochs.entries}
         _, last_offset, last_epoch, _ = known.batches[-1]

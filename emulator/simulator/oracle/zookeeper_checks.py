@@ -45,6 +45,7 @@ from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.checks import Checks
 from emulator.simulator.oracle.controller_rules import ControllerRules
+from emulator.simulator.oracle.deletions import Deletions
 from emulator.simulator.oracle.durability import DurabilityChecks
 from emulator.simulator.oracle.finding import Alarm
 from emulator.simulator.oracle.leader_rules import LeaderRules
@@ -72,7 +73,7 @@ class ZooKeeperChecks(Checks):
             self.alarm_log, metadata.reference, self.truths, roles=self._roles, proposals=self._proposals
         )
         self.durability = ZooKeeperDurability(self.alarm_log, self.truths, self.copies)
-        self.logs = ZooKeeperLogs(self.alarm_log, self.truths, roles=self._roles)
+        self.logs = ZooKeeperLogs(self.alarm_log, self.truths, self.durability.deletions, roles=self._roles)
         self.promptness = NoPromptness(self.alarm_log, self.truths, self.durability, self.tally.mark)
 
     def attach(self, cluster: SimulatedCluster) -> None:
@@ -280,8 +281,15 @@ class ZooKeeperLogs(LogChecks):
     It may be told late, of one whose topic is gone: the log that it makes then is a stray of that topic.
     """
 
-    def __init__(self, alarm_log: AlarmLog, truths: dict[TopicPartition, PartitionTruth], *, roles: RoleChecks) -> None:
-        super().__init__(alarm_log, truths)
+    def __init__(
+        self,
+        alarm_log: AlarmLog,
+        truths: dict[TopicPartition, PartitionTruth],
+        deletions: Deletions,
+        *,
+        roles: RoleChecks,
+    ) -> None:
+        super().__init__(alarm_log, truths, deletions)
         self._roles = roles
 
     def _known(self, node_id: NodeId, name: TopicPartition) -> PartitionState | None:
