@@ -112,6 +112,14 @@ class ClusterFacts:
         """Registrations in the controller's order."""
         return tuple(sorted(self.events.of(BrokerRegistered), key=lambda each: each.event.metadata_offset))
 
+    def registered_before(self, metadata_offset: int) -> Mapping[int, BrokerRegistered]:
+        """The last registration of each broker before a metadata offset."""
+        return {
+            each.event.broker_id: each.event
+            for each in self.registrations
+            if each.event.metadata_offset < metadata_offset
+        }
+
     @cached_property
     def registered_at(self) -> Mapping[_Process, int]:
         """Metadata offset at which each process was first registered."""

@@ -262,18 +262,36 @@ def _accepted(
     accepted: dict[PartitionChanged, str] = {}
     if not elections:
         return accepted
-    requests = list(unclean_requests(timeline, f"{elections[0].topic}-{elections[0].partition}"))
+    requests = UncleanRequests(timeline, f"{elections[0].topic}-{elections[0].partition}")
     for election in elections:
-        request = next((made_at for made_at in requests if made_at <= election.metadata_offset), None)
         if configuration.accepts_unclean_leaders(election.topic, at=election.metadata_offset):
             accepted[election] = "the topic prefers to none"
-        elif request is not None:
-            requests.remove(request)
+        elif requests.account_for(election.metadata_offset):
             accepted[election] = "an administrator asked for"
     return accepted
 
 
-def unclean_requests(timeline: Timeline, partition: str) -> Iterator[int]:
+class UncleanRequests:
+    """Administrators' requests that may lead to an unclean election of a partition; each accounts for one.
+
+    Args:
+        timeline: of the run, or of its harness alone.
+        partition: as steps name it (``orders-0``).
+    """
+
+    def __init__(self, timeline: Timeline, partition: str) -> None:
+        self._made_at = list(_requests(timeline, partition))
+
+    def account_for(self, metadata_offset: int) -> bool:
+        """Whether a request that accounts for no other election was made before this one."""
+        made_at = next((each for each in self._made_at if each <= metadata_offset), None)
+        if made_at is None:
+            return False
+        self._made_at.remove(made_at)
+        return True
+
+
+def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
     """Yields since which metadata offset an administrator may have asked for an unclean election of a partition.
 
     A step is noted when it is done, so it began after what the harness knew at the end of the step before.

@@ -122,8 +122,6 @@ def hunt(mutant: Mutant, row: Row, *, limit_s: float, directory: Path) -> Attemp
         alarms = schedule.outcome.alarms if is_costly else schedule.outcome.findings
         seen = (alarm.check_id for alarm in alarms if alarm.kind is PromiseKind.OUTCOME)
         check_id = next((each for each in seen if each not in _NOT_ENOUGH), None)
-        if check_id is not None and isinstance(row, Harmless) and not loses_nothing_with_every_rule(schedule.plan):
-            check_id = None  # the rules beside it are what loses this
         if check_id is not None:
             goal = Goal(kind=PromiseKind.OUTCOME, check_id=check_id, unless=_NOT_ENOUGH, is_beyond=is_costly)
             is_allowed = _always if isinstance(row, Lethal) else loses_nothing_with_every_rule

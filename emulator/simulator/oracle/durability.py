@@ -186,11 +186,8 @@ class DurabilityChecks:
     def _since(self, name: TopicPartition, offset: Offset, moment: int) -> int:
         """Returns the same for a committed record: by the leader that it was committed by."""
         truth = self._truths[name]
-        last_offset = min((last for last in truth.committed if last >= offset), default=None)
-        if last_offset is None:
-            return moment
-        leader_epoch, _ = truth.committed[last_offset]
-        return min(moment, truth.ledger.deposed_at(leader_epoch))
+        leader_epoch = truth.committed_epoch(offset)
+        return moment if leader_epoch is None else min(moment, truth.ledger.deposed_at(leader_epoch))
 
     def _elected_at(self, name: TopicPartition) -> int | None:
         state = self._cluster.state(name)

@@ -16,8 +16,6 @@ from emulator.core.events import PartitionChanged, ReplicaAnswer, UncleanLeaderE
 from emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset, RecoveryStrategy, TopicPartition
 from emulator.simulator.oracle.replica_answers import Heard, ReplicaAnswers
 
-_NOTHING: Final = (-1, -1)
-
 _ASKED_FOR: Final = MappingProxyType(
     {
         RequestedElection.UNCLEAN: RecoveryStrategy.AGGRESSIVE,
@@ -135,4 +133,4 @@ def _remembered(before: PartitionChanged) -> set[BrokerId]:
 
 def _rank(answer: ReplicaAnswer) -> tuple[int, int]:
     written = answer.last_written_leader_epoch
-    return (_NOTHING[0] if written is None else written, answer.log_end_offset)
+    return (-1 if written is None else written, answer.log_end_offset)

@@ -135,15 +135,19 @@ class PartitionTruth:
         """Whether a leader of an earlier epoch committed an offset, be it that it was deposed by then."""
         return any(epoch < leader_epoch and end > offset for epoch, end in self.high_watermarks.items())
 
+    def committed_epoch(self, offset: Offset) -> LeaderEpoch | None:
+        """Returns the leader epoch of the committed batch at ``offset``, or of the next one; ``None`` past the last."""
+        last_offset = min((last for last in self.committed if last >= offset), default=None)
+        return None if last_offset is None else self.committed[last_offset][0]
+
     def committed_before_epoch(self, offset: Offset, leader_epoch: LeaderEpoch) -> Offset:
         """Returns up to where leaders of epochs before ``leader_epoch`` have committed what is committed at ``offset``.
 
         It may not be the first record there: that is lost then, and another one was appended in a later epoch.
         """
-        last_offset = min((last for last in self.committed if last >= offset), default=None)
-        if last_offset is None:
+        appended_in = self.committed_epoch(offset)
+        if appended_in is None:
             return Offset(0)
-        appended_in, _ = self.committed[last_offset]
         ends = (end for epoch, end in self.high_watermarks.items() if appended_in <= epoch < leader_epoch)
         return max(ends, default=Offset(0))
 

@@ -46,14 +46,10 @@ def _problem(event: AlterPartitionDecided, on: PartitionChanged | None) -> str |
 def _stale_members(event: AlterPartitionDecided, made: PartitionChanged | None, cluster: ClusterFacts) -> Iterator[str]:
     if made is None or made.reason is not ChangeReason.ALTER_PARTITION:
         return
-    registered = {
-        registration.event.broker_id: registration.event.broker_epoch
-        for registration in cluster.registrations
-        if registration.event.metadata_offset < made.metadata_offset
-    }
+    registered = cluster.registered_before(made.metadata_offset)
     for member, broker_epoch in zip(event.proposed_isr, event.broker_epochs, strict=False):
-        if broker_epoch is not None and registered.get(member, broker_epoch) != broker_epoch:
-            yield f"broker {member} was registered under epoch {registered[member]}, not {broker_epoch}"
+        if broker_epoch is not None and member in registered and registered[member].broker_epoch != broker_epoch:
+            yield f"broker {member} was registered under epoch {registered[member].broker_epoch}, not {broker_epoch}"
 
 
 CHECK = PartitionCheck(

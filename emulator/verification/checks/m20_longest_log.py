@@ -23,7 +23,7 @@ from emulator.core.types import RecoveryStrategy
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.event_table import place_of
-from emulator.verification.guarantee import unclean_requests
+from emulator.verification.guarantee import UncleanRequests
 from emulator.verification.leaderless_logs import leaderless_log
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import broker, listed
@@ -39,7 +39,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     if not elections:
         return
     before = {change.new.metadata_offset: change.old for change in facts.changes}
-    requests = list(unclean_requests(_harness(facts.cluster), str(facts)))
+    requests = UncleanRequests(_harness(facts.cluster), str(facts))
     for offset, elected in sorted(elections.items()):
         for problem in _problems(facts, elected, before.get(offset), requests):
             yield Finding(offset, f"{facts} at metadata offset {offset}: {problem}")
@@ -53,7 +53,7 @@ def _harness(cluster: ClusterFacts) -> Timeline:
 
 
 def _problems(
-    facts: PartitionFacts, elected: UncleanLeaderElected, before: PartitionChanged | None, requests: list[int]
+    facts: PartitionFacts, elected: UncleanLeaderElected, before: PartitionChanged | None, requests: UncleanRequests
 ) -> Iterator[str]:
     yield from _rank_problems(elected)
     strategy = facts.cluster.configuration.recovery_strategy(elected.topic, at=elected.metadata_offset)
@@ -67,19 +67,17 @@ def _problems(
         unheard = sorted(_remembered(before) - {answer.broker_id for answer in elected.answers})
         if unheard:
             yield f"{broker(elected.leader)} was elected before {listed(unheard)}, who must be waited for, had answered"
+    registered = facts.cluster.registered_before(elected.metadata_offset)
     for answer in elected.answers:
-        yield from _answer_problems(facts, elected, answer, before)
+        if answer.broker_id in registered:
+            yield from _answer_problems(facts, elected, answer, registered[answer.broker_id], before)
 
 
-def _is_asked_for(elected: UncleanLeaderElected, configured: RecoveryStrategy, requests: list[int]) -> bool:
-    """Whether an administrator's request accounts for another strategy than the configured one; it does so once."""
+def _is_asked_for(elected: UncleanLeaderElected, configured: RecoveryStrategy, requests: UncleanRequests) -> bool:
+    """Whether an administrator's request accounts for another strategy than the configured one."""
     if elected.strategy is RecoveryStrategy.NONE or elected.strategy is configured:
         return False
-    request = next((since for since in requests if since <= elected.metadata_offset), None)
-    if request is None:
-        return False
-    requests.remove(request)
-    return True
+    return requests.account_for(elected.metadata_offset)
 
 
 def _rank_problems(elected: UncleanLeaderElected) -> Iterator[str]:
@@ -93,11 +91,12 @@ def _rank_problems(elected: UncleanLeaderElected) -> Iterator[str]:
 
 
 def _answer_problems(
-    facts: PartitionFacts, elected: UncleanLeaderElected, answer: ReplicaAnswer, before: PartitionChanged
+    facts: PartitionFacts,
+    elected: UncleanLeaderElected,
+    answer: ReplicaAnswer,
+    registration: BrokerRegistered,
+    before: PartitionChanged,
 ) -> Iterator[str]:
-    registration = _registration(facts.cluster, answer.broker_id, before=elected.metadata_offset)
-    if registration is None:
-        return
     if registration.broker_epoch != answer.broker_epoch:
         yield f"{broker(answer.broker_id)} answered under broker epoch {answer.broker_epoch}, which was not its own"
         return
@@ -113,15 +112,6 @@ def _answer_problems(
     elif epoch is not None and epoch not in held.epochs.get(end, {epoch}):
         known = listed(sorted(held.epochs[end]))
         yield f"{broker(answer.broker_id)} is said to hold leader epoch {epoch} last, and its last batch has {known}"
-
-
-def _registration(cluster: ClusterFacts, broker_id: int, *, before: int) -> BrokerRegistered | None:
-    earlier = [
-        each.event
-        for each in cluster.registrations
-        if each.event.broker_id == broker_id and each.event.metadata_offset < before
-    ]
-    return earlier[-1] if earlier else None
 
 
 def _rank(answer: ReplicaAnswer) -> tuple[int, int]:

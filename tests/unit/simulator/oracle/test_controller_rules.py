@@ -13,8 +13,6 @@ from emulator.core.events import (
     ConfigChanged,
     Election,
     FeatureChanged,
-    IncarnationEnd,
-    IncarnationEnded,
     ReplicaAnswer,
     UncleanLeaderElected,
     UncleanMethod,
@@ -232,6 +230,13 @@ def hears(world: World, answer: ReplicaAnswer, *, leader_epoch: int = 1) -> None
     world.oracle.checks.controller.recovery.answers.stepped(response, [])
 
 
+def asks_and_hears(world: World, *answers: ReplicaAnswer) -> None:
+    """Each broker is asked, and answers at once."""
+    for answer in answers:
+        asks(world, answer.broker_id)
+        hears(world, answer)
+
+
 def elects_the_longest_log(
     world: World,
     *answers: ReplicaAnswer,
@@ -270,7 +275,7 @@ def elects_the_longest_log(
     decided = AppendMetadata(batch=batch, events=(event,))
     world.oracle.checks.controller.recovery.answers.stepped(TimerFired(cause_id=CAUSE), [decided])
     if ends_first:
-        controller_ends(world)
+        world.ends(CONTROLLER)
     world.happens(event)
 
 
@@ -283,9 +288,7 @@ def recovers_by_answers(
     """Everybody whose answer is named gives it, and broker 2 is elected."""
     leaderless(world, strategy=configured)
     given = [answer_of(world, *answer) for answer in answers]
-    for answer in given:
-        asks(world, answer.broker_id)
-        hears(world, answer)
+    asks_and_hears(world, *given)
     elects_the_longest_log(world, *given, strategy=strategy)
 
 
@@ -312,9 +315,7 @@ def elects_by_answers_that_nobody_gave(world: World) -> None:
 
 def alters_an_answer(world: World) -> None:
     leaderless(world)
-    for broker, end in ((LEADER, 7), (OTHER, 5)):
-        asks(world, broker)
-        hears(world, answer_of(world, broker, 0, end))
+    asks_and_hears(world, answer_of(world, LEADER, 0, 7), answer_of(world, OTHER, 0, 5))
     elects_the_longest_log(world, answer_of(world, LEADER, 0, 3), answer_of(world, OTHER, 0, 5))
 
 
@@ -322,9 +323,7 @@ def hears_all_but_counts(world: World, *counted: BrokerId) -> None:
     """Broker 1 has the longest log."""
     leaderless(world)
     given = {broker: answer_of(world, broker, 0, end) for broker, end in ((LEADER, 3), (FOLLOWER, 7), (OTHER, 5))}
-    for broker, answer in given.items():
-        asks(world, broker)
-        hears(world, answer)
+    asks_and_hears(world, *given.values())
     elects_the_longest_log(world, *(given[broker] for broker in counted))
 
 
@@ -334,13 +333,11 @@ def leaves_an_answer_out(world: World) -> None:
 
 def asks_again_and_leaves_the_answer_out(world: World) -> None:
     leaderless(world)
+    asks_and_hears(world, answer_of(world, FOLLOWER, 0, 7))
     asks(world, FOLLOWER)
-    hears(world, answer_of(world, FOLLOWER, 0, 7))
-    asks(world, FOLLOWER)
-    for broker in (LEADER, OTHER):
-        asks(world, broker)
-        hears(world, answer_of(world, broker, 0, 5))
-    elects_the_longest_log(world, answer_of(world, LEADER, 0, 5), answer_of(world, OTHER, 0, 5))
+    given = [answer_of(world, broker, 0, 5) for broker in (LEADER, OTHER)]
+    asks_and_hears(world, *given)
+    elects_the_longest_log(world, *given)
 
 
 def counts_an_answer(world: World, answer: ReplicaAnswer, *, leader_epoch: int = 1) -> None:
@@ -349,8 +346,7 @@ def counts_an_answer(world: World, answer: ReplicaAnswer, *, leader_epoch: int =
     asks(world, LEADER)
     hears(world, answer, leader_epoch=leader_epoch)
     elected = answer_of(world, OTHER, 0, 5)
-    asks(world, OTHER)
-    hears(world, elected)
+    asks_and_hears(world, elected)
     elects_the_longest_log(world, answer, elected)
 
 
@@ -365,23 +361,9 @@ def counts_an_answer_of_an_earlier_incarnation(world: World) -> None:
 def counts_what_an_earlier_controller_heard(world: World) -> None:
     leaderless(world)
     given = [answer_of(world, LEADER, 0, 3), answer_of(world, OTHER, 0, 5)]
-    for answer in given:
-        asks(world, answer.broker_id)
-        hears(world, answer)
-    controller_ends(world)
+    asks_and_hears(world, *given)
+    world.ends(CONTROLLER)
     elects_the_longest_log(world, *given)
-
-
-def controller_ends(world: World) -> None:
-    ended = IncarnationEnded(
-        cause_id=CAUSE,
-        ended_node=CONTROLLER,
-        ended_incarnation=0,
-        end=IncarnationEnd.KILLED,
-        exit_code=None,
-        metadata_offset=MetadataOffset(12),
-    )
-    world.happens(ended, node=NodeId(2000))
 
 
 def goes_by_a_strategy_of_its_own(world: World) -> None:
@@ -545,15 +527,7 @@ def takes_the_future_for_old(world: World) -> None:
 
 
 def registers_during_the_session(world: World) -> None:
-    ended = IncarnationEnded(
-        cause_id=CAUSE,
-        ended_node=FOLLOWER,
-        ended_incarnation=0,
-        end=IncarnationEnd.KILLED,
-        exit_code=None,
-        metadata_offset=MetadataOffset(12),
-    )
-    world.happens(ended, node=NodeId(2000))
+    world.ends(FOLLOWER)
     registers_uncleanly(world)
 
 
@@ -667,8 +641,7 @@ def the_longest_log_is_of_a_fenced_broker(world: World) -> None:
 def drops_a_recovery(world: World) -> None:
     """Broker 1, which has the longest log, has answered before."""
     leaderless(world)
-    asks(world, FOLLOWER)
-    hears(world, answer_of(world, FOLLOWER, 0, 7))
+    asks_and_hears(world, answer_of(world, FOLLOWER, 0, 7))
     dropped = UncleanRecoveryDropped(
         cause_id=CAUSE,
         topic=NAME.topic,
@@ -683,9 +656,7 @@ def drops_a_recovery(world: World) -> None:
 def an_answer_came_before_the_recovery_was_dropped(world: World) -> None:
     drops_a_recovery(world)
     given = [answer_of(world, LEADER, 0, 3), answer_of(world, OTHER, 0, 5)]
-    for answer in given:
-        asks(world, answer.broker_id)
-        hears(world, answer)
+    asks_and_hears(world, *given)
     elects_the_longest_log(world, *given)
 
 
@@ -693,9 +664,7 @@ def the_process_that_elected_has_ended(world: World) -> None:
     """What it dropped last it may not have told of."""
     leaderless(world)
     given = [answer_of(world, LEADER, 0, 3), answer_of(world, FOLLOWER, 0, 7), answer_of(world, OTHER, 0, 5)]
-    for answer in given:
-        asks(world, answer.broker_id)
-        hears(world, answer)
+    asks_and_hears(world, *given)
     elects_the_longest_log(world, given[0], given[2], ends_first=True)
 
 
@@ -722,9 +691,7 @@ def test_an_answer_after_a_recovery_was_dropped_is_not_left_out() -> None:
     world = World()
     drops_a_recovery(world)
     given = {broker: answer_of(world, broker, 0, end) for broker, end in ((LEADER, 3), (FOLLOWER, 7), (OTHER, 5))}
-    for broker, answer in given.items():
-        asks(world, broker)
-        hears(world, answer)
+    asks_and_hears(world, *given.values())
     elects_the_longest_log(world, given[LEADER], given[OTHER])
     assert "M20" in world.fired
 

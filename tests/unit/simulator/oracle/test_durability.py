@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from emulator.core.batch import BatchDescriptor
-from emulator.core.events import BecameLeader, IncarnationEnd, IncarnationEnded, LogStartOffsetRaised
-from emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, NodeId, Offset, PartitionEpoch
+from emulator.core.events import BecameLeader, IncarnationEnd, LogStartOffsetRaised
+from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, PartitionEpoch
 from emulator.plan.actions import DeleteRecords
 from emulator.simulator.disk_retention import RETENTION
 from emulator.simulator.oracle.finding import Guarantee
@@ -146,25 +146,11 @@ def test_nothing_fires_by_itself() -> None:
     assert world.oracle.tally.acks == 3
 
 
-def ended(world: World, node: int) -> None:
-    world.happens(
-        IncarnationEnded(
-            cause_id=CAUSE,
-            ended_node=NodeId(node),
-            ended_incarnation=0,
-            end=IncarnationEnd.POWER_LOST,
-            exit_code=None,
-            metadata_offset=MetadataOffset(12),
-        ),
-        node=NodeId(2000),
-    )
-
-
 @pytest.mark.parametrize(("nodes", "guarantee"), [((1,), Guarantee.HOLDS), ((1, 2), Guarantee.EXCEEDED)])
 def test_a_loss_counts_only_within_the_guarantee(nodes: tuple[int, ...], guarantee: Guarantee) -> None:
     world = World()
     for node in nodes:
-        ended(world, node)
+        world.ends(NodeId(node), IncarnationEnd.POWER_LOST)
     world.commits(leader_epoch=LeaderEpoch(1), partition_epoch=PartitionEpoch(1))
     world.partition(LEADER).leader_epoch = LeaderEpoch(1)
     acked_record_gone(world)

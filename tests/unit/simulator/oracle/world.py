@@ -7,19 +7,27 @@ import msgspec
 import pytest
 
 from emulator.core.broker.partition import Partition
-from emulator.core.events import AppendRole, BatchAppended, Event, PartitionChanged
+from emulator.core.events import (
+    AppendRole,
+    BatchAppended,
+    Event,
+    IncarnationEnd,
+    IncarnationEnded,
+    PartitionChanged,
+)
 from emulator.core.image import PartitionState
 from emulator.core.types import (
     BrokerId,
     CauseId,
     LeaderEpoch,
+    MetadataOffset,
     NodeId,
     Offset,
     ProducerEpoch,
     TopicId,
     TopicPartition,
 )
-from emulator.plan.nodes import CONTROLLER
+from emulator.plan.nodes import CONTROLLER, HARNESS
 from emulator.plan.plan import parse_plan
 from emulator.simulator.journal import Journal
 from emulator.simulator.nodes import BrokerNode
@@ -115,6 +123,18 @@ class World:
         state: PartitionState = msgspec.structs.replace(partitions[NAME], **fields)
         partitions[NAME] = state
         self.changes(**fields)
+
+    def ends(self, node: NodeId, end: IncarnationEnd = IncarnationEnd.KILLED) -> None:
+        """Lets the oracle see that a node's first process ended."""
+        ended = IncarnationEnded(
+            cause_id=CAUSE,
+            ended_node=node,
+            ended_incarnation=0,
+            end=end,
+            exit_code=None,
+            metadata_offset=MetadataOffset(12),
+        )
+        self.happens(ended, node=HARNESS)
 
     def shorten(self, broker_id: BrokerId) -> None:
         """Takes a broker's last batch away, from its disk only."""
