@@ -1,7 +1,8 @@
 """Switches: every rule whose absence once lost data, and the eras that are presets of them.
 
 A switch selects one of two or more named rules and is read in exactly one place of the core. An era names a real
-protocol. ``docs/eras.md`` gives the source of each cell of the table switch by era.
+protocol. Eras are a chain: each says only where it differs from the next newer one, ``kip-966`` has the defaults.
+``docs/eras.md`` gives the source of each cell of the table switch by era.
 """
 
 from enum import Enum
@@ -9,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from emulator.core.errors import ConfigError
 from emulator.core.types import StrayCleanup
@@ -180,113 +182,50 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """A leader refuses records that are meant for another topic of the same name (KIP-516): S41."""
 
 
+_KIP_966: Final = Switches()
+_KAFKA_4_2: Final = replace(
+    _KIP_966,
+    last_known=LastKnown.LEADER,
+    unclean_pick=UncleanPick.FIRST,
+    recovering_gate=False,
+    stray_cleanup=StrayCleanup.RENAME,
+    clear_elr_on_min_isr_change=ClearElr.ALWAYS,
+    elr_within_replicas=False,
+    min_isr_per_partition=False,
+    cancel_requires_min_isr=False,
+    downgrade_ignores_elr=False,
+    truncation_sync=False,
+    truncation_ends_at_batch=False,
+    empty_logs_keep_epoch=False,
+    lower_start_is_durable=False,
+    holes_end_logs=False,
+    recovery_trims_epochs=False,
+    roles_after_registration=False,
+    progress_of_this_term=False,
+    untouched_logs_stay_proven=False,
+    refusals_are_final=False,
+    answers_await_metadata=False,
+)
+_KAFKA_3_9: Final = replace(
+    _KAFKA_4_2, elr=False, unclean_detection=False, session_check=SessionCheck.UNFENCED, produce_topic_id=False
+)
+_KAFKA_0_11: Final = replace(
+    _KAFKA_3_9,
+    hw_requires_min_isr=False,
+    truncation=Truncation.KIP_101,
+    ap_broker_epoch_check=False,
+    stray_cleanup=StrayCleanup.OFF,
+    roles_after_registration=True,
+)
+_KAFKA_0_10: Final = replace(_KAFKA_0_11, truncation=Truncation.HIGH_WATERMARK)
+
 ERAS: Final = MappingProxyType(
     {
-        "kafka-0.10": Switches(
-            elr=False,
-            hw_requires_min_isr=False,
-            unclean_detection=False,
-            truncation=Truncation.HIGH_WATERMARK,
-            ap_broker_epoch_check=False,
-            session_check=SessionCheck.UNFENCED,
-            last_known=LastKnown.LEADER,
-            unclean_pick=UncleanPick.FIRST,
-            recovering_gate=False,
-            stray_cleanup=StrayCleanup.OFF,
-            clear_elr_on_min_isr_change=ClearElr.ALWAYS,
-            elr_within_replicas=False,
-            min_isr_per_partition=False,
-            cancel_requires_min_isr=False,
-            downgrade_ignores_elr=False,
-            truncation_sync=False,
-            truncation_ends_at_batch=False,
-            empty_logs_keep_epoch=False,
-            lower_start_is_durable=False,
-            holes_end_logs=False,
-            recovery_trims_epochs=False,
-            progress_of_this_term=False,
-            untouched_logs_stay_proven=False,
-            refusals_are_final=False,
-            answers_await_metadata=False,
-            produce_topic_id=False,
-        ),
-        "kafka-0.11": Switches(
-            elr=False,
-            hw_requires_min_isr=False,
-            unclean_detection=False,
-            truncation=Truncation.KIP_101,
-            ap_broker_epoch_check=False,
-            session_check=SessionCheck.UNFENCED,
-            last_known=LastKnown.LEADER,
-            unclean_pick=UncleanPick.FIRST,
-            recovering_gate=False,
-            stray_cleanup=StrayCleanup.OFF,
-            clear_elr_on_min_isr_change=ClearElr.ALWAYS,
-            elr_within_replicas=False,
-            min_isr_per_partition=False,
-            cancel_requires_min_isr=False,
-            downgrade_ignores_elr=False,
-            truncation_sync=False,
-            truncation_ends_at_batch=False,
-            empty_logs_keep_epoch=False,
-            lower_start_is_durable=False,
-            holes_end_logs=False,
-            recovery_trims_epochs=False,
-            progress_of_this_term=False,
-            untouched_logs_stay_proven=False,
-            refusals_are_final=False,
-            answers_await_metadata=False,
-            produce_topic_id=False,
-        ),
-        "kafka-3.9": Switches(
-            elr=False,
-            unclean_detection=False,
-            session_check=SessionCheck.UNFENCED,
-            last_known=LastKnown.LEADER,
-            unclean_pick=UncleanPick.FIRST,
-            recovering_gate=False,
-            stray_cleanup=StrayCleanup.RENAME,
-            clear_elr_on_min_isr_change=ClearElr.ALWAYS,
-            elr_within_replicas=False,
-            min_isr_per_partition=False,
-            cancel_requires_min_isr=False,
-            downgrade_ignores_elr=False,
-            truncation_sync=False,
-            truncation_ends_at_batch=False,
-            empty_logs_keep_epoch=False,
-            lower_start_is_durable=False,
-            holes_end_logs=False,
-            recovery_trims_epochs=False,
-            roles_after_registration=False,
-            progress_of_this_term=False,
-            untouched_logs_stay_proven=False,
-            refusals_are_final=False,
-            answers_await_metadata=False,
-            produce_topic_id=False,
-        ),
-        "kafka-4.2": Switches(
-            last_known=LastKnown.LEADER,
-            unclean_pick=UncleanPick.FIRST,
-            recovering_gate=False,
-            stray_cleanup=StrayCleanup.RENAME,
-            clear_elr_on_min_isr_change=ClearElr.ALWAYS,
-            elr_within_replicas=False,
-            min_isr_per_partition=False,
-            cancel_requires_min_isr=False,
-            downgrade_ignores_elr=False,
-            truncation_sync=False,
-            truncation_ends_at_batch=False,
-            empty_logs_keep_epoch=False,
-            lower_start_is_durable=False,
-            holes_end_logs=False,
-            recovery_trims_epochs=False,
-            roles_after_registration=False,
-            progress_of_this_term=False,
-            untouched_logs_stay_proven=False,
-            refusals_are_final=False,
-            answers_await_metadata=False,
-        ),
-        "kip-966": Switches(),
+        "kafka-0.10": _KAFKA_0_10,
+        "kafka-0.11": _KAFKA_0_11,
+        "kafka-3.9": _KAFKA_3_9,
+        "kafka-4.2": _KAFKA_4_2,
+        "kip-966": _KIP_966,
     }
 )
 """Presets that name real protocols. Those of ZooKeeper clusters are in ``zookeeper_rules``."""
@@ -338,7 +277,7 @@ def with_switch(switches: Switches, name: str, text: str) -> Switches:
     rules = _rules(name)
     if text not in rules:
         raise ConfigError(key=name, value=text, expected="one of " + ", ".join(rules))
-    return msgspec.structs.replace(switches, **{name: rules[text]})
+    return replace(switches, **{name: rules[text]})
 
 
 def switch_choices(name: str) -> tuple[str, ...]:

@@ -3,17 +3,20 @@
 Beside ``switches``: a switch there is read by KRaft nodes, too; a rule here by the ZooKeeper controller and by the
 broker front that listens to it, each in exactly one place. ``docs/eras-zookeeper.md`` gives the source of each value.
 An era is the code of one release at the protocol version of that release; another ``inter.broker.protocol.version``
-makes a rolling upgrade of it.
+makes a rolling upgrade of it. Eras are a chain: each says only where it differs from the next newer one, ``kip-550-zk``
+from Kafka 3.9.
 """
 
+from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from emulator.core.inter_broker_protocol import LATEST, IbpLevel, InterBrokerProtocol, ibp_level
-from emulator.core.switches import ERAS, MaximalIsr, Switches, UncleanPick
+from emulator.core.switches import ERAS, MaximalIsr, Switches
 from emulator.core.types import StrayCleanup
 from emulator.core.zookeeper.nodes.partition_state import StateFormat
 from emulator.core.zookeeper.nodes.topic import TopicFormat
@@ -186,49 +189,66 @@ class ZooKeeperEra(msgspec.Struct, frozen=True, kw_only=True):
     ibp: IbpLevel = LATEST
 
 
-_SHARED_3_9: Final = msgspec.structs.replace(
-    ERAS["kafka-3.9"],
-    ap_broker_epoch_check=False,
-    stray_cleanup=StrayCleanup.OFF,
-    unclean_pick=UncleanPick.FIRST,
-    roles_after_registration=True,
-)
-_SHARED_3_2: Final = msgspec.structs.replace(_SHARED_3_9, hw_requires_min_isr=False)
-_SHARED_2_X: Final = msgspec.structs.replace(_SHARED_3_2, maximal_isr=MaximalIsr.COMMITTED_ONLY)
+def _neighbour(
+    era: ZooKeeperEra, *, ibp: str, switches: Mapping[str, object] = MappingProxyType({}), **rules: object
+) -> ZooKeeperEra:
+    """Returns the era that differs from another one in its protocol version, and in these switches and rules."""
+    return ZooKeeperEra(
+        switches=replace(era.switches, **switches), rules=replace(era.rules, **rules), ibp=ibp_level(ibp)
+    )
 
-_RULES_3_2: Final = ZooKeeperRules(
+
+_KAFKA_3_9: Final = ZooKeeperEra(
+    switches=replace(
+        ERAS["kafka-3.9"],
+        ap_broker_epoch_check=False,
+        stray_cleanup=StrayCleanup.OFF,
+        roles_after_registration=True,
+    ),
+    rules=ZooKeeperRules(),
+    ibp=ibp_level("3.9"),
+)
+_KIP_550: Final = _neighbour(
+    _KAFKA_3_9,
+    ibp="3.9",
+    switches={"recovering_gate": True, "stray_cleanup": StrayCleanup.DELETE},
+    alter_isr_checks=AlterIsrChecks.KIP,
+    isr_settled_by=IsrSettledBy.LEADER_AND_ISR,
+    equal_epoch_leader_and_isr=EqualEpochLeaderAndIsr.NEWER_PARTITION_EPOCH,
+    leader_recovery_state=LeaderRecovery.GATE,
+    contains_all_replicas=True,
+    watch_notifications=WatchNotifications.BELOW_ALTER_ISR,
+)
+_KAFKA_3_2: Final = _neighbour(
+    _KAFKA_3_9,
+    ibp="3.2",
+    switches={"hw_requires_min_isr": False},
     alter_isr_checks=AlterIsrChecks.KAFKA_3_2,
     leader_and_isr_partition_epoch_check=False,
     stop_replica_epoch=StopReplicaFence.GREATER,
     isr_eligibility_check=False,
 )
-_RULES_3_1: Final = msgspec.structs.replace(
-    _RULES_3_2, alter_isr_checks=AlterIsrChecks.KAFKA_2_7, leader_recovery_state=LeaderRecovery.NONE
+_KAFKA_3_1: Final = _neighbour(
+    _KAFKA_3_2, ibp="3.1", alter_isr_checks=AlterIsrChecks.KAFKA_2_7, leader_recovery_state=LeaderRecovery.NONE
 )
-_RULES_2_6: Final = msgspec.structs.replace(
-    _RULES_3_1, alter_isr_checks=AlterIsrChecks.NONE, isr_write_unknown=IsrWriteUnknown.KEEP, topic_ids=False
+_KAFKA_2_6: Final = _neighbour(
+    _KAFKA_3_1,
+    ibp="2.6",
+    switches={"maximal_isr": MaximalIsr.COMMITTED_ONLY},
+    alter_isr_checks=AlterIsrChecks.NONE,
+    isr_write_unknown=IsrWriteUnknown.KEEP,
+    topic_ids=False,
 )
-_RULES_2_5: Final = msgspec.structs.replace(_RULES_2_6, stop_replica_epoch=StopReplicaFence.OFF)
+_KAFKA_2_5: Final = _neighbour(_KAFKA_2_6, ibp="2.5", stop_replica_epoch=StopReplicaFence.OFF)
 
 ZOOKEEPER_ERAS: Final = MappingProxyType(
     {
-        "kafka-2.5-zk": ZooKeeperEra(switches=_SHARED_2_X, rules=_RULES_2_5, ibp=ibp_level("2.5")),
-        "kafka-2.6-zk": ZooKeeperEra(switches=_SHARED_2_X, rules=_RULES_2_6, ibp=ibp_level("2.6")),
-        "kafka-3.1-zk": ZooKeeperEra(switches=_SHARED_3_2, rules=_RULES_3_1, ibp=ibp_level("3.1")),
-        "kafka-3.2-zk": ZooKeeperEra(switches=_SHARED_3_2, rules=_RULES_3_2, ibp=ibp_level("3.2")),
-        "kafka-3.9-zk": ZooKeeperEra(switches=_SHARED_3_9, rules=ZooKeeperRules(), ibp=ibp_level("3.9")),
-        "kip-550-zk": ZooKeeperEra(
-            switches=msgspec.structs.replace(_SHARED_3_9, recovering_gate=True, stray_cleanup=StrayCleanup.DELETE),
-            rules=ZooKeeperRules(
-                alter_isr_checks=AlterIsrChecks.KIP,
-                isr_settled_by=IsrSettledBy.LEADER_AND_ISR,
-                equal_epoch_leader_and_isr=EqualEpochLeaderAndIsr.NEWER_PARTITION_EPOCH,
-                leader_recovery_state=LeaderRecovery.GATE,
-                contains_all_replicas=True,
-                watch_notifications=WatchNotifications.BELOW_ALTER_ISR,
-            ),
-            ibp=ibp_level("3.9"),
-        ),
+        "kafka-2.5-zk": _KAFKA_2_5,
+        "kafka-2.6-zk": _KAFKA_2_6,
+        "kafka-3.1-zk": _KAFKA_3_1,
+        "kafka-3.2-zk": _KAFKA_3_2,
+        "kafka-3.9-zk": _KAFKA_3_9,
+        "kip-550-zk": _KIP_550,
     }
 )
 """Presets that name real releases, and the three KIPs to the letter."""
