@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from laststand.own_packages import check_own_packages
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -71,6 +73,7 @@ async def run_async(
     store: Path | str = "store",
 ) -> "VerdictReport":
     """``run`` inside of an event loop, which must be that of the main thread."""
+    check_own_packages()
     from laststand.running import play_one
 
     return await play_one(scenario, era=era, driver=driver, settings=settings or {}, seed=seed, store=Path(store))
@@ -91,6 +94,7 @@ def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | Non
             brings both.
         emulator.verification.session.SparkSessionError: it did not come up; the error names the log.
     """
+    check_own_packages()
     from laststand.session import starter
 
     return starter(master=master, heap_mb=heap_mb, log_path=log_path).session()
@@ -106,6 +110,7 @@ def read_runs(spark: "SparkSession", paths: Sequence[Path | str]) -> "Runs":
     Raises:
         emulator.analysis.BrokenRunsError: a run is missing or cannot be read whole.
     """
+    check_own_packages()
     from emulator.analysis import read_runs as read
 
     return read(spark, paths)

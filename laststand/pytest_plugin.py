@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from laststand.own_packages import HiddenPackageError, check_own_packages
+
 if TYPE_CHECKING:
     from chaos.suite.cells import Cell
     from chaos.suite.results import CellResult
@@ -83,6 +85,10 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
 
     Unless the test has asked for the verdict itself (``verify``), it has to be valid.
     """
+    try:
+        check_own_packages()
+    except HiddenPackageError as error:
+        pytest.fail(str(error), pytrace=False)
     from emulator.report.failure_picture import failure_picture
     from emulator.verification.verdict import Verdict
     from emulator.verification.verdict_forms import summary
@@ -111,6 +117,10 @@ class ScenarioFile(pytest.File):
         Raises:
             pytest.Collector.CollectError: the file cannot be played; the text names line and key.
         """
+        try:
+            check_own_packages()
+        except HiddenPackageError as error:
+            raise self.CollectError(str(error)) from None
         from chaos.suite.selection import select
         from chaos.suite.suite import make_suite
         from emulator.core.errors import EmulatorError

@@ -1,7 +1,6 @@
 """The cells of random chaos: what is drawn by a process of its own, until there are enough or the time is over."""
 
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from chaos.fuzz.drawing import FOLDER, Drawn, DrawOptions
 from chaos.scenario.scenario_file import load_scenario
 from chaos.suite.cells import Cell
 from emulator.core.errors import EmulatorError
+from emulator.module_command import module_command
 from emulator.parent_death import die_with_parent
 
 
@@ -50,7 +50,7 @@ class DrawnCells:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "chaos.fuzz.drawing", msgspec.json.encode(self._options).decode()]
+        command = module_command("chaos.fuzz.drawing", msgspec.json.encode(self._options).decode())
         self._process = subprocess.Popen(die_with_parent(command), stdout=subprocess.PIPE)
         self._folder.mkdir(exist_ok=True)
         return self

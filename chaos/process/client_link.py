@@ -1,7 +1,6 @@
 """The harness's end of the connection to the client process."""
 
 import asyncio
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
@@ -26,6 +25,7 @@ from emulator.cluster.process_cluster import CLIENT_NAME, source_environment
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.errors import EmulatorError
 from emulator.core.types import TopicPartition
+from emulator.module_command import module_command
 
 _REPORT_LENGTH_MAX: Final = 1 << 24
 _READY_TIMEOUT_S: Final = 30.0
@@ -73,7 +73,7 @@ class ClientLink:
         child = await supervisor.start(
             ProcessSpec(
                 name=CLIENT_NAME,
-                argv=(sys.executable, "-m", "emulator.client", "--config", str(config_path)),
+                argv=module_command("emulator.client", "--config", str(config_path)),
                 environment=source_environment(),
                 stderr_path=directory / "client.log",
             )

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from chaos.standing.order import StandingOrder, read_order, write_order
 from chaos.standing.state import Ended, read_state
 from emulator.cluster.process_cluster import source_environment
 from emulator.core.errors import EmulatorError
+from emulator.module_command import module_command
 from emulator.parent_death import die_with_parent
 from emulator.storage.line_file import line_files
 
@@ -50,7 +50,7 @@ def launch_owned(order: StandingOrder) -> subprocess.Popen[bytes]:
 
 
 def _supervisor(order: StandingOrder, ready_fd: int) -> list[str]:
-    return [sys.executable, "-m", "chaos.standing", order.directory, str(ready_fd)]
+    return list(module_command("chaos.standing", order.directory, str(ready_fd)))
 
 
 def _launch(order: StandingOrder, command: Callable[[StandingOrder, int], list[str]]) -> subprocess.Popen[bytes]:

@@ -14,6 +14,7 @@ from emulator.cluster.node_files import LocalFiles, NodeFiles
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.types import NodeId
+from emulator.module_command import module_command
 
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy
@@ -194,7 +195,7 @@ class LocalHost:
         return await self._supervisor.start(
             ProcessSpec(
                 name=str(node_id),
-                argv=(self._program, "-m", "emulator.node", *arguments),
+                argv=module_command("emulator.node", *arguments, program=self._program),
                 environment=self._environment,
                 stderr_path=self._layout.node_log(node_id),
                 readiness=Readiness.REPORTED,

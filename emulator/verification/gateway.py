@@ -126,6 +126,8 @@ class SparkGateway:
         environment = {
             **os.environ,
             "SPARK_HOME": str(home),
+            # Python workers start in the working directory, which is the user's: nothing is imported from there.
+            "PYTHONSAFEPATH": "1",
             **({} if address is None else {"SPARK_LOCAL_IP": address}),
             "SPARK_CONNECT_MODE": "0",
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(directory / "connection"),
