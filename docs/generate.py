@@ -18,6 +18,7 @@ import msgspec
 
 from chaos.scenario import conditions
 from chaos.scenario.scenario_file import BROKERS_MAX, DEFAULT_RECORD_SIZE, scenario_names
+from docs.rule_tables import eras_page, table, zookeeper_eras_page
 from emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, FILLED, own_columns
 from emulator.analysis.schema import Column, columns_of
 from emulator.analysis.tables import TABLES_VERSION, Envelope, EventRow, Identity, Moment
@@ -58,12 +59,6 @@ FINDINGS: Final = DOCS / "findings.json"
 """By id of a check, one of its findings. ``pytest tests/verification/test_checks.py --rewrite`` writes it."""
 
 _GENERATED: Final = "<!-- Written by `make docs`. -->\n"
-
-
-def _table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    titles = list(header)
-    lines = [titles, ["---"] * len(titles), *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def _prose(text: str) -> str:
@@ -341,7 +336,7 @@ def scenarios_page() -> str:
                 f"ends the steps, and the verdict is `unknown`, unless `missed_step` says otherwise."
             ),
             "\n",
-            _table(
+            table(
                 ("Waits for", "Also", "Meaning"),
                 ((_code(f"{{{example}}}"), more, meaning) for example, more, meaning in CONDITIONS.values()),
             ),
@@ -371,7 +366,7 @@ def scenarios_page() -> str:
 
 
 def _keys(rows: Iterable[tuple[str, str, str, str]]) -> str:
-    return _table(_KEYS_HEADER, ((_code(key) if "*" not in key else key, *rest) for key, *rest in rows))
+    return table(_KEYS_HEADER, ((_code(key) if "*" not in key else key, *rest) for key, *rest in rows))
 
 
 def _refusal(row: Deed, driver: DriverName) -> str | None:
@@ -394,7 +389,7 @@ def _verb(verb: str) -> str:
         example = f" In a line of a plan: `{row.example}`." if row.line_verb else ""
         parts.append(f"\n{row.meaning}{example} Drivers: {', '.join(drivers)}{f' ({why})' if why else ''}.\n")
         if row.fields:
-            parts += ["\n", _table(_KEYS_HEADER, (cells for each in row.fields.values() for cells in _arguments(each)))]
+            parts += ["\n", table(_KEYS_HEADER, (cells for each in row.fields.values() for cells in _arguments(each)))]
     return "".join(parts)
 
 
@@ -537,7 +532,7 @@ def _properties(struct: type[msgspec.Struct], default: Callable[[str], str], *, 
     for field in struct.__struct_fields__:
         name = field.replace("_", ".")
         rows.append((_code(name), _code(default(name)), allowed_values(struct, field)))
-    return _table(("Property", heading, "Allowed"), rows)
+    return table(("Property", heading, "Allowed"), rows)
 
 
 def _synonym(name: str) -> str:
@@ -554,7 +549,7 @@ def _settings(struct: type[msgspec.Struct], values: Mapping[str, object], names:
         value = values[field]
         text = str(value).lower() if isinstance(value, bool) else str(value)
         rows.append((_code(name), _code(text), allowed_values(struct, field)))
-    return _table(("Property", "Default", "Allowed"), rows)
+    return table(("Property", "Default", "Allowed"), rows)
 
 
 # --- Tables -------------------------------------------------------------------------------------------------------
@@ -607,7 +602,7 @@ def tables_page() -> str:
 
 def _columns(columns: Iterable[Column]) -> str:
     rows = ((_code(each.name), _code(each.spark_type), each.unit, each.meaning) for each in columns)
-    return _table(("Column", "Type", "Unit", "Meaning"), rows)
+    return table(("Column", "Type", "Unit", "Meaning"), rows)
 
 
 # --- The verdict --------------------------------------------------------------------------------------------------
@@ -647,10 +642,10 @@ def _form(root: type[msgspec.Struct]) -> Iterable[str]:
         hints = get_type_hints(struct)
         rows = ((_code(name), _type_text(hints[name]), meanings[name]) for name in struct.__struct_fields__)
         yield f"\n## {struct.__name__}\n\n{_prose(first_paragraph(struct))}\n"
-        yield _table(("Field", "Type", "Meaning"), rows)
+        yield table(("Field", "Type", "Meaning"), rows)
     yield "\n## Words\n\n"
     words = ((kind.__name__, ", ".join(_code(each.value) for each in kind)) for kind in enums_of(root))
-    yield _table(("Type", "Values"), words)
+    yield table(("Type", "Values"), words)
 
 
 def story_page() -> str:
@@ -722,7 +717,7 @@ def packed_files_page() -> str:
 def _packed_layout(layout: packed_layout.Layout, what: str) -> str:
     rows = ((each.offset, _CODES[each.code], _code(each.name), each.form.value) for each in layout.fields)
     heading = f"\n## {layout.struct.__name__}\n\n{layout.cells} cells; {what}.\n\n"
-    return heading + _table(("Byte", "Type", "Field", "Holds"), rows)
+    return heading + table(("Byte", "Type", "Field", "Holds"), rows)
 
 
 _JSON_TYPES: Final = {int: "number", float: "number", str: "text", bool: "true or false"}
@@ -755,6 +750,8 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "verdict.md": verdict_page,
     "story.md": story_page,
     "packed-files.md": packed_files_page,
+    "eras.md": eras_page,
+    "eras-zookeeper.md": zookeeper_eras_page,
     str(Path(os.path.relpath(SCHEMA_FILE, DOCS))): schema_text,
     str(Path(os.path.relpath(STORY_SCHEMA_FILE, DOCS))): story_schema_text,
     str(Path(os.path.relpath(AUTOPSY_SCHEMA_FILE, DOCS))): autopsy_schema_text,

@@ -1,8 +1,8 @@
 """Switches: every rule whose absence once lost data, and the eras that are presets of them.
 
 A switch selects one of two or more named rules and is read in exactly one place of the core. An era names a real
-protocol. Eras are a chain: each says only where it differs from the next newer one, ``kip-966`` has the defaults.
-``docs/eras.md`` gives the source of each cell of the table switch by era.
+protocol. Eras are a chain: each says only where it differs from the next one, and ``kip-966``, the last, has the
+defaults. So a switch is a field here, and a line in the last era that has not its rule.
 """
 
 from enum import Enum
@@ -86,114 +86,240 @@ class UncleanPick(Enum):
 
 
 class Switches(msgspec.Struct, frozen=True, kw_only=True):
-    """One frozen set of rules. The defaults are era ``kip-966``: the KIPs to the letter."""
+    """One frozen set of rules. The defaults are era ``kip-966``: the KIPs to the letter, and our repairs.
+
+    Beside what a rule says, its docstring names whose it is: of KIP-966, another KIP or a Kafka release, or Laststand's
+    own, where no KIP has it and Kafka does otherwise. ``docs/eras.md`` is made from that.
+    """
 
     elr: bool = True
-    """Eligible leader replicas exist and the ISR may be empty (KIP-966); bootstraps the feature at level 1."""
+    """Eligible leader replicas exist and the ISR may be empty (KIP-966); bootstraps the feature at level 1.
+
+    KIP-966: Kafka 4.0 has it as a preview, 4.1 turns it on for new clusters (``eligible.leader.replicas.version``
+    1).
+    """
 
     hw_requires_min_isr: bool = True
-    """The high watermark waits for a committed ISR of min ISR (KIP-966; in Kafka since 3.7)."""
+    """The high watermark waits for a committed ISR of min ISR (KIP-966; in Kafka since 3.7).
+
+    KIP-966: "Additional High Watermark advancement requirement"; in Kafka since 3.7 without a feature flag.
+    """
 
     unclean_detection: bool = True
-    """A registration without the previous broker epoch leaves ISR and ELR (KIP-966, KAFKA-18635)."""
+    """A registration without the previous broker epoch leaves ISR and ELR (KIP-966, KAFKA-18635).
+
+    KIP-966: "Detection of an unclean shutdown"; Kafka 4.x since KAFKA-18106 and KAFKA-18635.
+    """
 
     maximal_isr: MaximalIsr = MaximalIsr.ON
-    """Which ISR bounds the high watermark during an ISR change (KIP-497)."""
+    """Which ISR bounds the high watermark during an ISR change (KIP-497).
+
+    KIP-497: "maximal ISR"; before AlterPartition the leader wrote the ISR itself, so the old eras keep the safe
+    value.
+    """
 
     truncation: Truncation = Truncation.LEADER_EPOCH
-    """How followers reconcile their logs (KIP-101, KIP-279)."""
+    """How followers reconcile their logs (KIP-101, KIP-279).
+
+    KIP-101: one epoch lookup from 0.11 on, to the high watermark before; KIP-279 repeats the lookup, since 2.0.
+    """
 
     ap_partition_epoch_check: bool = True
-    """AlterPartition is compare-and-set on the partition epoch (KIP-497)."""
+    """AlterPartition is compare-and-set on the partition epoch (KIP-497).
+
+    KIP-497: before it a compare-and-set on the ZooKeeper version of the state did the same.
+    """
 
     ap_broker_epoch_check: bool = True
-    """AlterPartition members carry broker epochs, which the controller compares (KIP-903)."""
+    """AlterPartition members carry broker epochs, which the controller compares (KIP-903).
+
+    KIP-903: since Kafka 3.5.
+    """
 
     session_check: SessionCheck = SessionCheck.CONTACT_TIME
-    """What counts as a live session when another incarnation registers (KAFKA-19130)."""
+    """What counts as a live session when another incarnation registers (KAFKA-19130).
+
+    Kafka 4.x: KAFKA-19130 looks at the last contact of the stored epoch only; 3.9 gives a fenced broker no session.
+    """
 
     last_known: LastKnown = LastKnown.KIP
-    """What an offline partition remembers (KIP-966)."""
+    """What an offline partition remembers (KIP-966).
+
+    KIP-966: it collects members that left the ELR uncleanly and the last leader beside them; Kafka 4.2 keeps the
+    leader alone.
+    """
 
     unclean_pick: UncleanPick = UncleanPick.RANDOM
-    """Whom an unclean election takes without a recovery (KIP-966)."""
+    """Whom an unclean election takes without a recovery (KIP-966).
+
+    KIP-966: a random unfenced replica (delivery plan); Kafka takes the first in assignment order
+    (``PartitionChangeBuilder``).
+    """
 
     recovering_gate: bool = True
-    """An uncleanly elected leader recovers before it serves, and its followers serve no reads meanwhile (KIP-704)."""
+    """An uncleanly elected leader recovers before it serves, and its followers serve no reads meanwhile (KIP-704).
+
+    KIP-704: Kafka stores the state since 3.2 and clears it with the leader's next AlterPartition, but no release
+    recovers anything or refuses a request for it (KAFKA-13587).
+    """
 
     stray_cleanup: StrayCleanup = StrayCleanup.DELETE
-    """What becomes of logs that are not assigned here any more (KIP-550)."""
+    """What becomes of logs that are not assigned here any more (KIP-550).
+
+    KIP-550: never merged, it deletes; Kafka in KRaft mode renames to ``-stray`` and leaves it there (KAFKA-14616);
+    before there was nothing.
+    """
 
     clear_elr_on_min_isr_change: ClearElr = ClearElr.SATISFIED
-    """What a new min ISR does to eligible leader replicas (KIP-966)."""
+    """What a new min ISR does to eligible leader replicas (KIP-966).
+
+    KIP-966: "Other behaviors", where the new min ISR is no more than the ISR; Kafka 4.x clears in any case
+    (KAFKA-16540).
+    """
 
     elr_within_replicas: bool = True
-    """Who is reassigned away leaves the ELR and whatever is remembered beside it (KIP-966)."""
+    """Who is reassigned away leaves the ELR and whatever is remembered beside it (KIP-966).
+
+    KIP-966: "Other behaviors", once a reassignment is complete the ELR has final replicas only; Kafka 4.x does not
+    filter it.
+    """
 
     min_isr_per_partition: bool = True
-    """The controller caps min ISR by each partition's own replicas, not by those of partition 0 (KIP-966): S42."""
+    """The controller caps min ISR by each partition's own replicas, not by those of partition 0 (KIP-966): S42.
+
+    KIP-966: "min.insync.replicas > replication factor" is min(min ISR, replication factor); Kafka 4.x takes the
+    replicas of partition 0 for every partition of the topic
+    (``ReplicationControlManager.getTopicEffectiveMinIsr``), while a leader counts its own partition's
+    (``Partition.effectiveMinIsr``).
+    """
 
     cancel_requires_min_isr: bool = True
-    """A reassignment is cancelled only if enough of the replicas that remain are in sync (KIP-966)."""
+    """A reassignment is cancelled only if enough of the replicas that remain are in sync (KIP-966).
+
+    KIP-966: "Other behaviors", min ISR is asked for when a reassignment is cancelled, too; Kafka asks for one
+    member (KIP-455).
+    """
 
     reassignment_needs_all: bool = True
-    """A reassignment completes with every target in the ISR, not with those alone that it adds (KAFKA-15665)."""
+    """A reassignment completes with every target in the ISR, not with those alone that it adds (KAFKA-15665).
+
+    Kafka 3.8: KAFKA-15665 asks for every target replica in the ISR, which KIP-966 builds upon; since KAFKA-19975
+    (4.3) only for those that are added, unless they are fewer than those that leave
+    (``PartitionReassignmentReplicas.maybeCompleteReassignment``). Of no era: ``off`` plays 4.3 and later.
+    """
 
     downgrade_ignores_elr: bool = True
-    """Without the feature an ELR that is left over is no candidate list (KIP-966)."""
+    """Without the feature an ELR that is left over is no candidate list (KIP-966).
+
+    KIP-966: "Compatibility", ELR fields are ignored after the downgrade; in Kafka 4.x they still decide one
+    election.
+    """
 
     truncation_sync: bool = True
-    """A log that was cut is synced before anything else is written about it (S35)."""
+    """A log that was cut is synced before anything else is written about it (S35).
+
+    Laststand: KIP-101 lets followers cut their logs by epoch; Kafka syncs no cut (``LocalLog.truncateTo``), and the
+    epochs at once. Found by the simulator.
+    """
 
     truncation_ends_at_batch: bool = True
-    """A log that is cut within a batch ends where that batch began, not at the offset asked for (S49)."""
+    """A log that is cut within a batch ends where that batch began, not at the offset asked for (S49).
+
+    Laststand: KIP-101 has followers cut their logs, and no KIP says where one ends that is cut within a batch;
+    Kafka's ends at the offset that it was cut at, and the batch goes whole (``LocalLog.truncateTo``,
+    ``LogSegment.truncateTo``). Found by the simulator.
+    """
 
     empty_logs_keep_epoch: bool = True
-    """A log keeps the epoch of the last record that was deleted from it, where that began (S50)."""
+    """A log keeps the epoch of the last record that was deleted from it, where that began (S50).
+
+    Laststand: KIP-101 has a log's epochs tell where it differs from the leader's; Kafka moves the epoch of deleted
+    records to the log start (``LeaderEpochFileCache.truncateFromStart``), and drops what begins at a log's end when
+    it opens it (``LogLoader.load``), so that a log whose records were all deleted has none.
+    """
 
     lower_start_is_durable: bool = True
-    """A log that begins again below its start writes that down at once, not only with the next checkpoint (S51)."""
+    """A log that begins again below its start writes that down at once, not only with the next checkpoint (S51).
+
+    Laststand: no text says so (KIP-107 has log starts rise only); Kafka writes log starts every
+    ``log.flush.start.offset.checkpoint.interval.ms``. Found by the simulator.
+    """
 
     holes_end_logs: bool = True
-    """Recovery ends a log where a segment does not follow on the one before (S47)."""
+    """Recovery ends a log where a segment does not follow on the one before (S47).
+
+    Laststand: KIP-101 compares logs by epoch, which shows no hole; Kafka (``LogLoader.recoverLog``) drops later
+    segments only after one from which it had to cut bytes; a segment that lost whole batches looks intact.
+    Compaction leaves such gaps by right; here nothing is compacted. Found on processes by ``laststand fuzz``.
+    """
 
     recovery_trims_epochs: bool = True
-    """Recovery forgets epochs beyond the end of a log before it adds those of its batches, not after (S48)."""
+    """Recovery forgets epochs beyond the end of a log before it adds those of its batches, not after (S48).
+
+    Laststand: KIP-101 has a log's epochs tell where it differs from the leader's; Kafka adds those of recovered
+    batches only above the newest that it has (``LogSegment.recover``), and forgets what begins beyond the log's end
+    after that (``LogLoader.load``). Found by the simulator.
+    """
 
     truncate_before_hw: bool = True
-    """A follower that diverges cuts its log, and takes no high watermark over until it agrees (KAFKA-14704): S22."""
+    """A follower that diverges cuts its log, and takes no high watermark over until it agrees (KAFKA-14704): S22.
+
+    Kafka 3.4: KAFKA-14704; followers serve readers since KIP-392 (2.4), and the order was wrong for some releases
+    before 3.4.
+    """
 
     roles_after_registration: bool = True
-    """A broker opens its logs and takes its roles once metadata knows this very process (S36)."""
+    """A broker opens its logs and takes its roles once metadata knows this very process (S36).
+
+    Laststand: KIP-631 has a broker catch up with the metadata before it starts, and does not say what it does with
+    roles that it finds there. Until 3.4 Kafka published nothing to it before that; later releases install the
+    publishers first (``BrokerServer.startup``), so a process can act on its predecessor's roles. Found by the
+    simulator.
+    """
 
     progress_of_this_term: bool = True
-    """A leader that was not leader in the epoch just before counts on nothing that followers told it (S43)."""
+    """A leader that was not leader in the epoch just before counts on nothing that followers told it (S43).
+
+    Laststand: KIP-101 has a leader wait for its followers' fetches; Kafka (``Partition.makeLeader``,
+    ``Replica.resetReplicaState``) keeps what it knows of them if it led before, whoever led in between, so that
+    metadata that comes together hides a term.
+    """
 
     untouched_logs_stay_proven: bool = True
-    """A broker that stops before it opens its logs renews the proof that they were closed in order (S46)."""
+    """A broker that stops before it opens its logs renews the proof that they were closed in order (S46).
+
+    Laststand: KIP-966, "Detection of an unclean shutdown", has a broker write its epoch when it stops in order;
+    Kafka writes none while a broker starts (``BrokerServer.shutdown``), nor where the logs were not loaded
+    (``LogManager.shutdown``). Found by the simulator.
+    """
 
     refusals_are_final: bool = True
-    """A refusal that a leader goes back on moves the partition epoch on: no other copy of the change applies (S45)."""
+    """A refusal that a leader goes back on moves the partition epoch on: no other copy of the change applies (S45).
+
+    Laststand: KIP-841 has the leader go back to its ISR at INELIGIBLE_REPLICA, as Kafka does
+    (``Partition.handleAlterPartitionError``); neither sees that a copy of the request may arrive later, and be
+    carried out.
+    """
 
     answers_await_metadata: bool = True
-    """A leader takes an accepted ISR once it knows all that the controller knew when it accepted it (S38)."""
+    """A leader takes an accepted ISR once it knows all that the controller knew when it accepted it (S38).
+
+    Laststand: KIP-497 has the leader act on the answer, and neither it nor KIP-966 orders that after the metadata;
+    nor does Kafka (``Partition.handleAlterPartitionUpdate``).
+    """
 
     produce_topic_id: bool = True
-    """A leader refuses records that are meant for another topic of the same name (KIP-516): S41."""
+    """A leader refuses records that are meant for another topic of the same name (KIP-516): S41.
+
+    KIP-516: produce requests name topics by id since Kafka 4.1 (version 13, KAFKA-10551), which
+    ``KafkaApis.handleProduceRequest`` and ``ReplicaManager.getPartitionOrException`` compare.
+    """
 
 
 _KIP_966: Final = Switches()
-_KAFKA_4_2: Final = replace(
+# Without what is Laststand's own.
+_KIP_966_TEXT: Final = replace(
     _KIP_966,
-    last_known=LastKnown.LEADER,
-    unclean_pick=UncleanPick.FIRST,
-    recovering_gate=False,
-    stray_cleanup=StrayCleanup.RENAME,
-    clear_elr_on_min_isr_change=ClearElr.ALWAYS,
-    elr_within_replicas=False,
-    min_isr_per_partition=False,
-    cancel_requires_min_isr=False,
-    downgrade_ignores_elr=False,
     truncation_sync=False,
     truncation_ends_at_batch=False,
     empty_logs_keep_epoch=False,
@@ -205,6 +331,18 @@ _KAFKA_4_2: Final = replace(
     untouched_logs_stay_proven=False,
     refusals_are_final=False,
     answers_await_metadata=False,
+)
+_KAFKA_4_2: Final = replace(
+    _KIP_966_TEXT,
+    last_known=LastKnown.LEADER,
+    unclean_pick=UncleanPick.FIRST,
+    recovering_gate=False,
+    stray_cleanup=StrayCleanup.RENAME,
+    clear_elr_on_min_isr_change=ClearElr.ALWAYS,
+    elr_within_replicas=False,
+    min_isr_per_partition=False,
+    cancel_requires_min_isr=False,
+    downgrade_ignores_elr=False,
 )
 _KAFKA_3_9: Final = replace(
     _KAFKA_4_2, elr=False, unclean_detection=False, session_check=SessionCheck.UNFENCED, produce_topic_id=False
@@ -225,6 +363,7 @@ ERAS: Final = MappingProxyType(
         "kafka-0.11": _KAFKA_0_11,
         "kafka-3.9": _KAFKA_3_9,
         "kafka-4.2": _KAFKA_4_2,
+        "kip-966-text": _KIP_966_TEXT,
         "kip-966": _KIP_966,
     }
 )

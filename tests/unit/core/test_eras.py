@@ -1,4 +1,4 @@
-"""``docs/eras.md`` says what the code does: each cell, each source, and the one place that reads each switch."""
+"""Eras are presets of switches, and ``docs/eras.md`` says of each switch whose it is and which one place reads it."""
 
 import re
 from enum import Enum
@@ -6,26 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from docs.rule_tables import readers, switch_sources
 from emulator.core.errors import ConfigError
-from emulator.core.switches import DEFAULT_ERA, ERAS, ERAS_WITH_ZOOKEEPER, Switches, era_switches, with_switch
+from emulator.core.switches import (
+    DEFAULT_ERA,
+    ERAS,
+    ERAS_WITH_ZOOKEEPER,
+    Switches,
+    era_switches,
+    switch_texts,
+    with_switch,
+)
 
 ROOT = Path(__file__).parents[3]
 SWITCHES = Switches.__struct_fields__
-
-
-def tables() -> list[list[list[str]]]:
-    """Returns the document's tables, each a list of rows of cells without backquotes."""
-    found: list[list[list[str]]] = []
-    is_inside = False
-    for line in (ROOT / "docs" / "eras.md").read_text().splitlines():
-        if not line.startswith("|"):
-            is_inside = False
-            continue
-        if not is_inside:
-            found.append([])
-            is_inside = True
-        found[-1].append([cell.strip().replace("`", "") for cell in line.strip("|").split("|")])
-    return found
+_WHOSE = r"KIP-\d+|Kafka \d+\.(\d+|x)|Laststand"
 
 
 def text_of(value: object) -> str:
@@ -34,29 +29,22 @@ def text_of(value: object) -> str:
     return "on" if value else "off"
 
 
-def test_the_table_is_the_code() -> None:
-    header, _, *rows = tables()[0]
-    assert header[1:] == list(ERAS)
-    documented = {row[0]: row[1:] for row in rows}
-    assert documented == {name: [text_of(getattr(switches, name)) for switches in ERAS.values()] for name in SWITCHES}
+def test_every_switch_is_somebodys_and_has_a_source() -> None:
+    sources = switch_sources()
+    assert tuple(sources) == SWITCHES
+    assert [name for name, (whose, _) in sources.items() if not re.fullmatch(_WHOSE, whose)] == []
+    assert [name for name, (_, source) in sources.items() if not source.endswith(".")] == []
 
 
-def test_every_switch_has_a_source() -> None:
-    _, _, *rows = tables()[1]
-    assert {row[0] for row in rows} == set(SWITCHES)
-    assert all(re.search(r"KIP-\d+|KAFKA-\d+", row[1]) for row in rows)
+def test_what_no_kip_has_is_all_that_the_text_lacks() -> None:
+    text, amended = switch_texts(ERAS["kip-966-text"]), switch_texts(ERAS[DEFAULT_ERA])
+    ours = [name for name, (whose, _) in switch_sources().items() if whose == "Laststand"]
+    assert [name for name in SWITCHES if text[name] != amended[name]] == ours
+    assert len(ours) == 11
 
 
-def test_every_switch_is_read_in_one_place_and_the_document_names_it() -> None:
-    _, _, *rows = tables()[2]
-    documented = {name: row[1] for row in rows for name in row[0].split(", ")}
-    reads: dict[str, list[str]] = {name: [] for name in SWITCHES}
-    for package in ("core", "storage"):
-        for file in sorted((ROOT / "emulator" / package).rglob("*.py")):
-            for name in re.findall(r"switches\.(\w+)", file.read_text()):
-                if name in reads:
-                    reads[name].append(str(file.relative_to(ROOT)))
-    assert reads == {name: [documented[name]] for name in SWITCHES}
+def test_every_switch_is_read_in_one_place() -> None:
+    assert {name: len(paths) for name, paths in readers("switches", SWITCHES).items()} == dict.fromkeys(SWITCHES, 1)
 
 
 def test_the_default_era_is_the_default_of_every_switch() -> None:

@@ -110,5 +110,6 @@ def test_the_eras() -> None:
         "kafka-0.11": "off",
         "kafka-3.9": "rename",
         "kafka-4.2": "rename",
+        "kip-966-text": "delete",
         "kip-966": "delete",
     }
