@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from chaos.play.expectation import compare
 from chaos.play.run_directory import create_run_directory
 from chaos.play.run_order import RunOrder
 from chaos.play.runner import Run, RunStatus
+from chaos.scenario.requirements import changes_of
 from chaos.scenario.scenario import Scenario
 from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.cluster.zookeeper_program import ZooKeeperProgram
@@ -43,15 +44,11 @@ class EraOrder:
         era: its name.
         switches: its rules, with what was asked for on top.
         properties: of every node, on top of the scenario's.
-        label: what tells it from another order of that era in the same campaign, if there is one.
-        is_expected: whether what the scenario expects of the era holds for it.
     """
 
     era: str
     switches: Switches
     properties: tuple[tuple[str, str], ...] = ()
-    label: str | None = None
-    is_expected: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +124,7 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
     """
     return tuple(
         RunOrder(
-            scenario=campaign.scenario if era.is_expected else replace(campaign.scenario, expect=()),
+            scenario=campaign.scenario,
             directory=create_run_directory(campaign.store, campaign.scenario, now=datetime.now(UTC)),
             era=era.era,
             switches=judged_by(era.switches, campaign.kafka),
@@ -137,7 +134,7 @@ def run_orders(campaign: Campaign) -> tuple[RunOrder, ...]:
             driver=campaign.driver,
             kafka=campaign.kafka,
             zookeeper=campaign.zookeeper if is_zookeeper_era(era.era) else None,
-            label=era.label,
+            changed=changes_of(campaign.scenario, era.era, era.switches, era.properties),
         )
         for era in campaign.eras
     )
@@ -168,7 +165,7 @@ def _result(order: RunOrder, report: VerdictReport) -> EraResult:
 
 def held_against(order: RunOrder, report: VerdictReport) -> VerdictReport:
     """Returns a verdict with what its scenario expected of the era."""
-    outcome, misses = compare(report, order.scenario.expectation(order.era))
+    outcome, misses = compare(report, order.scenario.expectation(order.name))
     return msgspec.structs.replace(report, outcome=outcome, misses=misses)
 
 

@@ -137,7 +137,7 @@ class ScenarioFile(pytest.File):
         except EmulatorError as error:
             raise self.CollectError(str(error)) from None
         for cell in suite.cells:
-            yield ScenarioItem.from_parent(self, name=cell.era, cell=cell)
+            yield ScenarioItem.from_parent(self, name=cell.era_label, cell=cell)
 
 
 class ScenarioItem(pytest.Item):
@@ -166,7 +166,7 @@ class ScenarioItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Returns where the expectation is written, and the name."""
-        expectation = self.cell.scenario.expectation(self.cell.era)
+        expectation = self.cell.scenario.expectation(self.cell.era_label)
         return self.path, 0 if expectation is None else expectation.line - 1, self.cell.name
 
 

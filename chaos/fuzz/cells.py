@@ -98,4 +98,10 @@ class DrawnCells:
         path.with_suffix(".plan.txt").write_text(drawn.plan, encoding="utf-8")
         scenario = load_scenario(path)
         self.drawn[scenario.name] = drawn
-        return Cell(scenario=scenario, era=self._options.era, repetition=1, seed=drawn.seed)
+        return Cell(
+            scenario=scenario,
+            era=self._options.era,
+            changed=tuple(f"{name}={text}" for name, text in self._options.switches),
+            repetition=1,
+            seed=drawn.seed,
+        )

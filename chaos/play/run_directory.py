@@ -1,7 +1,7 @@
 """A run's directory, ``<store>/<scenario>/<timestamp>/``, and the link ``latest`` beside it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -115,6 +115,7 @@ def write_cluster_file(
     layout: ClusterLayout,
     *,
     era: str,
+    changed: Sequence[str] = (),
     scenario: str,
     seed: int,
     driver: DriverName = DriverName.PROCESS,
@@ -128,6 +129,7 @@ def write_cluster_file(
         path: of the file.
         layout: of the cluster.
         era: its name.
+        changed: what the run changes of the era's rules and the scenario's properties, as ``name=value``.
         scenario: its name.
         seed: of all random choices.
         driver: what plays it.
@@ -139,6 +141,7 @@ def write_cluster_file(
         "run": layout.run,
         "scenario": scenario,
         "era": era,
+        "changed": list(changed),
         "seed": seed,
         "driver": driver.value,
         "started": started.isoformat(timespec="milliseconds"),

@@ -12,6 +12,7 @@ from emulator.core.switches import Switches
 from emulator.node.config import with_quick_shutdown
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
+from emulator.verification.verdict import era_label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ class RunOrder:
         driver: what plays it.
         kafka: what starts its nodes, where Apache Kafka plays a scenario.
         zookeeper: what starts the server, where one runs on this machine.
-        label: what tells it from another run of that era that is played beside it, if there is one.
+        changed: what it changes of the era's rules and the scenario's properties, as ``name=value``.
     """
 
     scenario: Scenario
@@ -40,12 +41,12 @@ class RunOrder:
     driver: DriverName = DriverName.PROCESS
     kafka: KafkaProgram | None = None
     zookeeper: ZooKeeperProgram | None = None
-    label: str | None = None
+    changed: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """What tells it from the runs that are played beside it."""
-        return self.label or self.era
+        """The era, with what is changed: what the run is called wherever an era stands."""
+        return era_label(self.era, self.changed)
 
     @property
     def has_zookeeper(self) -> bool:

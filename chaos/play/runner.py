@@ -127,6 +127,7 @@ class Run:
             order.directory / "cluster.yaml",
             order.layout,
             era=order.era,
+            changed=order.changed,
             scenario=order.scenario.name,
             seed=order.seed,
             driver=order.driver,

@@ -14,6 +14,7 @@ from emulator.core.eras import (
     ZOOKEEPER_RULES,
     era_rules,
     is_zookeeper_era,
+    rule_changes,
     rule_choices,
     rule_texts,
     strange_protocol,
@@ -65,6 +66,22 @@ def rules_of(scenario: Scenario, era: str) -> Switches:
     if scenario.protocol is None or not is_zookeeper_era(era):
         return rules
     return with_rule(rules, PROPERTY, scenario.protocol.version)
+
+
+def changes_of(
+    scenario: Scenario, era: str, switches: Switches, properties: Sequence[tuple[str, str]]
+) -> tuple[str, ...]:
+    """Returns what a run changes, as ``name=value``, by name: rules of the era and properties of the scenario.
+
+    Args:
+        scenario: what is played.
+        era: its name.
+        switches: the rules of the run.
+        properties: of every node of the run.
+    """
+    usual = dict(scenario.properties)
+    own = (f"{name}={value}" for name, value in properties if value != usual.get(name))
+    return tuple(sorted((*rule_changes(switches, rules_of(scenario, era)), *own)))
 
 
 def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:

@@ -195,6 +195,7 @@ class Scenario:
         zookeeper_at: line at which a step first names ZooKeeper's server by that word; ``None`` if none does.
         report: what is printed besides the verdict.
         expect: by era.
+        expect_changed: by label of an era with changes (``kip-966 with elr=off``).
         requires: of the rules and the era under which it is played.
     """
 
@@ -211,6 +212,7 @@ class Scenario:
     end: Ending
     seed: int | None
     expect: tuple[tuple[str, Expectation], ...]
+    expect_changed: tuple[tuple[str, Expectation], ...] = ()
     protocol: Protocol | None = None
     missed_step: MissedStep = MissedStep.PROBLEM
     report: str | None = None
@@ -256,6 +258,6 @@ class Scenario:
         expected = tuple(era for era, _ in self.expect)
         return (DEFAULT_ERA,) if not expected or DEFAULT_ERA in expected else expected
 
-    def expectation(self, era: str) -> Expectation | None:
-        """Returns what the file expects of an era, or ``None`` where it says nothing."""
-        return dict(self.expect).get(era)
+    def expectation(self, label: str) -> Expectation | None:
+        """Returns what the file expects of an era, or of one with changes (``kip-966 with elr=off``), if it does."""
+        return dict((*self.expect, *self.expect_changed)).get(label)

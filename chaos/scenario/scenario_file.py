@@ -31,7 +31,7 @@ from emulator.core.client.settings import (
     consumer_settings,
     producer_settings,
 )
-from emulator.core.eras import ALL_ERAS
+from emulator.core.eras import ALL_ERAS, era_rules, rule_changes
 from emulator.core.errors import ConfigError
 from emulator.core.inter_broker_protocol import PROPERTY, parse_ibps
 from emulator.core.promises import OUTCOME_CHECKS
@@ -40,9 +40,11 @@ from emulator.core.switches import ERAS, era_switches, with_switch
 from emulator.plan.actions import CreateTopic
 from emulator.plan.fields import milliseconds, take_enum
 from emulator.plan.names import Names
+from emulator.plan.overrides import parse_overrides
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
 from emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
+from emulator.verification.verdict import era_label
 
 SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
 """Where scenarios are found by name."""
@@ -54,6 +56,8 @@ DEFAULT_RECORD_SIZE: Final = 100
 
 _PRODUCER_NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
 
+_WITH: Final = " with "
+"""Between an era and what is changed of it."""
 _BOUND: Final = re.compile(r"(==|>=|<=|>|<)?\s*(.+)")
 
 
@@ -125,6 +129,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         missed_step = MissedStep.PROBLEM if missed is None else take_enum(missed, MissedStep)
         era, switches = top.optional("era"), top.optional("switches")
         requires = top.optional("requires")
+        expected, expected_of_changes = ((), ()) if expect is None else _expectations(expect)
         return Scenario(
             path=path,
             text=text,
@@ -140,7 +145,8 @@ def read_scenario(path: Path, text: str) -> Scenario:
             end=Ending.RESTORE if end is None else Ending(end.choice([each.value for each in Ending])),
             missed_step=missed_step,
             seed=None if seed is None else seed.integer(low=0),
-            expect=() if expect is None else _expectations(expect),
+            expect=expected,
+            expect_changed=expected_of_changes,
             report=None if report is None else report.choice((ACKS_COMPARISON,)),
             rules=None if era is None else _rules(era, switches),
             requires=(
@@ -286,9 +292,29 @@ def _steps(cursor: Cursor, names: Names, topics: tuple[PlannedTopic, ...]) -> tu
     return steps
 
 
-def _expectations(cursor: Cursor) -> tuple[tuple[str, Expectation], ...]:
+def _expectations(
+    cursor: Cursor,
+) -> tuple[tuple[tuple[str, Expectation], ...], tuple[tuple[str, Expectation], ...]]:
+    """Reads what is expected of eras as they are, and of eras with changes."""
     with cursor.fields() as fields:
-        return tuple((era, _expectation(value)) for era, value in fields.take_all(ALL_ERAS))
+        eras = tuple((era, _expectation(value)) for era, value in fields.take_all(ALL_ERAS))
+        changed = (key for key in fields.keys if _WITH in key)
+        return eras, tuple((_label(value, key), _expectation(value)) for key, value in fields.take_all(changed))
+
+
+def _label(cursor: Cursor, key: str) -> str:
+    """Returns the label of an era with changes, as a run has it: ``kip-966 with elr=off, min.insync.replicas=1``."""
+    era, _, changes = key.partition(_WITH)
+    try:
+        overrides = parse_overrides(tuple(changes.split(",")))
+        rules = overrides.apply(era_rules(era))
+    except ConfigError as error:
+        cursor.fail(f"{key!r} is no era with changes, such as 'kip-966 with elr=off': {error}")
+    own = (f"{name}={value}" for name, value in overrides.properties)
+    changed = sorted((*rule_changes(rules, era_rules(era)), *own))
+    if not changed:
+        cursor.fail(f"{key!r} changes nothing of {era}")
+    return era_label(era, changed)
 
 
 def _expectation(cursor: Cursor) -> Expectation:

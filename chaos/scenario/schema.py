@@ -51,7 +51,10 @@ def scenario_schema() -> Schema:
                 "missed_step": _enum(each.value for each in MissedStep),
                 "seed": _whole(0),
                 "requires": _mapping({**dict.fromkeys(RULES, _ANY), ERAS_KEY: _list(_enum(ALL_ERAS))}),
-                "expect": _mapping({era: _expectation() for era in ALL_ERAS}),
+                "expect": {
+                    **_mapping({era: _expectation() for era in ALL_ERAS}),
+                    "patternProperties": {"^[a-z0-9.-]+ with .+=": _expectation()},
+                },
                 "report": _enum((REPORT,)),
                 "era": _enum(ERAS),
                 "switches": _mapping(dict.fromkeys(Switches.__struct_fields__, _ANY)),

@@ -174,6 +174,7 @@ class StandingCluster:
             self._order.path / "cluster.yaml",
             self._layout,
             era=self._order.era,
+            changed=self._order.changed,
             scenario=STANDING,
             seed=self._order.seed,
             driver=self._order.driver,
@@ -247,7 +248,7 @@ class StandingCluster:
         """Returns how everything is now."""
         return status_report(
             self._target.faults,
-            era=self._order.era,
+            era=self._order.era_label,
             properties=self._properties,
             clients=self.clients.connected,
             problem=self.problem,

@@ -74,7 +74,7 @@ def _listed(directory: Path) -> ListedCluster:
         directory=str(directory),
         state=state,
         pid=remembered.pid if remembered is not None and state is ClusterState.UP else None,
-        era=order.era,
+        era=order.era_label,
         brokers=order.brokers,
         since=None if remembered is None else remembered.since,
     )

@@ -23,6 +23,7 @@ import yaml
 from chaos.standing.state import StandingState
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.ports import is_free
+from emulator.core.eras import era_rules, rule_changes
 from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
@@ -30,6 +31,7 @@ from emulator.core.types import BrokerId, NodeId
 from emulator.node.config import ZooKeeperConfig, all_rules, with_quick_shutdown
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
+from emulator.verification.verdict import era_label
 
 STANDING: Final = "standing"
 """Name of standing clusters among the runs of a store."""
@@ -94,6 +96,17 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     def rules(self) -> Switches:
         """Returns all rules: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""
         return all_rules(self.switches, self.zookeeper)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """What is changed of the era's rules, and properties that were asked for, as ``name=value``."""
+        own = (f"{name}={value}" for name, value in self.properties.items())
+        return tuple(sorted((*rule_changes(self.rules(), era_rules(self.era)), *own)))
+
+    @property
+    def era_label(self) -> str:
+        """The era, with what is changed."""
+        return era_label(self.era, self.changed)
 
     def scenario_text(self) -> str:
         """Returns the cluster as a scenario without topics and workload, as its recorded plan begins."""

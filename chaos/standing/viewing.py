@@ -30,7 +30,7 @@ async def view_of_standing(order: StandingOrder, cluster: StandingCluster) -> As
     name = order.path.name if order.path.parent.name == STANDING else order.path.parent.name
     stage = ProcessStage(
         name=f"cluster {name}",
-        era=order.era,
+        era=order.era_label,
         directory=order.path,
         driver=order.driver,
         target=lambda: cluster.faults,

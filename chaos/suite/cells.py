@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chaos.play.expressible import not_expressible, not_in_era
-from chaos.scenario.requirements import rules_of, unmet
+from chaos.scenario.requirements import changes_of, rules_of, unmet
 from chaos.scenario.scenario import Scenario
 from chaos.suite.selection import Selected
 from emulator.core.eras import is_zookeeper_era
 from emulator.core.switches import DEFAULT_ERA
 from emulator.plan.drivers import DriverName
 from emulator.plan.overrides import NO_OVERRIDES, Overrides
+from emulator.verification.verdict import era_label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +21,7 @@ class Cell:
     """One run.
 
     Attributes:
+        changed: what it changes of the era's rules and the scenario's properties, as ``name=value``.
         repetition: from 1.
         seed: of its random choices.
         driver: what plays it, where the suite has several; ``None`` for the suite's only one.
@@ -31,18 +33,24 @@ class Cell:
     repetition: int
     seed: int
     driver: DriverName | None = None
+    changed: tuple[str, ...] = ()
     skipped: str | None = None
+
+    @property
+    def era_label(self) -> str:
+        """The era, with what is changed."""
+        return era_label(self.era, self.changed)
 
     @property
     def name(self) -> str:
         """What tells the cell from all others."""
-        column = column_of(self.era, None if self.driver is None else self.driver.value)
+        column = column_of(self.era_label, None if self.driver is None else self.driver.value)
         return name_of_cell(self.scenario.name, column, self.repetition)
 
 
-def column_of(era: str, driver: str | None) -> str:
-    """Returns in which column of a matrix a cell is: an era, and a driver, where there are several."""
-    return era if driver is None else f"{era} on {driver}"
+def column_of(label: str, driver: str | None) -> str:
+    """Returns in which column of a matrix a cell is: the label of an era, and a driver, where there are several."""
+    return label if driver is None else f"{label} on {driver}"
 
 
 def name_of_cell(scenario: str, column: str, repetition: int) -> str:
@@ -104,6 +112,7 @@ def cells_of(
                     repetition=repetition,
                     seed=seed + repetition - 1,
                     driver=driver if len(drivers) > 1 else None,
+                    changed=_changed(each.scenario, overrides, era),
                     skipped=reasons[each.scenario.name, driver]
                     or _unbuilt(each.scenario, overrides.properties, era, driver)
                     or _unmet(each.scenario, overrides, era)
@@ -139,6 +148,10 @@ def _cannot_play(driver: DriverName, missing: Sequence[str]) -> str | None:
 
 def _unmet(scenario: Scenario, overrides: Overrides, era: str) -> str | None:
     return "; ".join(unmet(scenario, era, overrides.apply(rules_of(scenario, era)))) or None
+
+
+def _changed(scenario: Scenario, overrides: Overrides, era: str) -> tuple[str, ...]:
+    return changes_of(scenario, era, overrides.apply(rules_of(scenario, era)), overrides.properties)
 
 
 def _unexpected(scenario: Scenario, era: str) -> str | None:

@@ -10,7 +10,7 @@ import msgspec
 from chaos.suite.cells import Cell, column_of, name_of_cell
 from emulator.core.errors import ConfigError
 from emulator.verification.junit import doubts, failure_text
-from emulator.verification.verdict import Expected, VerdictReport, headline
+from emulator.verification.verdict import Expected, VerdictReport, era_label, headline
 
 VERSION: Final = 1
 
@@ -45,6 +45,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
         path: the file that it was read from.
         line: of the expectation for the era in that file, from 1; 1 where there is none.
         era: its name.
+        changed: what it changed of the era's rules and the scenario's properties, as ``name=value``.
         repetition: from 1.
         seed: of its random choices.
         status: what it came to.
@@ -86,6 +87,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     fault_to_ack_s: float | None = None
     left_out: str | None = None
     driver: str | None = None
+    changed: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -95,7 +97,7 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def column(self) -> str:
         """In which column of the matrix it is."""
-        return column_of(self.era, self.driver)
+        return column_of(era_label(self.era, self.changed), self.driver)
 
     def failure_lines(self) -> list[str]:
         """Returns status, seed and reasons in one line, then the story, then the run directory."""
@@ -183,12 +185,13 @@ def judged_result(
 def unplayed_result(cell: Cell, *, status: CellStatus, reason: str | None = None) -> CellResult:
     """Returns the result of a cell without a verdict."""
     scenario = cell.scenario
-    expectation = scenario.expectation(cell.era)
+    expectation = scenario.expectation(cell.era_label)
     return CellResult(
         scenario=scenario.name,
         path=str(scenario.path),
         line=1 if expectation is None else expectation.line,
         era=cell.era,
+        changed=cell.changed,
         repetition=cell.repetition,
         seed=cell.seed,
         status=status,

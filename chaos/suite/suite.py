@@ -65,6 +65,7 @@ class Suite:
             scenario=cell.scenario,
             directory=create_run_directory(self.store, cell.scenario, now=datetime.now(UTC)),
             era=cell.era,
+            changed=cell.changed,
             switches=judged_by(self.overrides.apply(rules_of(cell.scenario, cell.era)), kafka),
             properties=tuple(properties.items()),
             seed=cell.seed,
@@ -171,6 +172,7 @@ def suite_again(results: Path, *, store: Path) -> Suite:
             repetition=cell.repetition,
             seed=cell.seed,
             driver=None if cell.driver is None else DriverName(cell.driver),
+            changed=cell.changed,
         )
         for cell in again
     ]

@@ -83,7 +83,9 @@ def _events(name: str, source: RunSource) -> Iterator[bytes]:
 
 def _identity(source: RunSource) -> bytes:
     run = source.run
-    return _ENCODER.encode(Identity(run=str(run.path), scenario=run.scenario, era=run.era, seed=run.seed))
+    return _ENCODER.encode(
+        Identity(run=str(run.path), scenario=run.scenario, era=run.era, changed=", ".join(run.changed), seed=run.seed)
+    )
 
 
 def _moment(source: RunSource, time_ns: int) -> Moment:

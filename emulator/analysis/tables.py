@@ -24,12 +24,15 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         run: the run's directory: an absolute path.
         scenario: name of the scenario; ``simulated/<seed>`` for a schedule of the simulator.
         era: whose rules held; null where the run does not say.
+        changed: what the run changed of the era's rules and the scenario's properties (``elr=off``), separated by
+            commas; empty for the era as it is.
         seed: of the run's random choices; null where the run does not say.
     """
 
     run: str
     scenario: str
     era: str | None
+    changed: str
     seed: int | None
 
 

@@ -4,7 +4,6 @@ Options of click have no order, so the words behind ``--against`` are sorted bef
 ``--era`` belong to the other run, whatever else there is to both.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -93,31 +92,14 @@ def only_era(eras: Sequence[str]) -> str:
     return eras[0]
 
 
-def two_orders(scenario: "Scenario", one: "EraOrder", other: "EraOrder") -> "tuple[EraOrder, EraOrder]":
-    """Returns two orders of a scenario with what tells them apart, and whether its expectations hold for them.
-
-    What a scenario expects of an era says nothing about the era with other rules or properties.
+def check_orders_differ(scenario: "Scenario", one: "EraOrder", other: "EraOrder") -> None:
+    """Checks that two orders of a scenario do not play the same.
 
     Raises:
-        UserError: they would play the same.
+        UserError: they do.
     """
-    from chaos.scenario.requirements import rules_of
-    from emulator.core.eras import rule_texts
-    from emulator.report.beside import told_apart
+    from chaos.scenario.requirements import changes_of
 
-    rules = [
-        {**rule_texts(each.switches), **dict(scenario.properties), **dict(each.properties)} for each in (one, other)
-    ]
-    if (one.era, rules[0]) == (other.era, rules[1]):
+    rules = [(each.era, changes_of(scenario, each.era, each.switches, each.properties)) for each in (one, other)]
+    if rules[0] == rules[1]:
         raise UserError(f"{AGAINST}: both runs would be of {one.era} with the same rules and properties")
-    labels = (
-        told_apart(one.era, rules[0], other.era, rules[1], otherwise="as it is"),
-        told_apart(other.era, rules[1], one.era, rules[0], otherwise="as it is"),
-    )
-    first, second = (
-        dataclasses.replace(
-            each, label=label, is_expected=each.switches == rules_of(scenario, each.era) and not each.properties
-        )
-        for each, label in zip((one, other), labels, strict=True)
-    )
-    return first, second

@@ -130,13 +130,13 @@ def play_only(
         problems = play_runs(orders, on_status=shown.status, watch=_watch(shown, is_viewed=is_viewed))
     if output is Output.JSON:
         runs = [
-            {"era": order.era, "directory": str(order.directory), "problem": problem}
+            {"era": order.era, "changed": order.changed, "directory": str(order.directory), "problem": problem}
             for order, problem in zip(orders, problems, strict=True)
         ]
         print_json({"scenario": scenario.name, "runs": runs})
     else:
         for order, problem in zip(orders, problems, strict=True):
-            click.echo(f"{order.era}: {'played' if problem is None else f'did not reach its end: {problem}'}")
+            click.echo(f"{order.name}: {'played' if problem is None else f'did not reach its end: {problem}'}")
             click.echo(f"  run directory: {order.directory}")
             click.echo(f"  judge it with: laststand verify {order.directory}")
     return ExitCode.VALID if all(problem is None for problem in problems) else ExitCode.UNKNOWN

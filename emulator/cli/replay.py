@@ -173,6 +173,7 @@ def _order(
     from chaos.play.run_directory import check_store, create_run_directory, create_run_directory_at
     from chaos.play.run_order import RunOrder
     from chaos.play.zookeeper_server import zookeeper_for
+    from chaos.scenario.requirements import changes_of
     from chaos.suite.suite import toxiproxy_for
     from emulator.cli.requirements import require_driver, require_spark
     from emulator.plan.drivers import DriverName
@@ -192,6 +193,7 @@ def _order(
         scenario=scenario,
         directory=directory,
         era=era,
+        changed=changes_of(scenario, era, switches, properties),
         switches=switches,
         properties=properties,
         seed=scenario.seed if scenario.seed is not None else random.SystemRandom().getrandbits(_SEED_BITS),

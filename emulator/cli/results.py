@@ -30,7 +30,7 @@ def print_verdicts(reports: Sequence[VerdictReport], *, output: Output) -> None:
     for report in reports:
         click.echo(f"{report.run}\n{summary(report)}\n")
         if report.acks_comparison is not None:
-            print_table(acks_table([(report.era or "unnamed", report.acks_comparison)]))
+            print_table(acks_table([(report.era_label, report.acks_comparison)]))
 
 
 def keep_verdict(report: VerdictReport, run: Path) -> bool:
@@ -131,7 +131,7 @@ def _comparison(result: "EraResult") -> str:
     report = result.report
     guarantee = "" if report.guarantee is None else f", guarantee {report.guarantee.value}"
     found = f"{report.verdict.value}{guarantee}, {report.lost_records} acks=all records lost"
-    if result.order.scenario.expectation(result.order.era) is None:
+    if result.order.scenario.expectation(result.order.name) is None:
         return f"{found} (nothing was expected of it)"
     if not report.misses:
         return f"{found}, as expected"

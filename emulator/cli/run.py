@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.against import AGAINST, CommandWithOtherRun, OtherRun, against_option, only_era, two_orders
+from emulator.cli.against import AGAINST, CommandWithOtherRun, OtherRun, against_option, check_orders_differ, only_era
 from emulator.cli.completion import complete_eras, complete_scenarios
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
@@ -209,7 +209,8 @@ def _campaign(
     else:
         (one,) = _orders(scenario, (only_era(eras),), settings, driver)
         (other,) = _orders(scenario, (against.era or one.era,), against.settings, driver)
-        orders = two_orders(scenario, one, other)
+        check_orders_differ(scenario, one, other)
+        orders = (one, other)
     for order in orders:
         require_driver(driver, scenario, (*scenario.properties, *order.properties), eras=(order.era,))
         require_rules(scenario, order.era, order.switches)

@@ -126,6 +126,12 @@ def rule_texts(switches: Switches) -> dict[str, str]:
     return {**switch_texts(plain_switches(switches)), **own, PROPERTY: format_ibps(switches.ibp, switches.other_ibps)}
 
 
+def rule_changes(switches: Switches, usual: Switches) -> tuple[str, ...]:
+    """Returns the rules that differ from the usual ones, as ``name=value``."""
+    texts = rule_texts(usual)
+    return tuple(f"{name}={text}" for name, text in rule_texts(switches).items() if text != texts.get(name))
+
+
 def strange_protocol(switches: Switches, *, brokers: int) -> str | None:
     """Returns the protocol versions of a cluster that name a broker which it does not have; ``None`` if they do not."""
     others = switches.other_ibps if isinstance(switches, ZooKeeperSwitches) else ()

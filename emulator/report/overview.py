@@ -20,7 +20,6 @@ from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import Verdict, VerdictReport, headline
 from emulator.verification.verdict_forms import write_whole
 
-_UNNAMED: Final = "unnamed era"
 _PAUSE_S: Final = 0.5
 """As long as a pause that the picture of a run marks."""
 
@@ -119,13 +118,13 @@ def write_overview(played: Sequence[PlayedCell], target: Path, *, unplayed: Sequ
 
 
 def _column(run: ReportedRun, *, has_driver: bool) -> str:
-    era = run.verdict.era or _UNNAMED
+    era = run.verdict.era_label
     return f"{era} on {run.driver or 'an unknown driver'}" if has_driver else era
 
 
 def _order(column: str) -> tuple[int, str]:
     """Orders columns by era, the oldest first."""
-    era = column.partition(" on ")[0]
+    era = column.partition(" on ")[0].partition(" with ")[0]
     return [*ALL_ERAS, era].index(era), column
 
 

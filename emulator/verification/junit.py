@@ -31,7 +31,7 @@ class Case:
     @staticmethod
     def of(report: VerdictReport, *, picture: Sequence[str] = ()) -> "Case":
         """Returns the case of a run that stands for itself."""
-        return Case(suite=report.scenario, name=report.era or "unnamed", report=report, picture=picture)
+        return Case(suite=report.scenario, name=report.era_label, report=report, picture=picture)
 
 
 def junit(cases: Sequence[Case]) -> str:

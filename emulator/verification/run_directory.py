@@ -37,6 +37,7 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         path: the directory, links resolved.
         scenario: its name, by ``scenario.yaml`` or else by the directory above.
         era: by ``cluster.yaml``; ``None`` where that says nothing.
+        changed: what the run changes of the era's rules and the scenario's properties, by ``cluster.yaml``.
         report: what its scenario wants to be told beside the verdict, by ``scenario.yaml``.
         may_miss_steps: whether its plan goes on, or is judged, where a step does not come to anything, by
             ``scenario.yaml`` (``missed_step: end``).
@@ -51,6 +52,7 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     scenario: str
     era: str | None
+    changed: tuple[str, ...] = ()
     report: str | None = None
     may_miss_steps: bool = False
     seed: int | None = None
@@ -103,6 +105,7 @@ def open_run_directory(path: Path) -> RunDirectory:
         path=resolved,
         scenario=_entry(scenario, "name", str) or resolved.parent.name,
         era=_entry(cluster, "era", str),
+        changed=tuple(_words(cluster, "changed")),
         report=_entry(scenario, "report", str),
         may_miss_steps=_entry(scenario, "missed_step", str) == "end",
         seed=_entry(cluster, "seed", int),
@@ -134,6 +137,12 @@ def _is_run(directory: Path) -> bool:
         any((directory / name).exists() for name in ("events", "cluster.yaml"))
         or _line_files(directory, "history") != ()
     )
+
+
+def _words(cluster: Mapping[str, object], key: str) -> Iterator[str]:
+    found = cluster.get(key)
+    if isinstance(found, list):
+        yield from (each for each in found if isinstance(each, str))
 
 
 def _texts(cluster: Mapping[str, object], key: str, *, on: str, off: str) -> Iterator[tuple[str, str]]:

@@ -171,6 +171,8 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         seed: of the run's random choices, where ``cluster.yaml`` names it.
         started: when the run began by the calendar (ISO 8601, UTC), where ``cluster.yaml`` says so.
         duration_s: how long it took by the machine's clock, where ``cluster.yaml`` says so.
+        changed: what the run changed of the era's rules and the scenario's properties, as ``name=value``, by
+            ``cluster.yaml``.
         outcome: whether it came to what its scenario expects of the era; where nothing is expected, as the verdict.
         misses: in words, whatever is not as expected.
         leaders: the partitions' committed states in order, in plain words: what two runs are compared by.
@@ -194,8 +196,14 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None = None
     started: str | None = None
     duration_s: float | None = None
+    changed: tuple[str, ...] = ()
     outcome: Expected
     misses: tuple[str, ...] = ()
+
+    @property
+    def era_label(self) -> str:
+        """The era, with what the run changed."""
+        return era_label(self.era, self.changed)
 
     @property
     def unknown_reasons(self) -> tuple[str, ...]:
@@ -241,6 +249,17 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(check for check in self.checks if check.status is CheckStatus.VIOLATED)
 
 
+def era_label(era: str | None, changed: Sequence[str]) -> str:
+    """Returns what a run is called wherever an era stands: ``kip-966``, or ``kip-966 with elr=off``.
+
+    Args:
+        era: its name; ``None`` where the run names none.
+        changed: what the run changes, as ``name=value``.
+    """
+    name = era or "unnamed era"
+    return f"{name} with {', '.join(changed)}" if changed else name
+
+
 def decide(checks: tuple[CheckResult, ...], doubts: Sequence[Doubt]) -> Verdict:
     """Returns the verdict that follows from checks and doubts."""
     if any(check.status is CheckStatus.VIOLATED for check in checks):
@@ -266,4 +285,4 @@ def expected_of(verdict: Verdict) -> Expected:
 def headline(report: VerdictReport) -> str:
     """Returns verdict, guarantee, scenario and era in one line."""
     kind = "" if report.guarantee is None else f", guarantee {report.guarantee.value}"
-    return f"{report.verdict.value.upper()}{kind}: {report.scenario}, era {report.era or 'unnamed'}"
+    return f"{report.verdict.value.upper()}{kind}: {report.scenario}, era {report.era_label}"

@@ -31,7 +31,7 @@ def test_a_page_shows_the_loss_without_the_rule_beside_the_run_with_it(tmp_path:
     without, kept = (read_reported_run(tmp_path / "runs" / "S08" / name).verdict for name in ("without", "with"))
     assert (without.verdict, kept.verdict) == (Verdict.VIOLATION, Verdict.VALID)
     page = (tmp_path / "S08.html").read_text()
-    assert "Against kip-966 (maximal_isr=" in page
+    assert "kip-966 with maximal_isr=" in page
     assert "1 record is acknowledged with acks=all" in page
     index = (tmp_path / INDEX).read_text()
     assert "1 of 2 records acknowledged with acks=all is gone" in index

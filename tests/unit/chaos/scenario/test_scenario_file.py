@@ -592,6 +592,31 @@ def test_names_are_put_into_each_of_several_conditions() -> None:
     assert found == AnyOf(conditions=(BrokerIs(node=node(2), unfenced=True), Consumed(count=1)))
 
 
+def expecting(label: str) -> Scenario:
+    steps = "steps:\n  - wait: {for: 1 s}\n"
+    return read_scenario(Path("x.yaml"), f"{HEAD}{steps}expect:\n  {label}: {{verdict: violation}}\n")
+
+
+def test_an_era_with_changes_has_an_expectation_of_its_own() -> None:
+    scenario = expecting("kip-966 with min.insync.replicas=1,elr=off")
+    assert scenario.expectation("kip-966 with elr=off, min.insync.replicas=1") is not None
+    assert (scenario.expectation("kip-966"), scenario.eras) == (None, ("kip-966",))
+
+
+@pytest.mark.parametrize(
+    ("label", "reason"),
+    [
+        ("kip-966 with elr=on", "changes nothing of kip-966"),
+        ("kip-966 with erl=off", "is no era with changes"),
+        ("kip966 with elr=off", "is no era with changes"),
+        ("kip-966 with elr", "is no era with changes"),
+    ],
+)
+def test_an_expectation_of_changes_that_are_none_is_refused_where_it_stands(label: str, reason: str) -> None:
+    with pytest.raises(ScenarioError, match=reason):
+        expecting(label)
+
+
 def test_the_default_era_is_played_unless_only_others_are_expected() -> None:
     assert load_scenario(find_scenario("kip-497/leader-cut-off")).eras == ("kip-966",)
     expected = load_scenario(find_scenario("zookeeper/server-down"))
