@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import contextlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,8 +14,8 @@ import msgspec
 from emulator.cli.completion import complete_topics
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
-from emulator.cli.signals import CLOSED_PIPE_EXIT_CODE
 from emulator.cli.standing import directory_option, locate, partitions_of, working
+from emulator.cli.streams import OutputError
 from emulator.cli.user_error import UserError
 from emulator.core.types import Offset, TopicPartition
 
@@ -143,7 +142,9 @@ def consume(
         if group_file is not None:
             group_file.store(printer.positions)
         click.echo(f"Processed a total of {printer.count} messages", err=True)
-    return ExitCode.VALID if printer.is_read else CLOSED_PIPE_EXIT_CODE
+    if printer.failure is not None:
+        raise printer.failure
+    return ExitCode.VALID
 
 
 class Printer:
@@ -153,8 +154,8 @@ class Printer:
         count: how many it printed.
         printed_bytes: of lines.
         positions: where it goes on, by partition.
-        is_done: set when there are enough, or nobody reads the lines any more.
-        is_read: whether somebody reads the lines.
+        is_done: set when there are enough, or no more can be printed.
+        failure: why no more can be printed.
     """
 
     def __init__(self, *, form: LineForm, max_messages: int | None) -> None:
@@ -162,7 +163,7 @@ class Printer:
         self.printed_bytes = 0
         self.positions: dict[TopicPartition, Offset] = {}
         self.is_done = asyncio.Event()
-        self.is_read = True
+        self.failure: OutputError | None = None
         self._form = form
         self._max_messages = max_messages
 
@@ -175,10 +176,8 @@ class Printer:
         try:
             sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            # The interpreter flushes once more at its end, and would complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            self.is_read = False
+        except OutputError as error:
+            self.failure = error
             self.is_done.set()
             return
         self.count += len(wanted)

@@ -16,10 +16,13 @@ class ExitCode(IntEnum):
     """Undecided; ``--no-verify``: the run did not reach its end."""
 
     INTERRUPTED = 130
-    """Ctrl-C; another signal ends in 128 and its number, a closed pipe in 141 (``signals.py``)."""
+    """Ctrl-C; another signal ends in 128 and its number (``signals.py``)."""
+
+    CLOSED_PIPE = 141
+    """Nobody reads the output any more (``streams.py``)."""
 
     USAGE = 254
-    """A user error, found before anything started."""
+    """A user error, found before anything started; or stdout cannot be written."""
 
     INTERNAL = 255
     """An uncaught exception."""

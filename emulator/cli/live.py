@@ -1,6 +1,5 @@
 """What live and plain progress on stderr share: lines with a step each, a clock, and a terminal that is refreshed."""
 
-import contextlib
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -30,8 +29,7 @@ class Clock:
 
     def print(self, text: str) -> None:
         """Prints a line with the time on stderr."""
-        with contextlib.suppress(BrokenPipeError):  # nobody reads it; what is played goes on, and is judged
-            click.echo(f"[{self.seconds:6.1f} s] {text}", err=True)
+        click.echo(f"[{self.seconds:6.1f} s] {text}", err=True)
 
 
 def step_of(status: RunStatus) -> tuple[str, str]:

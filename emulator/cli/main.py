@@ -1,6 +1,5 @@
 """``laststand``: parses the command line, runs a verb, and maps errors to exit codes."""
 
-import contextlib
 import errno
 import logging
 import os
@@ -12,7 +11,8 @@ import click
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.sections import SectionedGroup
-from emulator.cli.signals import CLOSED_PIPE_EXIT_CODE, ClosedPipeError, Signals, leave_closed_pipes
+from emulator.cli.signals import Signals
+from emulator.cli.streams import ClosedPipeError, OutputError, leave_streams, open_streams
 
 _USERS_TO_FIX: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of files: somebody may not write there, or there is no room."""
@@ -52,9 +52,14 @@ def explain(error: Exception) -> int:
     """Prints what went wrong, and returns the exit code."""
     from emulator.cli.failure import CommandFailedError
     from emulator.cli.user_error import UserError
-    from emulator.core.errors import ConfigError, EmulatorError
+    from emulator.core.errors import ConfigError, EmulatorError, causes_of
 
+    cause = causes_of(error)[0]
+    if isinstance(cause, OutputError):  # from one of several tasks
+        error = cause
     match error:
+        case ClosedPipeError():
+            return ExitCode.CLOSED_PIPE
         case click.UsageError() if not isinstance(error, click.exceptions.NoArgsIsHelpError):
             path = "laststand" if error.ctx is None else error.ctx.command_path
             click.echo(f"{path}: {error.format_message()} See {path} --help", err=True)
@@ -62,7 +67,7 @@ def explain(error: Exception) -> int:
         case click.ClickException():
             error.show()
             return ExitCode.USAGE
-        case ConfigError() | UserError():
+        case ConfigError() | UserError() | OutputError():
             code = ExitCode.USAGE
         case CommandFailedError():
             code = error.exit_code
@@ -85,19 +90,16 @@ def main() -> int:
     signals.hear()
     code: int | None
     try:
+        open_streams()
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt):
-        with contextlib.suppress(BrokenPipeError):
-            click.echo("interrupted", err=True)
+        click.echo("interrupted", err=True)
         code = ExitCode.INTERRUPTED
-    except ClosedPipeError:
-        leave_closed_pipes()
-        return CLOSED_PIPE_EXIT_CODE
     except Exception as error:
         code = explain(error)
-    if leave_closed_pipes():
-        return CLOSED_PIPE_EXIT_CODE
+    if leave_streams():
+        return ExitCode.CLOSED_PIPE
     if code == ExitCode.INTERRUPTED:
         return signals.exit_code
     return code if isinstance(code, int) else ExitCode.VALID

@@ -159,7 +159,7 @@ def told_if_unjudged(runs: Sequence[Path | str]) -> Iterator[None]:
         raise
     except (EmulatorError, OSError, ExceptionGroup) as error:
         cause = causes_of(error)[0]
-        if isinstance(cause, BrokenPipeError) or not isinstance(cause, EmulatorError | OSError):
+        if not isinstance(cause, EmulatorError | OSError):
             raise
         if not isinstance(cause.__cause__, ExecutorsError):  # a setting that is wrong for all of them
             _tell_unjudged(runs)

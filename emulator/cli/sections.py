@@ -6,8 +6,6 @@ from typing import Any
 
 import click
 
-from emulator.cli.signals import ClosedPipeError
-
 
 class LazyCommands(MutableMapping[str, click.Command]):
     """Commands by name, each imported from this package when it is asked for: together they cost 0.2 s."""
@@ -57,17 +55,6 @@ class SectionedGroup(click.Group):
         self._sections = sections
         names = [name for section in sections.values() for name in section]
         self.commands = LazyCommands({name: places.get(name) or _same_name(name) for name in names})
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Runs the command that was asked for.
-
-        Raises:
-            ClosedPipeError: nobody reads what it prints; click would end with 1 here.
-        """
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            raise ClosedPipeError from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes a definition list per section, with names as wide as the widest of all."""

@@ -1,23 +1,11 @@
-"""Ends that come from outside, a signal or a closed pipe: each has the exit code that a shell would report.
+"""Ends by a signal: each has the exit code that a shell would report, which is no verdict."""
 
-None of them may look like a verdict, and Python's own answers would: click ends with 1 where a pipe is closed.
-"""
-
-import os
-import select
 import signal
-import sys
 from types import FrameType
-from typing import IO, Final
+from typing import Final
 
 _BY_SIGNAL: Final = 128
 """A process that a signal ended is reported as this and the signal's number."""
-
-CLOSED_PIPE_EXIT_CODE: Final = _BY_SIGNAL + signal.SIGPIPE
-
-
-class ClosedPipeError(Exception):
-    """Nobody reads any more what this program prints."""
 
 
 class Signals:
@@ -51,23 +39,3 @@ class Signals:
         if not callable(on_ctrl_c):
             raise KeyboardInterrupt
         on_ctrl_c(signal.SIGINT, frame)
-
-
-def leave_closed_pipes() -> bool:
-    """Returns whether nobody reads stdout or stderr any more; what is still to be written there goes nowhere."""
-    closed = [stream for stream in (sys.stdout, sys.stderr) if _is_closed(stream)]
-    for stream in closed:
-        # The interpreter flushes once more at its end, and would complain.
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), stream.fileno())
-    return bool(closed)
-
-
-def _is_closed(stream: IO[str]) -> bool:
-    """Whether a stream is a pipe whose reader is gone."""
-    try:
-        watched = select.poll()
-        watched.register(stream, 0)
-        return any(happened & select.POLLERR for _, happened in watched.poll(0))
-    except (OSError, ValueError):
-        return False

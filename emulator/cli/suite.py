@@ -155,7 +155,7 @@ def _not_begun(suite: "Suite") -> "Iterator[CellResult]":
 
 def _raise(problem: BaseException) -> NoReturn:
     cause = causes_of(problem)[0]
-    if isinstance(cause, EmulatorError | OSError) and not isinstance(cause, BrokenPipeError):
+    if isinstance(cause, EmulatorError | OSError):
         raise CommandFailedError(f"unknown: the suite broke off: {cause}", exit_code=ExitCode.UNKNOWN) from problem
     raise problem
 
