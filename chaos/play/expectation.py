@@ -49,9 +49,15 @@ def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
         misses.append(f"{', '.join(silent)} did not fire")
     if expected.lost is not None and not expected.lost.holds(report.lost_records):
         misses.append(f"{report.lost_records} acks=all records lost, expected {expected.lost}")
-    misses += _missed_time("the longest time without an ack", report.unavailable_s, expected.unavailable)
+    misses += _missed_time(_longest_time(report), report.unavailable_s, expected.unavailable)
     misses += _missed_time("the 99th percentile of the time to an ack", report.p99_ack_s, expected.p99_ack)
     return misses
+
+
+def _longest_time(report: VerdictReport) -> str:
+    longest = report.longest_wait
+    after = None if longest is None else longest.longest_after_step
+    return "the longest time without an ack" + ("" if after is None else f", which began after {after},")
 
 
 def _not_excused(report: VerdictReport) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -35,13 +36,18 @@ def leave_reports(directories: Sequence[Path]) -> tuple[Path | None, ...]:
 
 
 def leave_suite_reports(
-    columns: Mapping[Path, str], overview: Path, *, unplayed: "Sequence[UnplayedCell]" = ()
+    columns: Mapping[Path, str],
+    overview: Path,
+    *,
+    repetitions: Mapping[Path, int] = MappingProxyType({}),
+    unplayed: "Sequence[UnplayedCell]" = (),
 ) -> Path | None:
     """Writes the report of each judged run of a suite, and an overview of them and of what was not played.
 
     Args:
         columns: of the overview, by run directory.
         overview: the file.
+        repetitions: of those runs whose scenario was played several times, from 1, by run directory.
         unplayed: cells without a run.
 
     Returns:
@@ -53,7 +59,7 @@ def leave_suite_reports(
     try:
         from emulator.report.overview import PlayedCell, write_overview
 
-        cells = [PlayedCell(each, page, columns[each]) for each, page in reports.items()]
+        cells = [PlayedCell(each, page, columns[each], repetitions.get(each)) for each, page in reports.items()]
         write_overview(cells, overview, unplayed=unplayed)
     except Exception as error:
         click.echo(f"not written: the overview {overview}: {type(error).__name__}: {error}", err=True)

@@ -1,5 +1,6 @@
 """``laststand replay``: plays a saved plan again, in the simulator or on real processes."""
 
+import dataclasses
 import random
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +40,8 @@ def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_rep
     processes do not have one of its actions, all such actions are listed and nothing is played. The plan.yaml of a
     scenario that was run is played under the rules in the cluster.yaml beside it; that of a simulated plan contains its
     rules.
+
+    The verdict decides alone: what a scenario expects belongs to its run.
 
     In the simulator, actions that are impossible at the time are skipped, and listed on stderr.
 
@@ -190,7 +193,7 @@ def _order(
     else:
         directory = create_run_directory_at(out, scenario)
     return RunOrder(
-        scenario=scenario,
+        scenario=dataclasses.replace(scenario, expect=(), expect_changed=()),
         directory=directory,
         era=era,
         changed=changes_of(scenario, era, switches, properties),

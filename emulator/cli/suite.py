@@ -84,7 +84,11 @@ def _leave_pages(report: "SuiteReport", store: Path) -> None:
         for cell in report.cells
         if cell.verdict is None
     ]
-    overview = leave_suite_reports(judged, store / OVERVIEW_FILE, unplayed=unplayed)
+    is_repeated = any(cell.repetition > 1 for cell in report.cells)
+    repetitions = {
+        Path(cell.directory): cell.repetition for cell in report.cells if is_repeated and cell.directory is not None
+    }
+    overview = leave_suite_reports(judged, store / OVERVIEW_FILE, repetitions=repetitions, unplayed=unplayed)
     if overview is not None:
         click.echo(f"overview: {overview}", err=True)
 

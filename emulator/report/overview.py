@@ -13,15 +13,21 @@ from emulator.core.eras import ALL_ERAS
 from emulator.report.assets import asset, digest, template
 from emulator.report.page import tone_of
 from emulator.report.run_files import ReportedRun, read_reported_run
+from emulator.report.text_picture import PAUSE_S
 from emulator.report.thumbnail import thumbnail
 from emulator.report.words import number, plural
 from emulator.report.worst_first import worst_first
 from emulator.verification.guarantee import Guarantee
-from emulator.verification.verdict import Verdict, VerdictReport, headline
+from emulator.verification.verdict import Expected, Verdict, VerdictReport, headline
 from emulator.verification.verdict_forms import write_whole
 
-_PAUSE_S: Final = 0.5
-"""As long as a pause that the picture of a run marks."""
+_RANKS: Final = {Expected.MISSED: 0, Expected.UNDECIDED: 1, Expected.MET: 2}
+"""Order of outcomes, the worst first."""
+
+_LAST: Final = len(_RANKS)
+"""Rank of what was not played."""
+
+_FAILED: Final = "\N{MULTIPLICATION X}"
 
 
 class PlayedCell(NamedTuple):
@@ -31,11 +37,13 @@ class PlayedCell(NamedTuple):
         directory: of the run.
         page: where the report on it is.
         column: in which it stands; its era, and its driver where the runs have several, if that is not given.
+        repetition: of the scenario in that column, from 1, where it was played several times.
     """
 
     directory: Path
     page: Path
     column: str | None = None
+    repetition: int | None = None
 
 
 class UnplayedCell(NamedTuple):
@@ -53,7 +61,8 @@ class _Cell(NamedTuple):
     svg: Markup
     tone: str
     badge: str
-    pause: str
+    notes: str
+    rank: int
 
 
 class _Column(NamedTuple):
@@ -72,7 +81,9 @@ class _Group(NamedTuple):
 
 
 def write_overview(played: Sequence[PlayedCell], target: Path, *, unplayed: Sequence[UnplayedCell] = ()) -> None:
-    """Writes a page with a cell for each run; of several of one scenario and column, the one that lost most.
+    """Writes a page with a cell for each run; of several of one scenario and column, the worst.
+
+    Scenarios with a run that is not as expected come first, those of which nothing was played last.
 
     Args:
         played: the runs.
@@ -83,17 +94,25 @@ def write_overview(played: Sequence[PlayedCell], target: Path, *, unplayed: Sequ
         ConfigError: a run was not judged, or by another version of this program.
         OSError: the file cannot be written.
     """
-    found: dict[tuple[str, str], tuple[ReportedRun, Path]] = {}
+    found: dict[tuple[str, str], tuple[ReportedRun, PlayedCell]] = {}
     runs = [read_reported_run(cell.directory) for cell in played]
     has_drivers = len({run.driver for run in runs}) > 1
     for cell, run in zip(played, runs, strict=True):
         place = run.verdict.scenario, cell.column or _column(run, has_driver=has_drivers)
         if place not in found or _badness(run.verdict) > _badness(found[place][0].verdict):
-            found[place] = run, cell.page
+            found[place] = run, cell
     cells = {(each.scenario, each.column): _blank(each) for each in unplayed}
-    cells |= {place: _cell(run, _relative(page, target)) for place, (run, page) in found.items()}
+    cells |= {
+        place: _cell(run, _relative(cell.page, target), repetition=cell.repetition)
+        for place, (run, cell) in found.items()
+    }
     columns = sorted({column for _, column in cells}, key=_order)
-    scenarios = sorted({scenario for scenario, _ in cells})
+    ranks: dict[str, int] = {}
+    for (scenario, _), cell_of_run in cells.items():
+        ranks[scenario] = min(cell_of_run.rank, ranks.get(scenario, _LAST))
+    groups = {_group(scenario) for scenario in ranks}
+    group_ranks = {name: min(rank for scenario, rank in ranks.items() if _group(scenario) == name) for name in groups}
+    scenarios = sorted(ranks, key=lambda each: (group_ranks[_group(each)], _group(each), ranks[each], each))
     style = asset("report.css")
     content = template("overview.html.j2").render(
         runs=plural(len(played), "run"),
@@ -106,15 +125,17 @@ def write_overview(played: Sequence[PlayedCell], target: Path, *, unplayed: Sequ
                 name,
                 [_Row(each.rpartition("/")[2], [cells.get((each, column)) for column in columns]) for each in members],
             )
-            for name, members in groupby(
-                scenarios, key=lambda scenario: scenario.rpartition("/")[0].upper() or "Others"
-            )
+            for name, members in groupby(scenarios, key=_group)
         ],
         patterns=Markup(asset("patterns.svg")),
         style=Markup(style),
         style_digest=digest(style),
     )
     write_whole(target, content.encode())
+
+
+def _group(scenario: str) -> str:
+    return scenario.rpartition("/")[0].upper() or "Others"
 
 
 def _column(run: ReportedRun, *, has_driver: bool) -> str:
@@ -129,27 +150,32 @@ def _order(column: str) -> tuple[int, str]:
 
 
 def _sum(runs: Sequence[ReportedRun]) -> str:
-    return f"{sum(_is_broken(run) for run in runs)} broken" if runs else "not played"
+    if not runs:
+        return "not played"
+    failed = sum(run.verdict.outcome is Expected.MISSED for run in runs)
+    return f"{f'{failed} failed, ' if failed else ''}{sum(_is_broken(run) for run in runs)} broken"
 
 
 def _relative(page: Path, target: Path) -> str:
     return quote(os.path.relpath(page.resolve(), target.resolve().parent))
 
 
-def _badness(verdict: VerdictReport) -> tuple[bool, int]:
-    return verdict.verdict is Verdict.VIOLATION, verdict.lost_records
+def _badness(verdict: VerdictReport) -> tuple[int, bool, int]:
+    return -_RANKS[verdict.outcome], verdict.verdict is Verdict.VIOLATION, verdict.lost_records
 
 
 def _is_broken(run: ReportedRun) -> bool:
     return run.verdict.verdict is Verdict.VIOLATION and run.verdict.guarantee is not Guarantee.EXCEEDED
 
 
-def _cell(run: ReportedRun, href: str) -> _Cell:
+def _cell(run: ReportedRun, href: str, *, repetition: int | None) -> _Cell:
     tone, lost = tone_of(run.verdict), run.verdict.lost_records
+    is_foreseen = run.verdict.outcome is Expected.MET and run.verdict.verdict is not Verdict.VALID
+    is_missed = run.verdict.outcome is Expected.MISSED and run.verdict.verdict is Verdict.VALID
     first = next((check.check_id for check in run.verdict.violated()), "")
     badge = {
         "kept": "\N{CHECK MARK}",
-        "lost": f"\N{MULTIPLICATION X} {number(lost) if lost else first}",
+        "lost": f"{_FAILED} {number(lost) if lost else first}",
         "exceeded": f"! {number(lost)}",
         "doubtful": "?",
     }[tone]
@@ -157,17 +183,20 @@ def _cell(run: ReportedRun, href: str) -> _Cell:
         href,
         headline(run.verdict),
         thumbnail(run.verdict, next(iter(worst_first(run.verdict, run.story)), None), run.story),
-        tone,
-        badge,
-        _pause(run),
+        "foreseen" if is_foreseen else "lost" if is_missed else tone,
+        f"{_FAILED} failed" if is_missed else f"{badge} as expected" if is_foreseen else badge,
+        ", ".join(note for note in ("" if repetition is None else f"#{repetition}", _pause(run)) if note),
+        _RANKS[run.verdict.outcome],
     )
 
 
 def _blank(cell: UnplayedCell) -> _Cell:
-    return _Cell(None, cell.reason, Markup(), "unplayed", "not played" if cell.is_playable else "not playable", "")
+    return _Cell(
+        None, cell.reason, Markup(), "unplayed", "not played" if cell.is_playable else "not playable", "", _LAST
+    )
 
 
 def _pause(run: ReportedRun) -> str:
     """The longest time that a workload waited for an acknowledgement, where that is worth a word."""
     waited_s = run.verdict.unavailable_s or 0.0
-    return f"none acked for {waited_s:.3f} s" if waited_s > _PAUSE_S else ""
+    return f"none acked for {waited_s:.3f} s" if waited_s > PAUSE_S else ""

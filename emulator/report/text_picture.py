@@ -4,6 +4,7 @@
 
     leader    000000111111222....222      digits are brokers, . is no leader; with ZooKeeper above it the controller
     broker 0  LLLLLL..............ii      L leads, i in ISR, e in ELR, . out, x no process
+    no ack          ######                the longest time in which no send was acknowledged
     copies 0  333333222222111111000       copies of the records of epoch 0
 
 Each column is a moment; moments are as far apart as in the picture.
@@ -24,6 +25,11 @@ from emulator.verification.verdict import VerdictReport
 COLUMNS: Final = 72
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _COPIES_ROWS_MAX: Final = 8
+PAUSE_S: Final = 0.5
+"""A time in seconds without an acknowledgement that is worth a mention."""
+
+_NS_PER_US: Final = 1_000
+_US_PER_S: Final = 1_000_000
 
 
 def text_picture(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -> str:
@@ -39,6 +45,9 @@ def text_picture(verdict: VerdictReport, partition: PartitionStory, story: RunSt
         rows.append(("controller", "".join(_controller(story, time) for time in moments)))
     rows += [("leader", "".join(_leader(partition, time) for time in moments))]
     rows += [(f"broker {broker}", _roles(picture, broker, moments)) for broker in picture.brokers]
+    waiting = _without_ack(verdict, partition, story, moments)
+    if "#" in waiting:
+        rows.append(("no ack", waiting))
     copies = _copies(picture, moments)
     rows += copies[:_COPIES_ROWS_MAX]
     if len(copies) > _COPIES_ROWS_MAX:
@@ -83,6 +92,22 @@ def _roles(picture: PartitionPicture, broker: int, moments: np.ndarray[tuple[int
         is_absent = any(span.begin_us <= time < span.end_us for span in absent)
         letters.append("x" if is_absent else role)
     return "".join(letters)
+
+
+def _without_ack(
+    verdict: VerdictReport,
+    partition: PartitionStory,
+    story: RunStory,
+    moments: np.ndarray[tuple[int], np.dtype[np.float64]],
+) -> str:
+    waits = [
+        ((each.longest_begun_ns - story.origin_ns) / _NS_PER_US, each.longest_without_ack_s * _US_PER_S)
+        for of in verdict.availability
+        if (of.topic, of.partition) == (partition.topic, partition.partition)
+        for each in of.workloads
+        if each.longest_begun_ns is not None and each.longest_without_ack_s > PAUSE_S
+    ]
+    return "".join("#" if any(begun <= time < begun + wait for begun, wait in waits) else " " for time in moments)
 
 
 def _copies(picture: PartitionPicture, moments: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[tuple[str, str]]:

@@ -23,6 +23,9 @@ from emulator.verification.partition_facts import PartitionFacts
 _ACKED: Final = (-1, 1)
 """Kinds of acks for which a producer waits."""
 
+_WAITING: Final = ("{until", "{wait", "wait ")
+"""Beginnings of the texts of steps that change nothing."""
+
 _NEVER: Final = np.iinfo(np.int64).max
 _S: Final = 1e9
 
@@ -53,12 +56,17 @@ class WorkloadAvailability(msgspec.Struct, frozen=True, kw_only=True):
             attempt; ``None`` if none was.
         slowest_after_fault: of all faults the one after which the first acknowledgement took longest; ``None`` where
             nothing was sent after a fault.
+        longest_begun_ns: when the longest time without an acknowledgement began, by the clock of the clients.
+        longest_after_step: the last action of the plan that had begun by then (``step 4 {kill: {node: 1}}``); ``None`` where it
+            was none.
     """
 
     acks: int
     longest_without_ack_s: float
     p99_ack_s: float | None
     slowest_after_fault: FaultToAck | None
+    longest_begun_ns: int | None = None
+    longest_after_step: str | None = None
 
 
 class PartitionAvailability(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,16 +111,31 @@ def _workloads(facts: PartitionFacts, sent: Table[SentBatch]) -> Iterator[Worklo
             continue
         begun, ended, is_acked = own["begun_ns"], own["ended_ns"], own.has("type", OperationType.OK)
         waited = (ended - begun)[is_acked]
+        longest_begun_ns, longest_ns = _longest_wait(begun, ended, ended[is_acked])
         yield WorkloadAvailability(
             acks=acks,
-            longest_without_ack_s=_longest_wait(begun, ended, ended[is_acked]) / _S,
+            longest_without_ack_s=longest_ns / _S,
+            longest_begun_ns=longest_begun_ns,
+            longest_after_step=_last_action(facts, longest_begun_ns),
             p99_ack_s=float(np.quantile(waited, 0.99, method="inverted_cdf")) / _S if len(waited) else None,
             slowest_after_fault=_slowest_after_fault(facts, begun, np.where(is_acked, ended, _NEVER)),
         )
 
 
-def _longest_wait(begun: Ints, ended: Ints, acked: Ints) -> int:
-    """Returns the longest of the times that begin with a send or an acknowledgement, and end with the next one."""
+def _last_action(facts: PartitionFacts, time_ns: int) -> str | None:
+    """Returns the last step that does something, and does not only wait, of those that had begun by a moment."""
+    last, begun_ns = None, 0
+    for reached in facts.cluster.events.of(StepReached):
+        if begun_ns > time_ns:
+            break
+        if not reached.event.text.startswith(_WAITING):
+            last = f"step {reached.event.step} {reached.event.text}"
+        begun_ns = reached.time_ns
+    return last
+
+
+def _longest_wait(begun: Ints, ended: Ints, acked: Ints) -> tuple[int, int]:
+    """Returns begin and length of the longest time from a send or an acknowledgement to the next acknowledgement."""
     begun, ended, acked = np.sort(begun), np.sort(ended), np.sort(acked)
     # Each wait is looked for from the acknowledgement before it on; the first one from before all sends.
     since = np.concatenate([[NONE], acked])
@@ -121,7 +144,9 @@ def _longest_wait(begun: Ints, ended: Ints, acked: Ints) -> int:
     is_waiting = begun_by_then > np.searchsorted(ended, since, "right")
     next_begun = np.append(begun, _NEVER)[begun_by_then]
     starts = np.where(is_waiting, since, np.minimum(next_begun, until))
-    return int(np.maximum(until - starts, 0).max())
+    waits = np.maximum(until - starts, 0)
+    longest = int(waits.argmax())
+    return int(starts[longest]), int(waits[longest])
 
 
 def _slowest_after_fault(facts: PartitionFacts, begun: Ints, acked: Ints) -> FaultToAck | None:

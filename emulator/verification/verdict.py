@@ -218,7 +218,13 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def unavailable_s(self) -> float | None:
         """The longest time in seconds that a workload waited for an ack; ``None`` if nothing was sent for one."""
-        return max((each.longest_without_ack_s for each in self._workloads()), default=None)
+        longest = self.longest_wait
+        return None if longest is None else longest.longest_without_ack_s
+
+    @property
+    def longest_wait(self) -> WorkloadAvailability | None:
+        """The workload that waited longest for an ack; ``None`` if nothing was sent for one."""
+        return max(self._workloads(), key=lambda each: each.longest_without_ack_s, default=None)
 
     @property
     def p99_ack_s(self) -> float | None:
@@ -283,6 +289,14 @@ def expected_of(verdict: Verdict) -> Expected:
 
 
 def headline(report: VerdictReport) -> str:
-    """Returns verdict, guarantee, scenario and era in one line."""
+    """Returns outcome, verdict, guarantee, scenario and era in one line.
+
+    ``FAILED`` stands first where something else was expected, and ``AS EXPECTED`` where another verdict than valid was.
+    """
     kind = "" if report.guarantee is None else f", guarantee {report.guarantee.value}"
-    return f"{report.verdict.value.upper()}{kind}: {report.scenario}, era {report.era_label}"
+    found, where = f"{report.verdict.value}{kind}", f"{report.scenario}, era {report.era_label}"
+    if report.misses and report.outcome is Expected.MISSED:
+        return f"FAILED: {where}: {'; '.join(report.misses)} ({found})"
+    if report.outcome is Expected.MET and report.verdict is not Verdict.VALID:
+        return f"AS EXPECTED, {found}: {where}"
+    return f"{report.verdict.value.upper()}{kind}: {where}"

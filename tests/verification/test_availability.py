@@ -15,6 +15,9 @@ from tests.verification.run_builder import RunBuilder
 pytestmark = pytest.mark.spark
 
 
+SLOW = "{slow: {from: 0, to: 1, latency: 5 ms}}"
+
+
 def steady(path: Path, *, fails_from_s: float | None = None) -> Path:
     """A batch every second from 2.0 on, acknowledged after 0.25 s, but for those from ``fails_from_s`` on."""
     run = RunBuilder(path, begin_s=1.0)
@@ -24,12 +27,14 @@ def steady(path: Path, *, fails_from_s: float | None = None) -> Path:
         if second == 4.0:
             run.at(3.5)
             run.fault("slow", "0->1")
+            run.step(SLOW)
         if fails_from_s is None or second < fails_from_s:
             run.poll([sent_at(run, second, second + 0.25)])
         else:
             run.at(second + 1.5)
             run.operate(run.new_batch(), outcome=OperationType.FAIL, begun_s=second)
     run.at(8.0)
+    run.step("{until: {acked: 4}}")
     return run.finish()
 
 
@@ -69,6 +74,7 @@ def test_a_steady_workload_waits_for_its_answers_only(reports: dict[str, Verdict
 def test_a_failed_send_keeps_waiting_until_the_last_one_failed(reports: dict[str, VerdictReport]) -> None:
     found = workload(reports["fails"])
     assert found.longest_without_ack_s == pytest.approx(2.5)
+    assert found.longest_after_step == f"step 1 {SLOW}"
     assert found.p99_ack_s == pytest.approx(0.25)
     assert found.slowest_after_fault == FaultToAck(fault="slow", target="0->1", seconds=None)
 

@@ -10,6 +10,7 @@ from emulator.cli.pictures import leave_suite_reports
 from emulator.report.overview import PlayedCell, UnplayedCell, write_overview
 from emulator.report.page import REPORT_FILE
 from emulator.verification.availability import WorkloadAvailability
+from emulator.verification.verdict import Expected
 from emulator.verification.verdict_forms import write_verdict
 from tests.unit.report.judged_runs import kept, left_by, lost
 from tests.unit.report.test_page import EVIL, Page
@@ -33,13 +34,31 @@ def test_each_scenario_and_era_has_a_cell_that_leads_to_the_worst_run(tmp_path: 
     target.parent.mkdir()
     unplayed = UnplayedCell("demo", "kafka-0.10", "<no ELR to wait for>", is_playable=False)
     write_overview(pages, target, unplayed=[unplayed])
-    assert links(target) == [calm / REPORT_FILE, runs[1] / REPORT_FILE, runs[0] / REPORT_FILE]
+    assert links(target) == [runs[1] / REPORT_FILE, runs[0] / REPORT_FILE, calm / REPORT_FILE]
     text = Page(target.read_text()).text
     assert "4 runs of 2 scenarios" in text
     assert "not playable <no ELR to wait for>" in text
-    assert text.index("kafka-0.10 not played") < text.index("kafka-3.9 1 broken")
-    assert text.index("kafka-3.9 1 broken") < text.index("kip-966 0 broken")
+    assert text.index("kafka-0.10 not played") < text.index("kafka-3.9 1 failed, 1 broken")
+    assert text.index("kafka-3.9 1 failed, 1 broken") < text.index("kip-966 0 broken")
     assert "\N{MULTIPLICATION X} 100" in text
+
+
+def test_what_is_not_as_expected_comes_first_and_an_expected_loss_is_told_from_another(tmp_path: Path) -> None:
+    runs = {name: lost(tmp_path / name / "1") for name in ("a-foreseen", "b-lost", "c-late")}
+    foreseen = msgspec.structs.replace(runs["a-foreseen"].verdict, outcome=Expected.MET)
+    late = msgspec.structs.replace(
+        kept(tmp_path / "kept" / "1").verdict, outcome=Expected.MISSED, misses=("too late",), scenario="c-late"
+    )
+    write_verdict(foreseen, runs["a-foreseen"].directory)
+    write_verdict(late, runs["c-late"].directory)
+    target = tmp_path / "overview.html"
+    cells = [PlayedCell(run.directory, run.directory / REPORT_FILE, "era", 2) for run in runs.values()]
+    write_overview(cells, target)
+    page = Page(target.read_text())
+    assert [link.parent.parent.name for link in links(target)] == ["b-lost", "c-late", "a-foreseen"]
+    assert "\N{MULTIPLICATION X} 100 as expected #2" in page.text
+    assert "\N{MULTIPLICATION X} failed #2" in page.text
+    assert any(title.startswith("FAILED: c-late") and "too late" in title for title in page.values("title"))
 
 
 def test_names_of_scenarios_are_text(tmp_path: Path) -> None:

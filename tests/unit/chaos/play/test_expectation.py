@@ -89,8 +89,14 @@ def test_a_verdict_is_held_against_what_was_expected(
     assert compare(found, wanted)[0] is outcome
 
 
-def waited(seconds: float, *, p99_s: float | None) -> VerdictReport:
-    workload = WorkloadAvailability(acks=-1, longest_without_ack_s=seconds, p99_ack_s=p99_s, slowest_after_fault=None)
+def waited(seconds: float, *, p99_s: float | None, after: str | None = None) -> VerdictReport:
+    workload = WorkloadAvailability(
+        acks=-1,
+        longest_without_ack_s=seconds,
+        p99_ack_s=p99_s,
+        slowest_after_fault=None,
+        longest_after_step=after,
+    )
     partition = PartitionAvailability(
         topic="orders", partition=0, leaderless_s=0, below_min_isr_s=0, workloads=(workload,)
     )
@@ -102,6 +108,13 @@ def waited(seconds: float, *, p99_s: float | None) -> VerdictReport:
     [
         (waited(1.5, p99_s=0.04), ()),
         (waited(2.5, p99_s=0.04), ("the longest time without an ack is 2.500 s, expected <=2 s",)),
+        (
+            waited(2.5, p99_s=0.04, after="step 2 {kill: {node: 1}}"),
+            (
+                "the longest time without an ack, which began after step 2 {kill: {node: 1}}, is 2.500 s, "
+                "expected <=2 s",
+            ),
+        ),
         (waited(1.5, p99_s=0.06), ("the 99th percentile of the time to an ack is 0.060 s, expected <0.05 s",)),
         (
             waited(1.5, p99_s=None),
