@@ -57,8 +57,8 @@ class WorkloadAvailability(msgspec.Struct, frozen=True, kw_only=True):
         slowest_after_fault: of all faults the one after which the first acknowledgement took longest; ``None`` where
             nothing was sent after a fault.
         longest_begun_ns: when the longest time without an acknowledgement began, by the clock of the clients.
-        longest_after_step: the last action of the plan that had begun by then (``step 4 {kill: {node: 1}}``); ``None`` where it
-            was none.
+        longest_after_step: the last action of the plan that had begun by then (``step 4 {kill: {node: 1}}``);
+            ``None`` where it was none.
     """
 
     acks: int
