@@ -9,7 +9,6 @@ after the other, in a session of its own.
 
 import asyncio
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,6 +88,7 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
         check_own_packages()
     except HiddenPackageError as error:
         pytest.fail(str(error), pytrace=False)
+    from emulator.plan.path_words import as_path_word
     from emulator.report.failure_picture import failure_picture
     from emulator.verification.verdict import Verdict
     from emulator.verification.verdict_forms import summary
@@ -97,7 +97,7 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
     marker = request.node.get_closest_marker("laststand_cluster")
     with StandingCluster(
         store=request.config.rootpath / request.config.getoption("--laststand-store"),
-        name=re.sub(r"[^A-Za-z0-9_-]+", "-", request.node.nodeid),
+        name=as_path_word(request.node.nodeid),
         **({} if marker is None else marker.kwargs),
     ) as cluster:
         yield cluster

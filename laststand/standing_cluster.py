@@ -37,6 +37,7 @@ from emulator.core.types import TopicId, TopicPartition
 from emulator.node.config import zookeeper_config
 from emulator.plan.drivers import DriverName
 from emulator.plan.overrides import parse_overrides
+from emulator.plan.path_words import PATH_WORD_RULE, is_path_word
 from emulator.report.failure_picture import failure_picture
 from emulator.storage.record_codec import StoredRecord
 from emulator.verification.verdict import VerdictReport
@@ -97,6 +98,8 @@ class StandingCluster:
         rules = overrides.apply(era_rules(era))
         toxiproxy = find_toxiproxy()
         check_store(store)
+        if name is not None and not is_path_word(name):
+            raise ConfigError(key="name", value=name, expected=PATH_WORD_RULE)
         folder = STANDING if name is None else f"{STANDING}/{name}"
         self.directory = new_directory(store, folder, now=datetime.now(UTC))
         self._report: VerdictReport | None = None

@@ -16,9 +16,7 @@ from emulator.core.eras import era_rules, rule_texts, with_rule
 from emulator.core.errors import ConfigError
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
-
-LATEST: Final = "latest"
-"""Link to the newest run of a scenario."""
+from emulator.plan.path_words import LATEST
 
 MARKER: Final = ".laststand-store"
 """Empty file by which a store is recognised."""

@@ -41,6 +41,7 @@ from emulator.plan.actions import CreateTopic
 from emulator.plan.fields import milliseconds, take_enum
 from emulator.plan.names import Names
 from emulator.plan.overrides import parse_overrides
+from emulator.plan.path_words import PATH_WORD_RULE, is_path_name
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
 from emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
@@ -110,7 +111,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         ScenarioError: it cannot be played.
     """
     with open_document(path, text).fields() as top:
-        name = top.required("name").text()
+        name = _name(top.required("name"))
         source, report = top.optional("source"), top.optional("report")
         with top.required("cluster").fields() as cluster:
             brokers = cluster.required("brokers").integer(low=1, high=BROKERS_MAX)
@@ -155,6 +156,13 @@ def read_scenario(path: Path, text: str) -> Scenario:
             ),
             zookeeper_at=names.zookeeper_at,
         )
+
+
+def _name(cursor: Cursor) -> str:
+    """Returns a scenario's name, which is a path in the store."""
+    if not is_path_name(cursor.text()):
+        cursor.fail(f"{cursor.text()!r} is no name, allowed: {PATH_WORD_RULE}, and '/' between such words")
+    return cursor.text()
 
 
 def _rules(era: Cursor, switches: Cursor | None) -> Rules:

@@ -18,6 +18,7 @@ from emulator.core.types import LeaderRecoveryState
 from emulator.plan.actions import DEEDS, Deed
 from emulator.plan.administration_fields import TopicSpec
 from emulator.plan.names import ALL
+from emulator.plan.path_words import PATH_WORD
 from emulator.plan.steps import BINDING, VERBS
 from emulator.verification.acks_comparison import REPORT
 
@@ -36,7 +37,7 @@ def scenario_schema() -> Schema:
         "title": "Scenario of Laststand",
         **_mapping(
             {
-                "name": _TEXT,
+                "name": {**_TEXT, "pattern": f"^{PATH_WORD}(/{PATH_WORD})*$"},
                 "source": _TEXT,
                 "cluster": _mapping(
                     {"brokers": _whole(1, BROKERS_MAX), PROPERTY: _ANY, "properties": {"type": "object"}},

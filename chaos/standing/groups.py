@@ -4,7 +4,6 @@ This is no group coordinator: nothing is rebalanced, and nothing of it is replic
 the same records, and the last one that stores its positions wins.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -13,10 +12,10 @@ import msgspec
 
 from emulator.core.errors import ConfigError
 from emulator.core.types import Offset, TopicPartition
+from emulator.plan.path_words import PATH_WORD_RULE, is_path_word
 
 GROUPS_FOLDER: Final = "groups"
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _DECODER: Final = msgspec.json.Decoder(dict[str, dict[str, int]])
 
 
@@ -32,8 +31,8 @@ class GroupFile:
     """
 
     def __init__(self, directory: Path, group: str) -> None:
-        if not _NAME.fullmatch(group):
-            raise ConfigError(key="--group", value=group, expected="letters, digits, '.', '_' and '-'")
+        if not is_path_word(group):
+            raise ConfigError(key="--group", value=group, expected=PATH_WORD_RULE)
         self._path = directory / GROUPS_FOLDER / f"{group}.json"
 
     def positions(self) -> dict[TopicPartition, Offset]:

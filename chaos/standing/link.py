@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chaos.play.run_directory import LATEST
 from chaos.standing.messages import (
     Answer,
     Command,
@@ -24,6 +23,7 @@ from chaos.standing.status import StatusReport
 from emulator.core.errors import EmulatorError
 from emulator.core.types import BrokerId, TopicPartition
 from emulator.plan.drivers import DriverName
+from emulator.plan.path_words import LATEST
 from emulator.storage.replica_view import ReplicaView
 
 DEFAULT_STORE: Final = Path("store")

@@ -66,9 +66,9 @@ class Source:
         from emulator.plan.nodes import CONTROLLER
 
         name = str(CONTROLLER) if node == "controller" else node
-        if name is not None and not (directory / "nodes" / name).is_dir():
-            known = ", ".join(sorted(path.name for path in (directory / "nodes").glob("*")))
-            raise UserError(f"no node {node}, there is: {known or 'none'}")
+        known = sorted(path.name for path in (directory / "nodes").glob("*"))
+        if name is not None and name not in known:
+            raise UserError(f"no node {node}, there is: {', '.join(known) or 'none'}")
         self._directory = directory
         self._name = _HARNESS if name is None else name
         self._wants_events = wants_events

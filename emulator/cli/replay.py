@@ -14,6 +14,7 @@ from emulator.cli.pictures import report_option
 from emulator.cli.play import play_and_judge, play_only, verify_option
 from emulator.cli.requirements import check_new
 from emulator.cli.user_error import UserError
+from emulator.plan.path_words import as_path_word
 
 if TYPE_CHECKING:
     from chaos.plans.scenario_of_plan import Missing
@@ -55,7 +56,7 @@ def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_rep
     if is_scenario(path):
         recorded = _recorded(path, driver, out, is_judged=is_judged)
         return _play_order(recorded, is_judged=is_judged, is_reported=is_reported, output=output)
-    numbered, name = read_plan(path), file.resolve().name if file.is_dir() else file.stem
+    numbered, name = read_plan(path), as_path_word(file.resolve().name if file.is_dir() else file.stem)
     if driver != "simulator":
         order = _translated(numbered.plan, name, driver, out, is_judged=is_judged, output=output)
         return _play_order(order, is_judged=is_judged, is_reported=is_reported, output=output)

@@ -10,11 +10,11 @@ import msgspec
 from emulator.cli.completion import complete_scenarios
 from emulator.cli.output import Output, json_option, report_done
 from emulator.cli.user_error import UserError
+from emulator.plan.path_words import PATH_WORD_RULE, is_path_name
 
 if TYPE_CHECKING:
     from chaos.scenario.scenario import Scenario
 
-_NAME: Final = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*", re.ASCII)
 
 _SKELETON: Final = """\
 # The leader loses power while a producer is at work. (The first sentence is what a list of scenarios shows.)
@@ -138,8 +138,8 @@ def new(name: str, out: Path | None, output: Output) -> None:
     """
     from chaos.scenario.schema import FILE_NAME
 
-    if not _NAME.fullmatch(name):
-        raise UserError(f"{name!r} is no name: expected letters, digits, '_', '.' and '-', and '/' between them")
+    if not is_path_name(name):
+        raise UserError(f"{name!r} is no name: expected {PATH_WORD_RULE}, and '/' between such words")
     path = out or Path(f"{name}.yaml")
     if path.exists():
         raise UserError(f"{path}: exists already")

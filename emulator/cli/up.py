@@ -1,7 +1,6 @@
 """``laststand up``: starts a cluster that stands until ``laststand stop`` or ``laststand down``."""
 
 import random
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from emulator.cli.output import Output, json_option
 from emulator.cli.settings import era_option, set_option
 from emulator.cli.standing import DEFAULT_STORE, locate, status_of
 from emulator.cli.user_error import UserError
+from emulator.plan.path_words import LATEST, PATH_WORD_RULE, is_path_word
 
 if TYPE_CHECKING:
     from chaos.standing.order import StandingOrder
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _SEED_BITS: Final = 31
 _PORT_MIN: Final = 1024
 _PORT_MAX: Final = 65_535
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 @click.command(short_help="Start a standing cluster.")
@@ -89,7 +88,7 @@ def up(
     ``laststand down``, then verify it with ``laststand verify``. If the supervisor is killed, processes die with it;
     containers are removed by ``laststand down``, ``laststand start`` or ``laststand docker prune``.
     """
-    from chaos.play.run_directory import LATEST, check_store, new_directory
+    from chaos.play.run_directory import check_store, new_directory
     from chaos.play.zookeeper_server import zookeeper_for
     from chaos.process.hosts import require_host, require_toxiproxy
     from chaos.standing.link import is_standing
@@ -226,8 +225,8 @@ def parse_ports(text: str, *, brokers: int) -> dict[int, int]:
 
 
 def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name) or name == "latest":
-        raise UserError(f"--name {name}: expected letters, digits, '.', '_' and '-', a letter first, and not 'latest'")
+    if not is_path_word(name):
+        raise UserError(f"--name {name}: expected {PATH_WORD_RULE}")
     return name
 
 

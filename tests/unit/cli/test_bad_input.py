@@ -5,6 +5,7 @@ All run in one process, and one also in a process of its own, as a user has it.
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -38,6 +39,8 @@ FILES: Final = {
     "needless.yaml": SCENARIO + "requires: {elr: on}\nexpect:\n  kafka-3.9: {verdict: valid}\n",
     "suite.yaml": "suite: own\nscenarios:\n  - empty\n",
     "twice/a.yaml": SCENARIO,
+    "outside.yaml": SCENARIO.replace("name: mine", "# up and away\nname: ../../mine"),
+    "absolute.yaml": SCENARIO.replace("name: mine", f"name: {tempfile.gettempdir()}/mine"),
     "twice/b.yaml": SCENARIO,
 }
 
@@ -94,6 +97,14 @@ def check_told(result: Result, said: str) -> None:
         pytest.param("run twice", "b.yaml:1: name: 'mine' is the name of twice/a.yaml, too", id="two cells of a name"),
         pytest.param("run bytes.yaml", "bytes.yaml:1: cannot be read", id="no text"),
         pytest.param("run dangling.yaml", "dangling.yaml:1: cannot be read", id="a link that leads nowhere"),
+        pytest.param(
+            "scenarios check outside.yaml", "outside.yaml:2: name: '../../mine' is no name", id="checked name"
+        ),
+        pytest.param(
+            "run outside.yaml --driver simulator", "outside.yaml:2: name: '../../mine' is no", id="name above"
+        ),
+        pytest.param("run absolute.yaml --no-verify", "absolute.yaml:1: name: '/", id="name from the root"),
+        pytest.param("up --name ../mine", "--name ../mine: expected letters", id="cluster above"),
         pytest.param("run nothing-like-it", "a name that laststand scenarios lists", id="unknown name"),
     ],
 )

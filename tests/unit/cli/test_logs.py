@@ -77,6 +77,7 @@ def test_a_line_that_is_no_event_is_shown_as_it_is(tmp_path: Path) -> None:
     assert list(Source(directory, None, wants_events=True, as_text=True).lines()) == ["nonsense"]
 
 
-def test_a_node_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no node 5, there is: 0"):
-        Source(run_directory(tmp_path), "5", wants_events=True, as_text=True)
+@pytest.mark.parametrize("node", ["5", "..", "../..", "0/"])
+def test_a_node_that_there_is_not_is_refused(node: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"no node {node}, there is: 0"):
+        Source(run_directory(tmp_path), node, wants_events=True, as_text=True)

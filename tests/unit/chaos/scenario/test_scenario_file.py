@@ -335,6 +335,8 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (f"{HEAD}steps: [{{heal: all}}]\nstep: 3\n", 6, "step: unknown key, allowed: name, source, report, cluster"),
         (f"{HEAD}steps: [{{heal: all}}]\nstep: 3\n", 6, "did you mean 'steps'?"),
         (HEAD, 1, "needs the key 'steps'"),
+        (f"{HEAD.replace('name: ', 'name: ../')}steps: [{{heal: all}}]\n", 1, "is no name, allowed: letters"),
+        (f"{HEAD.replace('name: ', 'name: /')}steps: [{{heal: all}}]\n", 1, "is no name, allowed: letters"),
         (f"{HEAD}steps: []\n", 5, "needs at least one step"),
         (f"{HEAD}steps: {{}}\n", 5, "steps: expected a list, found a mapping"),
         (HEAD.replace("brokers: 3", "brokers: three") + "steps: [{heal: all}]", 2, "expected a whole number"),

@@ -42,6 +42,7 @@ def test_documented_scenarios_are_allowed(name: str) -> None:
     ("place", "value"),
     [
         ("naem", "x"),
+        ("name", "../x"),
         ("steps", []),
         ("steps", [{"explode": {"node": 1}}]),
         ("steps", [{"kill": {"node": 1}, "start": {"node": 1}}]),
