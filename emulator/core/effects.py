@@ -203,9 +203,9 @@ class CloseLogs(Effect, frozen=True, kw_only=True):
 
 
 class StopNode(Effect, frozen=True, kw_only=True):
-    """End the process in order, without touching logs (the controller, or a broker that never loaded any).
+    """End the process in order, without touching logs (the controller, or a broker whose logs are not open).
 
-    With ``proven_epoch`` the clean-shutdown files, which are still there, get this epoch first.
+    With ``proven_epoch`` the clean-shutdown files that are there, or were when loading began, get this epoch first.
     """
 
     proven_epoch: BrokerEpoch | None = None

@@ -80,7 +80,7 @@ class BrokerFiles:
         return previous_broker_epoch(directory.clean_shutdown_epoch() for directory in self._directories)
 
     def renew_proof(self, broker_epoch: BrokerEpoch) -> None:
-        """Writes another epoch into the clean-shutdown files; for logs that were not loaded.
+        """Writes another epoch into the clean-shutdown files; for logs that are not open.
 
         Raises:
             StorageError: a file could not be written; it proves nothing any more.

@@ -163,6 +163,7 @@ class Disk:
         self.generation = 0
         self._clean_epoch: BrokerEpoch | None = None
         self._is_clean = False
+        self._was_clean = False
 
     # --- Effects of the core ----------------------------------------------------------------------------------------
 
@@ -249,6 +250,7 @@ class Disk:
             trims_epochs: as the switch ``recovery_trims_epochs``.
         """
         was_clean, self._is_clean = self._is_clean, False
+        self._was_clean = was_clean
         loaded = []
         for partition, log in sorted(self.logs.items()):
             log.recover()
@@ -293,9 +295,10 @@ class Disk:
         self._is_clean = True
 
     def renew_proof(self, broker_epoch: BrokerEpoch) -> None:
-        """Writes another epoch into the clean-shutdown file, which must be there."""
-        assert self._is_clean
+        """Writes another epoch into the clean-shutdown file, which must be there or have been when logs were loaded."""
+        assert self._is_clean or self._was_clean
         self._clean_epoch = broker_epoch
+        self._is_clean = True
 
     def lose_power(self, keep: Keep, exact: ExactLoss, *, model: DiskModel = DiskModel.POSIX) -> None:
         """Loses what is not synced of every log."""

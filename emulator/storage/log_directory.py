@@ -64,6 +64,7 @@ class LogDirectory:
         self._memory = memory
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._is_loaded = False
+        self._was_clean = False
         self._due: list[tuple[int, str]] = []
         self._strays: dict[str, StrayLog] = {}
 
@@ -109,12 +110,14 @@ class LogDirectory:
         return clean_shutdown.read_broker_epoch(self._filesystem, self.path)
 
     def renew_clean_shutdown(self, broker_epoch: BrokerEpoch) -> None:
-        """Writes another epoch into the clean-shutdown file, if there is one; for logs that were not loaded.
+        """Writes another epoch into the clean-shutdown file, if there is one or was when loading began.
+
+        For logs that are not open: nothing was changed in them since they were closed.
 
         Raises:
             StorageError: it could not be written, and proves nothing any more.
         """
-        if clean_shutdown.is_clean(self._filesystem, self.path):
+        if self._was_clean or clean_shutdown.is_clean(self._filesystem, self.path):
             clean_shutdown.write(self._filesystem, self.path, broker_epoch)
 
     # --- Loading --------------------------------------------------------------------------------------------------
@@ -131,7 +134,7 @@ class LogDirectory:
         Raises:
             StorageError: a file could not be read or written.
         """
-        is_clean = clean_shutdown.is_clean(self._filesystem, self.path)
+        self._was_clean = is_clean = clean_shutdown.is_clean(self._filesystem, self.path)
         clean_shutdown.delete(self._filesystem, self.path)
         # An earlier process may have been killed between making a partition directory and syncing its name.
         self._filesystem.sync_directory(self.path)

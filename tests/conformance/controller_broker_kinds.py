@@ -38,9 +38,9 @@ from tests.conformance.controller_world import (
     epoch_of,
     leader_of,
     partition_records,
-    recovery_state,
 )
 from tests.conformance.harness import Fields, Handler, Vector, outcome_mismatches
+from tests.conformance.unreadable import recovery_state
 
 _NAMES: Final = {"L": 0, "F1": 1, "F2": 2, "F3": 3, "B": 4, "X": 9}
 _ARGUMENTS: Final = frozenset(

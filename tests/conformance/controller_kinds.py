@@ -97,11 +97,11 @@ from tests.conformance.controller_world import (
     partition_fields,
     partition_state,
     properties_of,
-    recovery_state,
     switches_of,
 )
 from tests.conformance.describe_kind import run_describe_topic_partitions
 from tests.conformance.harness import Fields, Handler, Vector, mismatches
+from tests.conformance.unreadable import recovery_state, refusal_of_bytes
 
 CAUSE: Final = CauseId("vector")
 _ELSEWHERE: Final = TopicPartition(TOPIC, 99)
@@ -278,7 +278,8 @@ def run_alter_partition(vector: Vector) -> list[str]:
         partitions=(data,),
         api_version=api_version,
     )
-    response, _ = ask(world.controller, request, now_ms=1)
+    refusal = refusal_of_bytes(request, event.get("leader_recovery_state", "RECOVERED"))
+    response = refusal or ask(world.controller, request, now_ms=1)[0]
     assert isinstance(response, AlterPartitionResponse)
     if response.error is not ErrorCode.NONE:
         return world.compare(vector, error=response.error.name, error_level="top")

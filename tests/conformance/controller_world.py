@@ -28,7 +28,6 @@ from emulator.core.types import (
     ConfigResource,
     IncarnationId,
     LeaderEpoch,
-    LeaderRecoveryState,
     MetadataOffset,
     NodeId,
     PartitionEpoch,
@@ -36,6 +35,7 @@ from emulator.core.types import (
     TopicPartition,
 )
 from tests.conformance.harness import Fields, Vector, mismatches
+from tests.conformance.unreadable import recovery_state
 
 CONTROLLER: Final = NodeId(1000)
 CLUSTER: Final = "the cluster"
@@ -63,11 +63,6 @@ def leader_of(value: int) -> BrokerId | None:
 def epoch_of(value: int | None) -> BrokerEpoch | None:
     """Returns a broker epoch; -1 is unknown."""
     return None if value is None or value == -1 else BrokerEpoch(value)
-
-
-def recovery_state(name: str) -> LeaderRecoveryState:
-    """Returns a recovery state by Kafka's name."""
-    return LeaderRecoveryState[name]
 
 
 def error_name(error: ErrorCode) -> str | None:

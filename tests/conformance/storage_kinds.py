@@ -189,16 +189,16 @@ def run_clean_shutdown_write(vector: Vector) -> list[str]:
     existing = _existing_files(before)
     failing = next((value for key, value in before.items() if "fail" in key), ())
     failing = {failing} if isinstance(failing, str) else set(failing)
-    is_loaded = before.get("logs_loaded", True)
+    is_loaded, is_loading = before.get("logs_loaded", True), False
     for step in vector.steps:
         match step["op"]:
             case "close_log":
                 if step.get("fails"):
                     failing.add(step["dir"])
             case "start_loading":
-                is_loaded = False
+                is_loaded, is_loading = False, True
             case "finish_loading":
-                is_loaded = True
+                is_loaded, is_loading = True, False
             case "orderly_stop":
                 is_loaded = is_loaded and "while_" not in step
             case unknown:
@@ -214,14 +214,18 @@ def run_clean_shutdown_write(vector: Vector) -> list[str]:
         if epoch_before is not None:
             clean_shutdown.write(filesystem, path, BrokerEpoch(epoch_before))
         directories[name] = LogDirectory.open(filesystem, path)
-        if is_loaded:
+        if is_loaded or is_loading:
             directories[name].load_logs(lambda _: LogSettings())
+        if is_loaded:
             log = directories[name].create_log(TopicPartition(name, 0), TOPIC_ID, LogSettings())
             log.append(*one_batch(0, 0, 0))
     filesystem.failing = {f"/{name}" for name in failing}
     for name, directory in directories.items():
         try:
-            directory.close_logs(broker_epoch)
+            if not is_loading:
+                directory.close_logs(broker_epoch)
+            elif broker_epoch is not None:
+                directory.renew_clean_shutdown(broker_epoch)
         except StorageError:
             if f"/{name}" not in filesystem.failing:
                 raise

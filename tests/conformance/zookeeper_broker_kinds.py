@@ -12,7 +12,7 @@ from emulator.core.broker.fetcher import FetcherPool
 from emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
 from emulator.core.broker.hosted import HostedPartitions
 from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.isr import Committed, PendingExpand
+from emulator.core.broker.isr import Committed, PendingExpand, PendingShrink, PendingState
 from emulator.core.broker.isr_changes import maybe_expand_isr, maybe_shrink_isr
 from emulator.core.broker.metadata_cache import MetadataCache, real_topic_id
 from emulator.core.broker.partition import Partition, PartitionRole
@@ -166,8 +166,7 @@ class BrokerWorld:
         self.put_alive(sorted(known))
         partition = self.partition
         if partition is not None and "pending" in local:
-            joining = broker(local["pending"]["adding"][0])
-            partition.await_isr(PendingExpand(partition.committed_isr, joining))
+            partition.await_isr(_pending(partition.committed_isr, local["pending"]))
 
     def take_roles(self, *partitions: LeaderAndIsrPartition) -> None:
         """Sends LeaderAndIsr that no check refuses."""
@@ -202,6 +201,13 @@ class BrokerWorld:
                 "topic_id": _topic_id_name(partition.log.topic_id),
             }
         return found
+
+
+def _pending(committed: tuple[BrokerId, ...], change: Fields) -> PendingState:
+    """Returns a change under way: one member more, or some fewer."""
+    if "adding" in change:
+        return PendingExpand(committed, broker(change["adding"][0]))
+    return PendingShrink(committed, frozenset(brokers(change["removing"])))
 
 
 def _topic_id_name(topic_id: TopicId | None) -> str | None:

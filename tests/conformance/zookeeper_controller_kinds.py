@@ -38,8 +38,9 @@ from emulator.core.zookeeper_controller.context import (
 )
 from emulator.core.zookeeper_controller.controller import ZooKeeperController
 from emulator.core.zookeeper_controller.exchange import AnswerController, ControllerAsked
-from emulator.core.zookeeper_controller.leader_election import ElectionStrategy
+from emulator.core.zookeeper_controller.leader_election import ElectionStrategy, Electorate, elect_leader
 from tests.conformance.harness import Fields, Handler, Vector, mismatches
+from tests.conformance.unreadable import recovery_state, refusal_of_bytes
 from tests.conformance.zookeeper_world import (
     OTHER_TOPIC_ID,
     PARTITION,
@@ -65,6 +66,21 @@ def run_elect(vector: Vector) -> list[str]:
     replicas, isr, live = brokers(event["assignment"]), brokers(event["isr"]), frozenset(brokers(event["live"]))
     leaving = frozenset(brokers(event.get("shutting_down") or ()))
     elected = None
+    strategy = ElectionStrategy[event["strategy"]]
+    electorate = Electorate(
+        assignment=ReplicaAssignment(replicas=replicas),
+        current=LeaderAndIsr(
+            leader=None,
+            leader_epoch=LeaderEpoch(0),
+            isr=isr,
+            leader_recovery_state=LeaderRecoveryState.RECOVERED,
+            partition_epoch=PartitionEpoch(0),
+        ),
+        online=live - leaving,
+        shutting_down=leaving & live,
+        is_unclean_allowed=bool(event.get("unclean_enabled")),
+    )
+    written = elect_leader(strategy, electorate).elected
     match event["strategy"]:
         case "OFFLINE":
             unclean = bool(event.get("unclean_enabled"))
@@ -75,7 +91,8 @@ def run_elect(vector: Vector) -> list[str]:
             elected = leader_election.preferred_leader(replicas, isr, live)
         case "CONTROLLED_SHUTDOWN":
             elected = leader_election.controlled_shutdown_leader(replicas, isr, live, leaving)
-    return mismatches(vector.expect, {"elected": elected})
+    is_unclean = written is not None and written.leader_recovery_state is LeaderRecoveryState.RECOVERING
+    return mismatches(vector.expect, {"elected": elected, "unclean": is_unclean})
 
 
 def run_leader_election(vector: Vector) -> list[str]:
@@ -112,7 +129,7 @@ def _run_election(
 ) -> list[str]:
     world.context.partition_phases[PARTITION] = phase
     world.run(world.term.partitions.bring_online((PARTITION,), strategy))
-    seen = {**world.state(), "partition_state": world.context.phase_of(PARTITION).value}
+    seen = {**world.state(), "partition_state": world.context.phase_of(PARTITION).value, "sends": world.sends()}
     return mismatches(vector.expect, seen, sets=SETS)
 
 
@@ -183,15 +200,7 @@ def run_replica_offline(vector: Vector) -> list[str]:
     world.put_live(vector.before["replicas"])
     replica = Replica(PARTITION, broker(vector.event["broker"]))
     world.run(world.term.replicas.enter((replica,), ReplicaPhase.OFFLINE))
-    told = world.leader_and_isr_to()
-    stopped = [
-        f"StopReplica(delete={str(partition.is_deleted).lower()})->{to}"
-        for to, request in world.requests()
-        if isinstance(request, StopReplicaRequest)
-        for partition in request.partitions
-    ]
-    sends = stopped + ([f"LeaderAndIsr->{told}"] if told else [])
-    return mismatches(vector.expect, {**world.state(), "sends": sends}, sets=SETS)
+    return mismatches(vector.expect, {**world.state(), "sends": world.sends()}, sets=SETS)
 
 
 # --- Brokers and controllers come and go --------------------------------------------------------------------------
@@ -241,7 +250,8 @@ def run_controller_start(vector: Vector) -> list[str]:
 def run_controlled_shutdown(vector: Vector) -> list[str]:
     """A broker asks to be let go."""
     world = ControllerWorld(vector)
-    world.put_partition(vector.before)
+    if vector.before:
+        world.put_partition(vector.before)
     world.put_brokers(vector.brokers)
     _find_phases(world)
     epoch = vector.event.get("broker_epoch")
@@ -290,7 +300,7 @@ def run_alter_partition(vector: Vector) -> list[str]:
         leader_epoch=LeaderEpoch(event["leader_epoch"]),
         partition_epoch=PartitionEpoch(event["partition_epoch"]),
         new_isr=_members(event["new_isr"]),
-        leader_recovery_state=LeaderRecoveryState[event.get("leader_recovery_state", "RECOVERED")],
+        leader_recovery_state=recovery_state(event.get("leader_recovery_state", "RECOVERED")),
     )
     request = AlterPartitionRequest(
         broker_id=broker(event["broker"]),
@@ -298,7 +308,10 @@ def run_alter_partition(vector: Vector) -> list[str]:
         partitions=(data,),
         api_version=version,
     )
-    if event.get("active", True):
+    refusal = refusal_of_bytes(request, event.get("leader_recovery_state", "RECOVERED"))
+    if refusal is not None:
+        response = refusal
+    elif event.get("active", True):
         response = world.run(world.term.alter_partition.handle(request))
     else:
         response = _ask_inactive(world, request)

@@ -289,6 +289,17 @@ class ControllerWorld:
         """Returns who was told what clients are to know, ascending."""
         return sorted({to for to, request in self.requests() if isinstance(request, UpdateMetadataRequest)})
 
+    def sends(self) -> list[str]:
+        """Returns who was told to stop a replica, and who was told a role, as vectors write it."""
+        told = ",".join(str(to) for to in self.leader_and_isr_to())
+        stopped = [
+            f"StopReplica(delete={str(partition.is_deleted).lower()})->{to}"
+            for to, request in self.requests()
+            if isinstance(request, StopReplicaRequest)
+            for partition in request.partitions
+        ]
+        return stopped + ([f"LeaderAndIsr->[{told}]"] if told else [])
+
     def deletions(self) -> list[list[object]]:
         """Returns all StopReplica with delete, as vectors list them."""
         return [

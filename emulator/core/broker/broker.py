@@ -416,15 +416,16 @@ class Broker:
             self._maintenance.checkpoint_high_watermarks(turn)
             turn.exit(CloseLogs(broker_epoch=self._lifecycle.broker_epoch))
         else:
-            # Checkpoints of logs that were never opened must not be overwritten with nothing.
+            # Checkpoints of logs that are not open must not be overwritten with nothing.
             turn.exit(StopNode(proven_epoch=self._proven_epoch()))
 
     def _proven_epoch(self) -> BrokerEpoch | None:
         """Returns the epoch that proves that logs are as the process before left them: closed, and not opened since.
 
-        KIP-966 has every process write its epoch when it stops in order; Kafka writes none where logs were not loaded
-        (``LogManager.shutdown``).
+        KIP-966 has every process write its epoch when it stops in order. Kafka writes it also where loading began with
+        the proof and is not over, and none where it never began (``LogManager.shutdown``, ``hadCleanShutdownFlags``).
         """
-        was_proven = self._config.previous_broker_epoch is not None and self._logs is _Logs.UNTOUCHED
-        is_renewed = was_proven and self._config.switches.untouched_logs_stay_proven
+        was_proven = self._config.previous_broker_epoch is not None
+        has_begun = self._logs is not _Logs.UNTOUCHED
+        is_renewed = was_proven and (has_begun or self._config.switches.untouched_logs_stay_proven)
         return self._lifecycle.broker_epoch if is_renewed else None

@@ -80,6 +80,15 @@ def test_logs_that_were_loaded_are_not_proven_by_renewal() -> None:
     assert not clean_shutdown.is_clean(filesystem, ROOT)
 
 
+def test_a_stop_while_logs_are_loaded_renews_the_proof_with_which_loading_began() -> None:
+    filesystem = durable_directory(ROOT)
+    directory, _ = _load(filesystem)
+    directory.close_logs(BrokerEpoch(12))
+    directory, _ = _load(filesystem)
+    directory.renew_clean_shutdown(BrokerEpoch(13))
+    assert clean_shutdown.read_broker_epoch(filesystem, ROOT) == 13
+
+
 def test_deleted_and_stray_directories_are_set_aside() -> None:
     filesystem = durable_directory(ROOT)
     directory, _ = _load(filesystem)

@@ -312,6 +312,21 @@ def test_shutdown_before_logs_were_opened_renews_the_proof_that_they_are_in_orde
     assert effects[-1] == StopNode(proven_epoch=proven_epoch)
 
 
+@pytest.mark.parametrize(
+    ("previous_broker_epoch", "proven_epoch"), [(BrokerEpoch(2), OWN_EPOCH), (None, None)], ids=["clean", "unclean"]
+)
+def test_shutdown_while_logs_are_loaded_renews_the_proof_with_which_loading_began(
+    previous_broker_epoch: BrokerEpoch | None, proven_epoch: BrokerEpoch | None
+) -> None:
+    life = Life(Switches(untouched_logs_stay_proven=False), previous_broker_epoch=previous_broker_epoch)
+    life.step(Started(cause_id=CAUSE))
+    life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
+    life.register()
+    assert loads_logs(life.metadata(registered(OWN, OWN_EPOCH, fenced=True)))
+    effects = life.step(ShutdownRequested(cause_id=CAUSE))
+    assert effects[-1] == StopNode(proven_epoch=proven_epoch)
+
+
 def test_shutdown_before_logs_were_opened_leaves_them_alone() -> None:
     life = Life()
     life.step(Started(cause_id=CAUSE))
