@@ -15,7 +15,7 @@ SOURCES := emulator chaos laststand tests benchmarks proto docs
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak conformance scenarios smoke suite rewrite docs screenshots gallery bench clean
+.PHONY: help setup demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak agreement conformance scenarios smoke suite rewrite docs screenshots gallery bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -81,6 +81,9 @@ soak: setup ## explore 100,000 schedules; a finding, or a rule that never had an
 
 zookeeper-soak: setup ## explore 10,000 schedules of each ZooKeeper era; a finding that no known failure explains fails
 	$(BIN)/python -m tests.simulation.zookeeper_soak --jobs $(JOBS)
+
+agreement: setup ## have both judges, the simulator's oracle and verification, judge schedules: SEEDS=1..1000 ERA=NAME
+	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) $(if $(SEEDS),--seeds $(SEEDS)) $(ERA:%=--era %)
 
 rewrite: setup ## rewrite the expected text of the interaction scripts
 	$(BIN)/python -m pytest -q tests/interaction --rewrite

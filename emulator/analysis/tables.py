@@ -305,7 +305,7 @@ class LostRecordRow(msgspec.Struct, frozen=True, kw_only=True):
         acked_epoch: in which it was acknowledged; later where the producer had tried again.
         loss_class: what is left of it.
         holders: nodes whose final logs have it.
-        lacking_leader: the first leader that was elected without it.
+        lacking_leader: the first leader that took over without it.
         lacking_epoch: the leader epoch of that.
     """
 

@@ -121,10 +121,12 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
     {
         "D1": _outcome(
             "Every record acknowledged with acks=all is on every later leader and on the last one, at its offset and "
-            "with its CRC, and the final consumer reads it."
+            "with its CRC, and the final consumer reads it. A broker that is restarted and leads again in its own "
+            "epoch is a later leader, too."
         ),
         "D2": _outcome(
-            "Unless an election was unclean, a leader's log ends at or above every high watermark of earlier leaders."
+            "Unless an election was unclean, a leader's log ends at or above every high watermark of earlier leaders, "
+            "its own former process among them."
         ),
         "D3": Promise(
             kind=PromiseKind.CANDIDATE,
@@ -134,7 +136,10 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "A record acknowledged with acks=all is on at least one replica, as long as fewer replicas lost unflushed "
             "data than held it."
         ),
-        "D5": _outcome("A record that a consumer received is still at its offset on every later leader."),
+        "D5": _outcome(
+            "A record that a consumer received is still at its offset on every later leader, be it the same broker "
+            "after a restart."
+        ),
         "D6": _outcome("Below the lower of their high watermarks, two replicas' logs are equal, batch by batch."),
         "D7": _outcome("Two logs that have a batch of the same offset and leader epoch have the same batch."),
         "D8": _rule(

@@ -96,7 +96,7 @@ def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory, story: Run
         flushed = "with nothing flushed" if all(cut.new_end == 0 for cut in cuts) else "with records not flushed"
         back = ", came back empty" if first is not None and first.log_end_offset == 0 else ""
         if first is not None and powerless == {first.node}:
-            parts.append(f"{brokers(powerless)} lost power {flushed}{back} and was elected leader")
+            parts.append(f"{brokers(powerless)} lost power {flushed}{back} and {_led(first)}")
             first = None
         else:
             parts.append(f"{brokers(powerless)} lost power {flushed}")
@@ -110,9 +110,16 @@ def _cause_of_loss(verdict: VerdictReport, partition: PartitionStory, story: Run
     parts += cut_before
     if first is not None:
         log = "an empty log" if first.log_end_offset == 0 else f"a log that ended at {number(first.log_end_offset)}"
-        parts.append(f"broker {first.node} was elected leader with {log}")
-    cause = "; ".join([*parts, *cut_after]) or _cause_of_unread(losses, partition, story)
+        parts.append(f"broker {first.node} {_led(first)} with {log}")
+    unread = _cause_of_unread(losses, partition, story) if elected is None or elected.led_again else ""
+    if unread and (elected is not None or not [*parts, *cut_after]):
+        cut_after.append(unread)
+    cause = "; ".join([*parts, *cut_after])
     return f"{capitalized(cause)}." if cause else _first_line(losses)
+
+
+def _led(lacking: FirstLacking) -> str:
+    return "led again" if lacking.led_again else "was elected leader"
 
 
 def _first_line(losses: Sequence[Loss]) -> str:

@@ -14,7 +14,7 @@ from emulator.report.strays import strays
 from emulator.report.unread import LeaderWithout, leader_without
 from emulator.report.words import brokers, election_words, members, number, plural
 from emulator.report.worst_moment import fewest_copies
-from emulator.verification.loss_report import CopyFate, Loss
+from emulator.verification.loss_report import CopyFate, FirstLacking, Loss
 from emulator.verification.run_story import Cut, PartitionStory, RunStory, StateChange
 from emulator.verification.verdict import VerdictReport
 
@@ -101,6 +101,10 @@ def _left_out(count: int, where: str) -> str:
     return f"{plural(count, 'step')} {where} this one {'is' if count == 1 else 'are'} left out."
 
 
+def _log_words(log_end: int) -> str:
+    return "an empty log" if log_end == 0 else f"a log that ends at {number(log_end)}"
+
+
 class _StepTeller:
     """Tells the steps of one partition."""
 
@@ -118,17 +122,36 @@ class _StepTeller:
         cuts = [cut for cut in cuts_of(self._partition, self._story) if cut.event in events and cut.node in nodes]
         first_us = min([cut.time_us for cut in cuts] or [self._story.end_us])
         steps.extend(self._shrinking(until_us=first_us))
-        for epoch, lacking in elected.items():
-            change = next(
-                (each for each in self._changes if each.leader_epoch == epoch and each.leader == lacking.node), None
-            )
-            if change is not None:
-                steps.append(self._election(change, lacking.log_end_offset))
+        for lacking in elected.values():
+            steps.extend(self._took_over(lacking))
         gone = all(not loss.holders for loss in losses)
         for place, cut in enumerate(cuts):
             steps.append(self._cut(cut, is_last=gone and place == len(cuts) - 1))
-        without = None if elected or cuts else leader_without(losses, self._partition, self._story)
+        is_told = cuts or any(not lacking.led_again for lacking in elected.values())
+        without = None if is_told else leader_without(losses, self._partition, self._story)
         return [*steps, *([] if without is None else self._of_leader_without(without))]
+
+    def _took_over(self, lacking: FirstLacking) -> Iterator[StoryStep]:
+        """The first leader without the records is elected, or leads again after a restart."""
+        if lacking.led_again:
+            since_us = [
+                each.time_us
+                for each in self._partition.leaderships
+                if each.is_leading and (each.node, each.leader_epoch) == (lacking.node, lacking.leader_epoch)
+            ]
+            for time_us in since_us[1:] or since_us:
+                yield StoryStep(
+                    time_us=time_us,
+                    tone=Tone.LED,
+                    title=f"Broker {lacking.node} leads again with {_log_words(lacking.log_end_offset)}",
+                    text=f"It was restarted, and it still is the leader of epoch {lacking.leader_epoch}.",
+                    place=LanePlace("leader", 0.5),
+                )
+                return
+        for change in self._changes:
+            if (change.leader_epoch, change.leader) == (lacking.leader_epoch, lacking.node):
+                yield self._election(change, lacking.log_end_offset)
+                return
 
     def _of_leader_without(self, lacking: LeaderWithout) -> Iterator[StoryStep]:
         undone, leader = lacking.undone, f"Broker {lacking.leader}"
@@ -283,7 +306,7 @@ class _StepTeller:
         ]
 
     def _election(self, change: StateChange, log_end: int | None) -> StoryStep:
-        log = "" if log_end is None else "an empty log" if log_end == 0 else f"a log that ends at {number(log_end)}"
+        log = "" if log_end is None else _log_words(log_end)
         how = election_words(change.election)
         elr = f", ELR {members(change.elr)}" if change.elr else ""
         return StoryStep(

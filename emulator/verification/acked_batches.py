@@ -9,7 +9,7 @@ import numpy as np
 from emulator.core.events import BatchAppended
 from emulator.core.history import OperationType
 from emulator.core.types import Acks
-from emulator.verification.batches import AckedBatch
+from emulator.verification.batches import LAST_INCARNATION, AckedBatch
 from emulator.verification.client_history import SentBatch
 from emulator.verification.columns import NONE, Table
 from emulator.verification.integers import Ints
@@ -34,7 +34,7 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     (S41).
     """
     sent = facts.sent.only(facts.sent.has("type", OperationType.OK) & (facts.sent["base_offset"] != NONE))
-    topics, told = _told_by_leaders(facts, sent)
+    topics, told, incarnations = _told_by_leaders(facts, sent)
     base_offsets, counts = sent["base_offset"], sent["record_count"]
     appended = _appended_epochs(facts, topics, sent)
     if facts.cluster.is_seen_from_outside:
@@ -56,6 +56,7 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
         "node": sent["node"],
         "leader_epoch": appended,
         "acked_epoch": np.maximum(told, appended),
+        "acked_incarnation": np.where(told < appended, LAST_INCARNATION, incarnations),
     }
     words = {"topic_id": facts.topic_numbers, "process": producers, "operation_id": operations}
     acked = Table.built(AckedBatch, columns, words)
@@ -63,9 +64,13 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     return acked.only(~np.isin(topics, np.array(deleted, np.int64)))
 
 
-def _told_by_leaders(facts: "PartitionFacts", sent: Table[SentBatch]) -> tuple[Ints, Ints]:
-    """By batch, the topic that the answers to it name, or else the one that the client believed in, and their epoch."""
+def _told_by_leaders(facts: "PartitionFacts", sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:
+    """By batch, the topic that the answers to it name, or else the one that the client believed in, and their term.
+
+    That is leader epoch and incarnation of the last answer.
+    """
     topics, epochs = facts.topics(sent), np.full(len(sent), NONE)
+    incarnations = np.full(len(sent), LAST_INCARNATION)
     answered, causes = facts.answered, dict[Hashable, int]()
     own, answers = keys_of(
         [sent["node"], sent["base_offset"], sent.numbers("operation_id", causes)],
@@ -77,16 +82,21 @@ def _told_by_leaders(facts: "PartitionFacts", sent: Table[SentBatch]) -> tuple[I
     is_plain = (end - begin == 1) & (np.append(facts.topics(answered), -1)[place] == topics)
     told = np.append(answered["leader_epoch"], NONE)[place]
     epochs = np.where(is_plain & (told != NONE), told, epochs)
+    incarnations = np.where(is_plain & (told != NONE), np.append(answered["incarnation"], 0)[place], incarnations)
     last = max(facts.states, default=None)
     rest = np.flatnonzero(~is_plain & ((end > begin) | sent.has("topic_id", None)))
     for number, batch in zip(rest.tolist(), sent.rows(rest), strict=True):
-        found = [answer.event for answer in answered.rows(order[begin[number] : end[number]])]
-        named = [*(answer.topic_id for answer in found), *([] if batch.topic_id is None else [batch.topic_id])]
+        found = list(answered.rows(order[begin[number] : end[number]]))
+        named = [*(answer.event.topic_id for answer in found), *([] if batch.topic_id is None else [batch.topic_id])]
         topic_id = max(named, key=partial(_created, facts), default=last)
-        of_topic = [answer.leader_epoch for answer in found if answer.topic_id == topic_id]
+        of_topic = [
+            (answer.event.leader_epoch, answer.incarnation)
+            for answer in found
+            if answer.event.topic_id == topic_id and answer.event.leader_epoch is not None
+        ]
         topics[number] = facts.topic_number(topic_id)
-        epochs[number] = max((epoch for epoch in of_topic if epoch is not None), default=epochs[number])
-    return topics, epochs
+        epochs[number], incarnations[number] = max(of_topic, default=(epochs[number], incarnations[number]))
+    return topics, epochs, incarnations
 
 
 def _appended_epochs(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatch]) -> Ints:

@@ -254,6 +254,25 @@ class ClusterFacts:
             for applied in self.events.of(MetadataApplied)
         }
 
+    def known_when_told(self, told: CollectedEvent[Event]) -> int:
+        """The metadata (exclusive) of the moment of an event: what its process had applied, and what was before it."""
+        before = (
+            at
+            for (node, incarnation), at in self._ended_at.items()
+            if node == told.node and incarnation < told.incarnation
+        )
+        return max(max(before, default=0), self.applied_before(told.node, told.incarnation, told.sequence) or 0)
+
+    @cached_property
+    def _ended_at(self) -> Mapping[_Process, int]:
+        """The metadata (exclusive) at the end of each process, by the harness; none is below that of the end before."""
+        ended: dict[_Process, int] = {}
+        known = 0
+        for end in self.events.of(IncarnationEnded):
+            known = max(known, end.event.metadata_offset or 0)
+            ended[end.event.ended_node, end.event.ended_incarnation] = known
+        return ended
+
     def applied_before(self, node: int, incarnation: int, sequence: int) -> int | None:
         """The metadata that a process had applied (exclusive) when it wrote its line of this number."""
         sequences, offsets = self._applied.get((node, incarnation), ((), ()))

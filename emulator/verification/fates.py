@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from emulator.core.events import ProduceAnswered
-from emulator.verification.batches import LostBatch
+from emulator.verification.batches import LeaderTerm, LostBatch, TermPlace
 from emulator.verification.copies import Copies
 from emulator.verification.loss_report import CopyFate, FirstLacking, LostCopy, OffsetRange, merged
 from emulator.verification.losses import LossClass
@@ -27,8 +27,7 @@ class _Identity(NamedTuple):
     isr: tuple[int, ...] | None
     held_by: tuple[int, ...]
     holders: tuple[int, ...]
-    lacking_epoch: int | None
-    lacking_node: int | None
+    lacking: tuple[TermPlace, int] | None
     leader: int | None
     settled_epoch: int | None
     loss_class: LossClass
@@ -38,6 +37,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """Batches that share one fate.
 
     Attributes:
+        lacking: the term of the first leader without them; of the one that is told of the first batch.
         node: who acknowledged them.
         answer: the line of the answer that acknowledged the first of them.
         acked_at: metadata offset that the acknowledging leader had applied (exclusive); the last one.
@@ -58,6 +58,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     holders: tuple[int, ...]
     copies: tuple[LostCopy, ...]
     first_lacking: FirstLacking | None
+    lacking: LeaderTerm | None
     leader: int | None
     settled_epoch: int | None
     loss_class: LossClass
@@ -101,8 +102,7 @@ def _identity(each: LostBatch, answer: CollectedEvent[ProduceAnswered] | None, c
         isr=None if answer is None else answer.event.committed_isr,
         held_by=copies.holding(each).nodes,
         holders=each.holders,
-        lacking_epoch=None if lacking is None else lacking.leader_epoch,
-        lacking_node=None if lacking is None else lacking.node,
+        lacking=None if lacking is None else (lacking.place, lacking.node),
         leader=None if settled is None else settled.leader,
         settled_epoch=None if settled is None else settled.leader_epoch,
         loss_class=each.loss_class,
@@ -125,6 +125,7 @@ def _fate(facts: PartitionFacts, identity: _Identity, members: list[_Member], co
         holders=identity.holders,
         copies=_copies(facts, [member.lost for member in members], copies),
         first_lacking=_first_lacking([member.lost for member in members]),
+        lacking=members[0].lost.lacking,
         leader=identity.leader,
         settled_epoch=identity.settled_epoch,
         loss_class=identity.loss_class,
@@ -143,7 +144,12 @@ def _first_lacking(lost: list[LostBatch]) -> FirstLacking | None:
     if not terms:
         return None
     end = max(term.log_end_offset for term in terms)
-    return FirstLacking(node=terms[0].node, leader_epoch=terms[0].leader_epoch, log_end_offset=end)
+    return FirstLacking(
+        node=terms[0].node,
+        leader_epoch=terms[0].leader_epoch,
+        log_end_offset=end,
+        led_again=terms[0].unelected_at is not None,
+    )
 
 
 def _copies(facts: PartitionFacts, lost: list[LostBatch], copies: Copies) -> tuple[LostCopy, ...]:

@@ -96,6 +96,7 @@ def judge_guarantee(
     partition: int,
     acked_at: int,
     lacking_epoch: int | None,
+    unelected_at: int | None = None,
 ) -> GuaranteeJudgement:
     """Judges the loss of records of one partition.
 
@@ -107,6 +108,8 @@ def judge_guarantee(
         acked_at: metadata offset that the acknowledging leader had applied (exclusive) when it answered.
         lacking_epoch: leader epoch of the first leader elected without the records; ``None`` if none was seen, then
             everything up to the end of the run counts.
+        unelected_at: where that leader was started after its election, the metadata (exclusive) by which it led:
+            then everything up to that counts.
     """
     changes = sorted(
         (c for c in timeline.of(PartitionChanged) if c.topic_id == topic_id and c.partition == partition),
@@ -116,6 +119,7 @@ def judge_guarantee(
         return GuaranteeJudgement(guarantee=Guarantee.BROKEN, reason="the controller never changed the partition")
     until = next((c.metadata_offset for c in changes if c.leader_epoch == lacking_epoch and c.leader is not None), None)
     last = until if until is not None else max((c.metadata_offset for c in changes), default=acked_at)
+    last = max(last, unelected_at or 0)
     elections = [c for c in changes if c.election in _UNCLEAN]
     accepted = _accepted(timeline, configuration, elections)
     within = [election for election in elections if acked_at <= election.metadata_offset <= last]

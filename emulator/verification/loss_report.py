@@ -37,6 +37,7 @@ class StoryKind(Enum):
     POWER_LOST = "power lost"
     REGISTERED = "registered uncleanly"
     ELECTED = "elected"
+    LED_AGAIN = "led again"
     TRUNCATED = "truncated"
     GUARANTEE = "guarantee"
     """Whether the loss is within the guarantee, and why."""
@@ -48,7 +49,7 @@ class StoryLine(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: what it tells.
         text: in plain words.
-        node: whom it is about: who acknowledged, lost power, registered, was elected or truncated.
+        node: whom it is about: who acknowledged, lost power, registered, was elected, led again or truncated.
         topic: name of the topic.
         partition: number of the partition.
         metadata_offset: of the record that committed it.
@@ -103,17 +104,19 @@ class LostCopy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FirstLacking(msgspec.Struct, frozen=True, kw_only=True):
-    """The first leader that was elected without the records.
+    """The first leader that took over without the records.
 
     Attributes:
         node: who it was.
         leader_epoch: that its election began.
         log_end_offset: where its log ended when it took over, exclusive.
+        led_again: whether it was elected before, and was restarted since; else it was elected without them.
     """
 
     node: int
     leader_epoch: int
     log_end_offset: int
+    led_again: bool = False
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +135,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         loss_class: what is left of them.
         holders: brokers whose final logs have them.
         copies: what became of each copy.
-        first_lacking: the first leader without them, if one was elected.
+        first_lacking: the first leader without them, if there was one.
         settled_leader: whose log decides in the end, if one does.
         settled_epoch: the epoch of that leader.
         guarantee: kind of the violation.

@@ -25,7 +25,7 @@ class LossClass(Enum):
     NOT_ON_LEADER = "not on the leader, though on replicas that may be elected"
     """The logs of leader and candidates disagree."""
 
-    GONE_FOR_A_TIME = "back at the end, though a leader was elected without it"
+    GONE_FOR_A_TIME = "back at the end, though a leader was without it"
     """Readers of that leader missed it."""
 
     UNREAD = "acked but unread"

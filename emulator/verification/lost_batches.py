@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emulator.verification.batches import AckedBatch, LeaderTerm, LostBatch
+from emulator.verification.batches import AckedBatch, LeaderTerm, LostBatch, TermPlace
 from emulator.verification.columns import Mask, Table
 from emulator.verification.losses import classify_settled, classify_unsettled
 from emulator.verification.matching import are_among
@@ -72,7 +72,12 @@ def _are_kept(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
         [topics, acked["base_offset"], last_offsets, acked["crc"]],
         [facts.topics(settled), settled["base_offset"], settled["last_offset"], settled["crc"]],
     )
-    lacks = facts.are_lacking(topics=topics, after_epochs=acked["acked_epoch"], last_offsets=last_offsets)
+    lacks = facts.are_lacking(
+        topics=topics,
+        after_epochs=acked["acked_epoch"],
+        after_incarnations=acked["acked_incarnation"],
+        last_offsets=last_offsets,
+    )
     return is_held & ~lacks
 
 
@@ -89,4 +94,5 @@ def _are_read(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
 def _first_lacking(facts: "PartitionFacts", acked: AckedBatch) -> LeaderTerm | None:
     if acked.acked_epoch is None:
         return None
-    return facts.first_lacking(acked.topic_id, after_epoch=acked.acked_epoch, last_offset=acked.last_offset)
+    after = TermPlace(acked.acked_epoch, acked.acked_incarnation)
+    return facts.first_lacking(acked.topic_id, after=after, last_offset=acked.last_offset)

@@ -35,7 +35,14 @@ from emulator.core.events import (
 from emulator.core.history import FinalReadOperation, OperationType
 from emulator.core.types import ConfigResource
 from emulator.verification.acked_batches import acked_batches
-from emulator.verification.batches import AckedBatch, ConsumedBatch, LeaderTerm, LostBatch, SettledLeader
+from emulator.verification.batches import (
+    AckedBatch,
+    ConsumedBatch,
+    LeaderTerm,
+    LostBatch,
+    SettledLeader,
+    TermPlace,
+)
 from emulator.verification.client_history import Poll
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.columns import NONE, Mask, Table
@@ -231,10 +238,12 @@ class PartitionFacts:
 
     @cached_property
     def terms(self) -> Mapping[str, tuple[LeaderTerm, ...]]:
-        """By topic id, each broker that was elected, ordered by epoch.
+        """By topic id, each process that led, ordered by epoch and incarnation.
 
-        A leader is elected as the process that is registered then. One that starts later and takes the role over before
-        it is registered (eras without that rule) was never elected.
+        A leader is elected as the process that is registered then. One that is started later may take over by metadata
+        that is older than itself, before it is registered (eras without that rule), or if it is back before its session
+        ends: it leads again in its own epoch, and owes what was promised before it was started. Brokers of Kafka itself
+        serve nobody then: they open their listeners once they are unfenced.
         """
         elected: dict[tuple[str, int], int] = {}
         for change in self.changes:
@@ -244,41 +253,48 @@ class PartitionFacts:
             event = took_over.event
             registered = self.cluster.registered_at.get((took_over.node, took_over.incarnation))
             at = elected.get((event.topic_id, event.leader_epoch))
-            if registered is not None and (at is None or registered < at):
-                terms.setdefault(event.topic_id, []).append(
-                    LeaderTerm(event.leader_epoch, took_over.node, event.epoch_start_offset)
-                )
-        return {topic_id: tuple(sorted(found)) for topic_id, found in terms.items()}
+            unelected_at = None
+            if registered is None or (at is not None and registered > at):
+                if self.cluster.is_seen_from_outside:
+                    continue
+                unelected_at = self.cluster.known_when_told(took_over)
+            term = LeaderTerm(
+                event.leader_epoch, took_over.incarnation, took_over.node, event.epoch_start_offset, unelected_at
+            )
+            terms.setdefault(event.topic_id, []).append(term)
+        return {topic_id: tuple(sorted(found, key=lambda term: term.place)) for topic_id, found in terms.items()}
 
     @cached_property
-    def committed(self) -> Mapping[str, Mapping[int, int]]:
-        """The highest high watermark of each leader epoch, by topic id."""
+    def committed(self) -> Mapping[str, Mapping[TermPlace, int]]:
+        """The highest high watermark of each leader's process and epoch, by topic id."""
         moves = self.events.rows(HighWatermarkAdvanced)
-        committed: dict[str, dict[int, int]] = {}
-        for places in groups_of(moves["topic_id"], moves["leader_epoch"]):
+        committed: dict[str, dict[TermPlace, int]] = {}
+        for places in groups_of(moves["topic_id"], moves["leader_epoch"], moves["incarnation"]):
             [first] = moves.rows(places[:1])
-            epochs = committed.setdefault(first.event.topic_id, {})
-            epochs[first.event.leader_epoch] = max(0, int(moves["new"][places].max()))
+            terms = committed.setdefault(first.event.topic_id, {})
+            terms[TermPlace(first.event.leader_epoch, first.incarnation)] = max(0, int(moves["new"][places].max()))
         return committed
 
-    def first_lacking(self, topic_id: str | None, *, after_epoch: int, last_offset: int) -> LeaderTerm | None:
-        """The first leader after an epoch whose log did not reach beyond an offset."""
+    def first_lacking(self, topic_id: str | None, *, after: TermPlace, last_offset: int) -> LeaderTerm | None:
+        """The first leader after a term whose log did not reach beyond an offset."""
         return next(
             (
                 term
                 for term in self.terms.get(topic_id or "", ())
-                if term.leader_epoch > after_epoch and term.log_end_offset <= last_offset
+                if term.place > after and term.log_end_offset <= last_offset
             ),
             None,
         )
 
-    def are_lacking(self, *, topics: Ints, after_epochs: Ints, last_offsets: Ints) -> Mask:
+    def are_lacking(self, *, topics: Ints, after_epochs: Ints, after_incarnations: Ints, last_offsets: Ints) -> Mask:
         """For which rows there is a ``first_lacking``; there is none where no epoch is known."""
         found = np.zeros(len(topics), np.bool_)
         for topic_id, terms in self.terms.items():
             is_of_topic = (topics == self.topic_number(topic_id)) & (after_epochs != NONE)
             for term in terms:
-                found |= is_of_topic & (after_epochs < term.leader_epoch) & (last_offsets >= term.log_end_offset)
+                is_later = after_epochs < term.leader_epoch
+                is_later |= (after_epochs == term.leader_epoch) & (after_incarnations < term.incarnation)
+                found |= is_of_topic & is_later & (last_offsets >= term.log_end_offset)
         return found
 
     @cached_property

@@ -8,7 +8,15 @@ nothing is ordered by a clock.
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import BrokerRegistered, Election, Event, LogTruncated, PartitionChanged, PowerLost
+from emulator.core.events import (
+    BecameLeader,
+    BrokerRegistered,
+    Election,
+    Event,
+    LogTruncated,
+    PartitionChanged,
+    PowerLost,
+)
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.controller_terms import ControllerTerms, state_node
 from emulator.verification.fates import Fate, fates_of
@@ -37,6 +45,7 @@ def _loss(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Loss:
         partition=fate.partition,
         acked_at=fate.acked_at if fate.acked_at is not None else _epoch_start(fate, timeline),
         lacking_epoch=fate.ended_in,
+        unelected_at=None if fate.lacking is None else fate.lacking.unelected_at,
     )
     guarantee = f"Guarantee {judgement.guarantee.value}: {judgement.reason}."
     return Loss(
@@ -111,18 +120,21 @@ def _head(fate: Fate) -> Iterator[str]:
 def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Iterator[StoryLine]:
     terms = cluster.controllers
 
-    def of_election(fate: Fate, _: int, change: Event) -> _Told | None:
-        return _of_election(fate, change, terms)
+    def of_power_loss(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+        return _of_power_loss(fate, told.event, are_appends_told=not cluster.is_seen_from_outside)
 
-    def of_power_loss(fate: Fate, _: int, lost: Event) -> _Told | None:
-        return _of_power_loss(fate, lost, are_appends_told=not cluster.is_seen_from_outside)
+    def of_registration(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+        return _of_registration(fate, told.event)
 
-    def of_truncation(fate: Fate, node: int, cut: Event) -> _Told | None:
-        return _of_truncation(fate, node, cut, are_appends_told=not cluster.is_seen_from_outside)
+    def of_election(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+        return _of_election(fate, told.event, terms)
 
-    for teller in (of_power_loss, _of_registration, of_election, of_truncation):
+    def of_truncation(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+        return _of_truncation(fate, told.node, told.event, are_appends_told=not cluster.is_seen_from_outside)
+
+    for teller in (of_power_loss, of_registration, of_election, _of_leading_again, of_truncation):
         for told in timeline.events:
-            line = teller(fate, told.node, told.event)
+            line = teller(fate, told)
             if line is not None:
                 yield _placed(line, fate, cluster, told)
 
@@ -162,7 +174,7 @@ def _of_power_loss(fate: Fate, lost: Event, *, are_appends_told: bool) -> _Told 
     return StoryKind.POWER_LOST, lost.lost_node, None, text
 
 
-def _of_registration(fate: Fate, _: int, registered: Event) -> _Told | None:
+def _of_registration(fate: Fate, registered: Event) -> _Told | None:
     if (
         not isinstance(registered, BrokerRegistered)
         or registered.stored_broker_epoch is None
@@ -184,6 +196,7 @@ def _of_election(fate: Fate, change: Event, terms: ControllerTerms) -> _Told | N
         or (change.topic_id, change.partition, change.leader_epoch) != (fate.topic_id, fate.partition, fate.ended_in)
         or change.election is Election.NONE
         or change.leader is None
+        or (fate.lacking is not None and fate.lacking.unelected_at is not None)
     ):
         return None
     lacking = fate.first_lacking
@@ -197,6 +210,24 @@ def _of_election(fate: Fate, change: Event, terms: ControllerTerms) -> _Told | N
         f"ISR {list(change.isr)}{elr}."
     )
     return StoryKind.ELECTED, change.leader, change.metadata_offset, text
+
+
+def _of_leading_again(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+    """The first leader without the records took over, restarted since it was elected."""
+    term, event = fate.lacking, told.event
+    if (
+        term is None
+        or term.unelected_at is None
+        or not isinstance(event, BecameLeader)
+        or (event.topic_id, event.partition, event.leader_epoch) != (fate.topic_id, fate.partition, term.leader_epoch)
+        or (told.node, told.incarnation) != (term.node, term.incarnation)
+    ):
+        return None
+    text = (
+        f"Broker {term.node} was restarted and led again in epoch {term.leader_epoch}, to which its former process had "
+        f"been elected, with a log that ended at {term.log_end_offset}."
+    )
+    return StoryKind.LED_AGAIN, term.node, None, text
 
 
 def _of_truncation(fate: Fate, node: int, cut: Event, *, are_appends_told: bool) -> _Told | None:

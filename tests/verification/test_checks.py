@@ -31,6 +31,7 @@ from emulator.core.types import (
 )
 from emulator.verification.checks import CHECKS
 from emulator.verification.guarantee import Guarantee
+from emulator.verification.loss_report import FirstLacking, StoryKind
 from emulator.verification.losses import LossClass
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
@@ -49,6 +50,7 @@ from tests.verification.run_builder import (
 pytestmark = pytest.mark.spark
 
 RECOVERING, RECOVERED = LeaderRecoveryState.RECOVERING, LeaderRecoveryState.RECOVERED
+ROLES_BEFORE_REGISTRATION = {"roles_after_registration": "off"}
 ORDERS_ID = TopicId("orders-id")
 NOTIFICATION = "/isr_change_notification/isr_change_0000000000"
 
@@ -118,6 +120,48 @@ def leader_lacks_records_for_a_time(path: Path) -> Path:
     run.alter(reason="elect_leaders", leader=0, election=e.Election.ISR, isr=(0, 1, 2))
     for batch in saved:
         run.append(1, batch)
+    return run.finish()
+
+
+def leads_again_in_its_epoch(path: Path, *, keep: int = 0, is_registered: bool = False) -> Path:
+    """Broker 0 loses power, is back before its session ends, and takes its former role for its own."""
+    run = healthy(path, switches=ROLES_BEFORE_REGISTRATION)
+    run.power_loss(0, keep=keep)
+    if is_registered:
+        run.restart(0)
+    else:
+        run.start(0)
+        run.open(0)
+    run.lead()
+    if not is_registered:
+        run.register(0, clean=False)
+    is_deposed(run)
+    return run.finish()
+
+
+def is_deposed(run: RunBuilder) -> None:
+    """Broker 1 succeeds broker 0, which follows it and joins the ISR again."""
+    kept = len(run.logs[0, "orders", 0])
+    run.alter(reason="broker_registered", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
+    for batch in run.logs[1, "orders", 0][kept:]:
+        run.append(0, batch)
+    run.unfence(0)
+    run.expand((0, 1, 2))
+
+
+def leads_again_and_is_sent_to(path: Path) -> Path:
+    """What a leader acknowledges when it leads again, it did not lack when it began to."""
+    run = RunBuilder(path, switches=ROLES_BEFORE_REGISTRATION)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    run.power_loss(0)
+    run.start(0)
+    run.open(0)
+    run.lead()
+    for _ in range(2):
+        run.poll([run.send()])
+    run.register(0, clean=False)
+    is_deposed(run)
     return run.finish()
 
 
@@ -1744,6 +1788,11 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     ),
     "survivor is no candidate": (survivor_is_no_candidate, frozenset({"D1", "D5", "E1"})),
     "gone for a time": (leader_lacks_records_for_a_time, frozenset({"D1", "D5"})),
+    "leads again": (leads_again_in_its_epoch, frozenset({"D1", "D2", "D5"})),
+    "leads again, registered": (
+        partial(leads_again_in_its_epoch, keep=20, is_registered=True),
+        frozenset({"D1", "D2", "D5"}),
+    ),
     "consumed then replaced": (consumed_then_replaced, frozenset({"D5", "D7"})),
     "divergence": (follower_diverges_below_high_watermark, frozenset({"D6", "D7"})),
     "phantom stored": (stores_what_nobody_sent, frozenset({"D10"})),
@@ -1900,6 +1949,8 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
 
 HOLDS: Mapping[str, Build] = {
     "kip-966 story": story("kip-966"),
+    "leads again with all that it had": partial(leads_again_in_its_epoch, keep=30),
+    "leads again and is sent to": leads_again_and_is_sent_to,
     "healthy": lambda path: healthy(path).finish(),
     "log ends of the epoch before, which it led": lambda path: counts_on_log_ends_of_an_earlier_term(
         path, leads_in_between=False
@@ -2130,6 +2181,8 @@ def test_story_names_who_acknowledged_lost_and_truncated(reports: dict[str, Verd
         ("unread", LossClass.UNREAD, Guarantee.BROKEN),
         ("survivor is no candidate", LossClass.ONLY_UNELECTABLE, Guarantee.BROKEN),
         ("gone for a time", LossClass.GONE_FOR_A_TIME, Guarantee.EXCEEDED),
+        ("leads again", LossClass.GONE_FOR_A_TIME, Guarantee.BROKEN),
+        ("leads again, registered", LossClass.GONE_FOR_A_TIME, Guarantee.BROKEN),
     ],
 )
 def test_losses_are_classified(
@@ -2137,6 +2190,20 @@ def test_losses_are_classified(
 ) -> None:
     assert {loss.loss_class for loss in reports[name].losses} == {loss_class}
     assert reports[name].guarantee is guarantee
+
+
+def test_story_tells_that_a_leader_led_again(reports: dict[str, VerdictReport]) -> None:
+    (loss,) = reports["leads again"].losses
+    assert loss.first_lacking == FirstLacking(node=0, leader_epoch=0, log_end_offset=0, led_again=True)
+    assert [line.kind for line in loss.story if line.node == 0] == [
+        StoryKind.LOST,
+        StoryKind.POWER_LOST,
+        StoryKind.REGISTERED,
+        StoryKind.LED_AGAIN,
+    ]
+    (line,) = (line for line in loss.story if line.kind is StoryKind.LED_AGAIN)
+    assert "restarted and led again in epoch 0" in line.text
+    assert [event.file for event in line.events] == ["events/0-1.jsonl"]
 
 
 def test_acks_1_records_are_counted_apart_and_do_not_decide(reports: dict[str, VerdictReport]) -> None:

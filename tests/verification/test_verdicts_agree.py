@@ -11,6 +11,7 @@ from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.judgement import Judgement
 from emulator.simulator.run_writer import write_run
 from emulator.verification.verdict import VerdictReport
+from tests.verification.agreement import different_verdicts
 from tests.verification.conftest import Judge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -26,21 +27,11 @@ def era_of(seed: int) -> str:
     return tuple(ERAS)[seed % len(ERAS)]
 
 
-def simulated(judgement: Judgement) -> tuple[str, str | None, int]:
-    guarantee = None if judgement.guarantee is None else judgement.guarantee.value
-    return judgement.verdict.value, guarantee, judgement.lost_records
-
-
-def verified(report: VerdictReport) -> tuple[str, str | None, int]:
-    guarantee = None if report.guarantee is None else report.guarantee.value
-    return report.verdict.value, guarantee, report.lost_records
-
-
 def disagreements(judgements: dict[str, Judgement], reports: dict[str, VerdictReport]) -> list[str]:
     return [
-        f"{name}: simulate says {judgement}, verify {verified(reports[name])} {reports[name].unknown_reasons[:1]}"
+        f"{name}: {sentence}"
         for name, judgement in judgements.items()
-        if simulated(judgement) != verified(reports[name])
+        for sentence in different_verdicts(judgement, reports[name])
     ]
 
 

@@ -1,7 +1,8 @@
 """Whether replicas hold what was promised to clients: D1-D6, and C3 on what a settled leader tells of its log's end.
 
-A *settled* leader is the controller's, in the controller's epoch, and the process that the controller knows. No other
-replica owes anything to the outside.
+A *serving* leader is the controller's, in the controller's epoch: it owes what was promised, also where it was
+restarted and leads again before the controller knows of that. A *settled* leader is moreover the process that the
+controller knows. No other replica owes anything to the outside.
 """
 
 from emulator.core.batch import BatchDescriptor
@@ -60,6 +61,11 @@ class DurabilityChecks:
 
     def settled_leader(self, name: TopicPartition) -> BrokerNode | None:
         """Returns a partition's settled leader."""
+        node = self.serving_leader(name)
+        return node if node is not None and self.is_registered(node) else None
+
+    def serving_leader(self, name: TopicPartition) -> BrokerNode | None:
+        """Returns who leads a partition in the controller's epoch, as the process that was elected or a later one."""
         state = self._cluster.state(name)
         if state is None or state.leader is None:
             return None
@@ -67,9 +73,7 @@ class DurabilityChecks:
         partition = None if node.broker is None else node.broker.partition(name)
         if partition is None or not partition.is_leader or partition.leader_epoch != state.leader_epoch:
             return None
-        if partition.log.topic_id != state.topic_id:
-            return None
-        return node if self.is_registered(node) else None
+        return node if partition.log.topic_id == state.topic_id else None
 
     # --- Checks -----------------------------------------------------------------------------------------------------
 
@@ -97,20 +101,18 @@ class DurabilityChecks:
     def acked(self, name: TopicPartition, promise: PromisedBatch) -> None:
         """D1 on what was acknowledged just now."""
         self._truths[name].acknowledge(promise)
-        node = self.settled_leader(name)
+        node = self.serving_leader(name)
         if node is None:
             return
-        batches = node.disk.logs[name].batches
-        held = next((batch for batch in reversed(batches) if batch.last_offset <= promise.last_offset), None)
-        if held is None:
-            return
-        is_another = held.last_offset == promise.last_offset and held.crc != promise.crc
-        if is_another or batches[-1].last_offset < promise.last_offset:
+        log = node.disk.logs[name]
+        held = next((batch for batch in reversed(log.batches) if batch.last_offset <= promise.last_offset), None)
+        is_another = held is not None and held.last_offset == promise.last_offset and held.crc != promise.crc
+        if is_another or log.log_end_offset <= promise.last_offset:
             self._lost("D1", name, promise, node)
             self._truths[name].forget_from(promise.base_offset)
 
     def check_leader(self, name: TopicPartition, node: BrokerNode) -> None:
-        """D1, D2, D5: a settled leader has everything that was promised."""
+        """D1, D2, D5: a serving leader has everything that was promised."""
         truth = self._truths[name]
         log = node.disk.logs[name]
         held = {batch.last_offset: batch.crc for batch in log.batches}
@@ -135,7 +137,7 @@ class DurabilityChecks:
                 name,
                 f"{name}: leader {node.node_id} ends at {log.log_end_offset}, and {truth.high_watermark} was committed",
                 since=since,
-                until=self._elected_at(name),
+                until=self._took_over_at(name, node),
             )
             lost_from.append(log.log_end_offset)
         if lost_from:
@@ -144,16 +146,18 @@ class DurabilityChecks:
     def check_late_leader(self, name: TopicPartition, node: BrokerNode, event: BecameLeader) -> None:
         """D1, D2, D5 on a leader that hears of its election when the controller has gone on to another epoch.
 
-        It owes what leaders of earlier epochs promised, and nothing of what its successors did meanwhile.
+        It owes what leaders of earlier epochs promised, and its own former process in this one; and nothing of what its
+        successors did meanwhile.
         """
         truth = self._truths.get(name)
-        if truth is None or not self.is_registered(node) or event.leader_epoch not in truth.ledger.elected_at:
+        until = None if truth is None else truth.ledger.took_over_at(event.leader_epoch, node.incarnation)
+        if truth is None or until is None:
             return
-        end_offset, until = event.epoch_start_offset, truth.ledger.elected_at[event.leader_epoch]
+        end_offset = event.epoch_start_offset
         what = f"leader {node.node_id} of epoch {event.leader_epoch} ends at {end_offset}"
         for check_id, promises in (("D1", truth.acked), ("D5", truth.exposed)):
             for promise in promises.values():
-                is_earlier = promise.leader_epoch is not None and promise.leader_epoch < event.leader_epoch
+                is_earlier = promise.leader_epoch is not None and promise.leader_epoch <= event.leader_epoch
                 if (
                     is_earlier
                     and promise.last_offset >= end_offset
@@ -165,7 +169,7 @@ class DurabilityChecks:
                         check_id, name, f"{sentence} (batch {promise.crc})", since=since, until=until
                     )
                     break
-        committed = truth.committed_before_epoch(end_offset, event.leader_epoch)
+        committed = truth.committed_up_to_epoch(end_offset, event.leader_epoch)
         if end_offset < min(committed, truth.high_watermark):
             since = self._since(name, end_offset, truth.committed_since(end_offset))
             self._alarm_log.report(
@@ -180,7 +184,7 @@ class DurabilityChecks:
             f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc}), {what}, is not on leader "
             f"{node.node_id}, whose log ends at {node.disk.logs[name].log_end_offset}",
             since=self._truths[name].counts_since(promise),
-            until=self._elected_at(name),
+            until=self._took_over_at(name, node),
         )
 
     def _since(self, name: TopicPartition, offset: Offset, moment: int) -> int:
@@ -189,9 +193,9 @@ class DurabilityChecks:
         leader_epoch = truth.committed_epoch(offset)
         return moment if leader_epoch is None else min(moment, truth.ledger.deposed_at(leader_epoch))
 
-    def _elected_at(self, name: TopicPartition) -> int | None:
+    def _took_over_at(self, name: TopicPartition, node: BrokerNode) -> int | None:
         state = self._cluster.state(name)
-        return None if state is None else self._truths[name].ledger.elected_at.get(state.leader_epoch)
+        return None if state is None else self._truths[name].ledger.took_over_at(state.leader_epoch, node.incarnation)
 
     def check_candidates(self, name: TopicPartition) -> None:
         """D3: a running candidate under its current broker epoch holds everything committed."""

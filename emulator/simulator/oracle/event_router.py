@@ -45,7 +45,7 @@ from emulator.core.events import (
     UncleanRecoveryStarted,
     ZnodeWritten,
 )
-from emulator.core.types import BrokerId, FenceReason, NodeId, TopicId, TopicPartition
+from emulator.core.types import BrokerId, FenceReason, IncarnationId, NodeId, TopicId, TopicPartition
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.oracle.checks import Checks
 from emulator.simulator.oracle.guarantee import GuaranteeLedger, ProvenShutdowns
@@ -66,6 +66,7 @@ class EventRouter:
         self._checks = checks
         self._topic_ids: dict[str, TopicId] = {}
         self._shutdowns = ProvenShutdowns()
+        self._registered_at: dict[IncarnationId | None, int] = {}
         self._anywhere: Mapping[type[Event], Callable[[NodeId, Event], None]] = {
             BrokerFenced: self._fenced,
             BrokerRegistered: self._registered,
@@ -156,6 +157,7 @@ class EventRouter:
         self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.registered(event)
         self._checks.conjunctions.registered(event)
+        self._registered_at.setdefault(event.incarnation_id, self._checks.alarm_log.moment)
         end = self._shutdowns.registered(event)
         if end is not None:
             self._ended_without_proof(end)
@@ -314,12 +316,19 @@ class EventRouter:
         assert isinstance(event, BecameLeader)
         self._checks.leaders.became_leader(node_id, name, event)
         self._checks.losses.took_role(name, BrokerId(node_id), event.topic_id)
+        if not self.is_current(event.topic, event.topic_id):
+            return
         node = self._checks.cluster.nodes[BrokerId(node_id)]
-        if self.is_current(event.topic, event.topic_id) and self._checks.durability.is_registered(node):
-            self._checks.losses.became_leader(name, node.broker_id, event.leader_epoch, event.epoch_start_offset)
-        if self._checks.durability.settled_leader(name) is node:
+        self._checks.truths[name].ledger.took_over(
+            event.leader_epoch,
+            node.incarnation,
+            registered_at=self._registered_at.get(node.incarnation_id),
+            moment=self._checks.alarm_log.moment,
+        )
+        self._checks.losses.became_leader(name, node, event.leader_epoch, event.epoch_start_offset)
+        if self._checks.durability.serving_leader(name) is node:
             self._checks.durability.check_leader(name, node)
-        elif self.is_current(event.topic, event.topic_id):
+        else:
             self._checks.durability.check_late_leader(name, node, event)
 
     def _became_follower(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
@@ -348,7 +357,9 @@ class EventRouter:
         self._checks.promptness.answered(name, event)
         if event.error == ErrorCode.NONE.name and event.leader_epoch is not None and name in self._checks.truths:
             self._checks.truths[name].acknowledgements[event.cause_id] = Acknowledgement(
-                leader_epoch=event.leader_epoch, moment=self._made_at(node_id, name)
+                leader_epoch=event.leader_epoch,
+                incarnation=self._checks.cluster.nodes[BrokerId(node_id)].incarnation,
+                moment=self._made_at(node_id, name),
             )
 
     def _made_at(self, node_id: NodeId, name: TopicPartition) -> int:

@@ -79,6 +79,7 @@ class GuaranteeLedger:
         self.allowed = 0
         self._min_isr = 1
         self.elected_at: dict[LeaderEpoch, int] = {}
+        self._unelected_at: dict[tuple[LeaderEpoch, int], int] = {}
         self.replicas: tuple[BrokerId, ...] = ()
         self._isr: tuple[BrokerId, ...] = ()
         self._added: set[BrokerId] = set()
@@ -198,6 +199,19 @@ class GuaranteeLedger:
         )
         if not self._spans or self._spans[-1][1:] != span[1:]:
             self._spans.append(span)
+
+    def took_over(self, leader_epoch: LeaderEpoch, incarnation: int, *, registered_at: int | None, moment: int) -> None:
+        """A process of an epoch's leader took over; it may have been started after the election."""
+        elected_at = self.elected_at.get(leader_epoch)
+        if registered_at is None or (elected_at is not None and registered_at > elected_at):
+            self._unelected_at.setdefault((leader_epoch, incarnation), moment)
+
+    def took_over_at(self, leader_epoch: LeaderEpoch, incarnation: int) -> int | None:
+        """Returns up to when the guarantee must have held for what a leader lacks: up to its election.
+
+        A process that was started after that, and leads all the same, may lack what was promised until it took over.
+        """
+        return self._unelected_at.get((leader_epoch, incarnation), self.elected_at.get(leader_epoch))
 
     def deposed_at(self, leader_epoch: LeaderEpoch) -> int:
         """Returns when the leader of an epoch was deposed; later than everything, if it was not.

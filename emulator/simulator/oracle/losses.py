@@ -1,7 +1,8 @@
 """Which records acknowledged with acks=all a whole run has lost: what verification counts, from what was seen.
 
-A record is lost if a broker that was elected after its acknowledgement took over with a log that ends before it, if the
-last leader does not have it, or, where nobody leads, if no replica does. What was deleted on purpose is not lost.
+A record is lost if a later leader took over with a log that ends before it, if the last leader does not have it, or,
+where nobody leads, if no replica does. A later leader is one that was elected after the acknowledgement, or the process
+of a broker that was restarted since and leads again in its own epoch. What was deleted on purpose is not lost.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,6 +26,8 @@ class LostBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Term(msgspec.Struct, frozen=True, kw_only=True):
+    leader_epoch: LeaderEpoch
+    incarnation: int
     broker_id: BrokerId
     log_end_offset: Offset
 
@@ -33,7 +36,7 @@ class LossLedger:
     """Who led, and where its log ended when it took over."""
 
     def __init__(self) -> None:
-        self._terms: dict[TopicPartition, dict[LeaderEpoch, _Term]] = {}
+        self._terms: dict[TopicPartition, list[_Term]] = {}
         self._used: dict[TopicPartition, dict[BrokerId, TopicId]] = {}
 
     def took_role(self, name: TopicPartition, broker_id: BrokerId, topic_id: TopicId) -> None:
@@ -41,12 +44,16 @@ class LossLedger:
         self._used.setdefault(name, {})[broker_id] = topic_id
 
     def became_leader(
-        self, name: TopicPartition, broker_id: BrokerId, leader_epoch: LeaderEpoch, log_end_offset: Offset
+        self, name: TopicPartition, node: BrokerNode, leader_epoch: LeaderEpoch, log_end_offset: Offset
     ) -> None:
-        """A broker took over as the process that was elected."""
-        self._terms.setdefault(name, {}).setdefault(
-            leader_epoch, _Term(broker_id=broker_id, log_end_offset=log_end_offset)
+        """A broker's process took over."""
+        term = _Term(
+            leader_epoch=leader_epoch,
+            incarnation=node.incarnation,
+            broker_id=node.broker_id,
+            log_end_offset=log_end_offset,
         )
+        self._terms.setdefault(name, []).append(term)
 
     def forget(self, name: TopicPartition) -> None:
         """A partition is gone, and what it promised."""
@@ -79,20 +86,21 @@ class LossLedger:
                     base_offset=promise.base_offset,
                     crc=promise.crc,
                     records=promise.last_offset - promise.base_offset + 1,
-                    is_covered=_is_covered(truth, promise, state.leader_epoch if lacking is None else lacking),
+                    is_covered=_is_covered(truth, promise, state, lacking),
                 )
 
-    def _lacking(self, name: TopicPartition, promise: PromisedBatch) -> LeaderEpoch | None:
-        """Returns the epoch of the first leader after the acknowledgement that took over without a record."""
-        acked_in = promise.leader_epoch
-        if acked_in is None:
+    def _lacking(self, name: TopicPartition, promise: PromisedBatch) -> _Term | None:
+        """Returns the first leader after the acknowledgement that took over without a record."""
+        acked_in, acked_by = promise.leader_epoch, promise.incarnation
+        if acked_in is None or acked_by is None:
             return None
         lacking = (
-            epoch
-            for epoch, term in self._terms.get(name, {}).items()
-            if epoch > acked_in and term.log_end_offset <= promise.last_offset
+            term
+            for term in self._terms.get(name, ())
+            if (term.leader_epoch, term.incarnation) > (acked_in, acked_by)
+            and term.log_end_offset <= promise.last_offset
         )
-        return min(lacking, default=None)
+        return min(lacking, key=_place, default=None)
 
     def _has_log(self, node: BrokerNode, name: TopicPartition, state: PartitionState) -> bool:
         """Whether a broker has a log that is the topic's, or that it last used as such."""
@@ -100,8 +108,12 @@ class LossLedger:
         return log is not None and state.topic_id in (log.topic_id, self._used.get(name, {}).get(node.broker_id))
 
     def _last_leader(self, name: TopicPartition) -> BrokerId | None:
-        terms = self._terms.get(name)
-        return terms[max(terms)].broker_id if terms else None
+        last = max(self._terms.get(name, ()), key=_place, default=None)
+        return None if last is None else last.broker_id
+
+
+def _place(term: _Term) -> tuple[LeaderEpoch, int]:
+    return term.leader_epoch, term.incarnation
 
 
 def _is_missing(
@@ -118,11 +130,15 @@ def _holds(node: BrokerNode, name: TopicPartition, promise: PromisedBatch) -> bo
     )
 
 
-def _is_covered(truth: PartitionTruth, promise: PromisedBatch, leader_epoch: LeaderEpoch) -> bool:
-    """Whether the guarantee held from the acknowledgement to the election of that epoch's leader."""
-    until = truth.ledger.elected_at.get(leader_epoch)
+def _is_covered(truth: PartitionTruth, promise: PromisedBatch, state: PartitionState, lacking: _Term | None) -> bool:
+    """Whether the guarantee held from the acknowledgement to the election of the leader that lacks it; the last one."""
+    ledger = truth.ledger
+    if lacking is None:
+        until = ledger.elected_at.get(state.leader_epoch)
+    else:
+        until = ledger.took_over_at(lacking.leader_epoch, lacking.incarnation)
     since = promise.moment
     if promise.leader_epoch is not None:
-        since = min(since, truth.ledger.deposed_at(promise.leader_epoch))
+        since = min(since, ledger.deposed_at(promise.leader_epoch))
     end = since if until is None else until
-    return truth.ledger.held(min(since, end), end)
+    return ledger.held(min(since, end), end)

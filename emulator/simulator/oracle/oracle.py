@@ -183,9 +183,10 @@ class Oracle:
             self.checks.durability.check_candidates(name)
             self.checks.leaders.check_superset(name)
             self.checks.durability.check_agreement(name)
-            leader = self.checks.durability.settled_leader(name)
+            leader = self.checks.durability.serving_leader(name)
             if leader is not None:
                 self.checks.durability.check_leader(name, leader)
+            if leader is not None and self.checks.durability.is_registered(leader):
                 self.checks.clients.check_sequences(
                     name, leader.disk.logs[name].batches, self.truths[name].high_watermark
                 )
@@ -236,6 +237,7 @@ class Oracle:
             crc=record.attempts[-1].crc,
             moment=min(moment, truth.committed_since(last_offset)) if last_offset < truth.high_watermark else moment,
             leader_epoch=None if acknowledgement is None else acknowledgement.leader_epoch,
+            incarnation=None if acknowledgement is None else acknowledgement.incarnation,
         )
         self.checks.durability.acked(name, promise)
 

@@ -17,13 +17,17 @@ from emulator.simulator.oracle.guarantee import GuaranteeLedger
 
 
 class PromisedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that must stay: where, which one, since when, and by the leader of which epoch, where that is known."""
+    """A batch that must stay: where, which one, since when, and by the leader of which epoch, where that is known.
+
+    Of an acknowledgement, ``incarnation`` is the leader's process that gave it.
+    """
 
     base_offset: Offset
     last_offset: Offset
     crc: int
     moment: int
     leader_epoch: LeaderEpoch | None
+    incarnation: int | None = None
 
 
 class LostCommit(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +39,10 @@ class LostCommit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
-    """A leader acknowledged a batch: in which epoch, and the moment by which that counts."""
+    """A leader acknowledged a batch: in which epoch, by which process, and the moment by which that counts."""
 
     leader_epoch: LeaderEpoch
+    incarnation: int
     moment: int
 
 
@@ -140,15 +145,15 @@ class PartitionTruth:
         last_offset = min((last for last in self.committed if last >= offset), default=None)
         return None if last_offset is None else self.committed[last_offset][0]
 
-    def committed_before_epoch(self, offset: Offset, leader_epoch: LeaderEpoch) -> Offset:
-        """Returns up to where leaders of epochs before ``leader_epoch`` have committed what is committed at ``offset``.
+    def committed_up_to_epoch(self, offset: Offset, leader_epoch: LeaderEpoch) -> Offset:
+        """Returns up to where leaders of epochs up to ``leader_epoch`` have committed what is committed at ``offset``.
 
         It may not be the first record there: that is lost then, and another one was appended in a later epoch.
         """
         appended_in = self.committed_epoch(offset)
         if appended_in is None:
             return Offset(0)
-        ends = (end for epoch, end in self.high_watermarks.items() if appended_in <= epoch < leader_epoch)
+        ends = (end for epoch, end in self.high_watermarks.items() if appended_in <= epoch <= leader_epoch)
         return max(ends, default=Offset(0))
 
     def counts_since(self, promise: PromisedBatch) -> int:

@@ -14,14 +14,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             continue
         epoch = "?" if batch.leader_epoch is None else batch.leader_epoch
         node = "?" if batch.node is None else batch.node
-        elected = (
-            ""
-            if lacking is None
-            else (
-                f"; broker {lacking.node} was elected in epoch {lacking.leader_epoch} with a log that ended at "
-                f"{lacking.log_end_offset}"
-            )
-        )
+        elected = "" if lacking is None else f"; {lacking}"
         yield Finding(
             batch.base_offset,
             f"{facts} {span(batch.base_offset, batch.last_offset)} (epoch {epoch}), acknowledged by broker {node}: "

@@ -1,4 +1,7 @@
-"""D2 LeaderCompleteness: a new leader has everything that leaders before it called committed."""
+"""D2 LeaderCompleteness: a new leader has everything that leaders before it called committed.
+
+A broker that is restarted and leads again in its own epoch is a new leader, too: its former process led before it.
+"""
 
 from collections.abc import Iterator
 
@@ -10,15 +13,19 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for topic_id, terms in facts.terms.items():
         unclean = [c.new.leader_epoch for c in facts.changes if c.is_unclean and c.new.topic_id == topic_id]
         for term in terms:
-            for epoch, high_watermark in facts.committed.get(topic_id, {}).items():
-                if epoch >= term.leader_epoch or high_watermark <= term.log_end_offset:
+            before: dict[int, int] = {}
+            for place, high_watermark in facts.committed.get(topic_id, {}).items():
+                if place < term.place:
+                    before[place.leader_epoch] = max(high_watermark, before.get(place.leader_epoch, 0))
+            for epoch, high_watermark in before.items():
+                if high_watermark <= term.log_end_offset:
                     continue
                 if not any(epoch < unclean_epoch <= term.leader_epoch for unclean_epoch in unclean):
                     yield Finding(
                         term.leader_epoch,
-                        f"{facts}: broker {term.node} began to lead in epoch {term.leader_epoch} with a log that ended "
-                        f"at {term.log_end_offset}, though the high watermark had been at {high_watermark} in epoch "
-                        f"{epoch}",
+                        f"{facts}: broker {term.node} {'led again' if epoch == term.leader_epoch else 'began to lead'} "
+                        f"in epoch {term.leader_epoch} with a log that ended at {term.log_end_offset}, though the high "
+                        f"watermark had been at {high_watermark} in epoch {epoch}",
                     )
 
 

@@ -16,6 +16,7 @@ from emulator.core.events import (
     LogOpened,
     PartitionChanged,
 )
+from emulator.verification.batches import TermPlace
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
@@ -94,11 +95,12 @@ def _final(facts: PartitionFacts) -> Iterator[_Candidate]:
             yield _Candidate(state, log.node, log.log_end_offset)
 
 
-def _kept(facts: PartitionFacts, committed: Mapping[int, int], state: PartitionChanged) -> int:
+def _kept(facts: PartitionFacts, committed: Mapping[TermPlace, int], state: PartitionChanged) -> int:
     """Returns what was committed before a state's leader epoch and every leader since then has had."""
     kept = 0
-    for leader_epoch, high_watermark in committed.items():
-        lacking = facts.first_lacking(state.topic_id, after_epoch=leader_epoch, last_offset=high_watermark - 1)
+    for place, high_watermark in committed.items():
+        leader_epoch = place.leader_epoch
+        lacking = facts.first_lacking(state.topic_id, after=place, last_offset=high_watermark - 1)
         is_lost = lacking is not None and lacking.leader_epoch <= state.leader_epoch
         unclean = any(
             leader_epoch < change.new.leader_epoch <= state.leader_epoch

@@ -1,24 +1,36 @@
 """D5 ConsumedStable: what a consumer was given stays in the log."""
 
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
+from emulator.core.events import AppendRole, BatchAppended
+from emulator.verification.batches import LAST_INCARNATION, LeaderTerm, TermPlace
 from emulator.verification.check import Finding, PartitionCheck, Premise
 from emulator.verification.columns import NONE, Mask
+from emulator.verification.event_table import EventRows
+from emulator.verification.integers import Ints
 from emulator.verification.matching import are_among
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    received, is_suspect = facts.received, ~_are_stable(facts)
+    received, after = facts.received, _after(facts)
+    is_suspect = ~_are_stable(facts, after)
     settled_batches = facts.settled_batches
     on_leader = {
         (batch.topic_id, batch.last_offset, batch.crc)
         for batch in settled_batches.rows(np.isin(settled_batches["last_offset"], received["last_offset"][is_suspect]))
     }
-    for batch in facts.consumed(is_suspect):
+    suspects = (
+        (batch, given_by)
+        for given_by in np.unique(after.incarnations[is_suspect]).tolist()
+        for batch in facts.consumed(is_suspect & (after.incarnations == given_by))
+    )
+    for batch, incarnation in suspects:
         topic_id = batch.topic_id
         if topic_id is None or topic_id in facts.cluster.deleted_topics:
             continue
@@ -29,14 +41,13 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             None
             if batch.served_epoch is None
             else facts.first_lacking(
-                topic_id, after_epoch=max(batch.served_epoch, batch.leader_epoch), last_offset=batch.last_offset
+                topic_id,
+                after=TermPlace(max(batch.served_epoch, batch.leader_epoch), incarnation),
+                last_offset=batch.last_offset,
             )
         )
         if lacking is not None:
-            problem = (
-                f"broker {lacking.node} was elected in epoch {lacking.leader_epoch} with a log that ended at "
-                f"{lacking.log_end_offset}"
-            )
+            problem = str(lacking)
         elif settled is not None and (topic_id, batch.last_offset, batch.crc) not in on_leader:
             problem = f"not in the final log of leader {settled.leader}"
         else:
@@ -48,18 +59,57 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         )
 
 
-def _are_stable(facts: PartitionFacts) -> Mask:
+class _After(NamedTuple):
+    """By received batch, the term of the leader that it was given in; later leaders must have it."""
+
+    topics: Ints
+    epochs: Ints
+    incarnations: Ints
+
+
+def _after(facts: PartitionFacts) -> _After:
+    """Returns the terms in which batches were given.
+
+    No event says which process of an epoch's leader gave a batch: it is one that began with it or appended it. Of
+    several the last one counts, and where it is none of those that are known, none counts as later.
+    """
+    received = facts.received
+    unnamed = received.has("topic_id", None) | received.has("topic_id", "")
+    topics = np.where(unnamed, facts.topic_number(max(facts.states, default=None)), facts.topics(received))
+    served, last_offsets = received["served_epoch"], received["last_offset"]
+    epochs = np.where(served == NONE, NONE, np.maximum(served, received["leader_epoch"]))
+    incarnations = np.full(len(received), LAST_INCARNATION)
+    for topic_id, terms in facts.terms.items():
+        led_again = {term.leader_epoch for before, term in pairwise(terms) if before.leader_epoch == term.leader_epoch}
+        for term in (each for each in terms if each.leader_epoch in led_again):
+            is_of_term = (topics == facts.topic_number(topic_id)) & (epochs == term.leader_epoch)
+            own = _appended_in(facts, topic_id, term)
+            had = last_offsets < term.log_end_offset
+            had |= are_among([last_offsets, received["crc"]], [own["last_offset"], own["crc"]])
+            incarnations[is_of_term & had] = term.incarnation
+    return _After(topics, epochs, incarnations)
+
+
+def _appended_in(facts: PartitionFacts, topic_id: str, term: LeaderTerm) -> EventRows[BatchAppended]:
+    appended = facts.events.rows(BatchAppended)
+    is_own = appended.has("topic_id", topic_id) & appended.has("role", AppendRole.LEADER)
+    is_own &= appended.has("node", term.node) & appended.has("incarnation", term.incarnation)
+    return appended.only(is_own & appended.has("leader_epoch", term.leader_epoch))
+
+
+def _are_stable(facts: PartitionFacts, after: _After) -> Mask:
     """Which batches are on their settled leader and were on every leader since: nearly all."""
     received, settled = facts.received, facts.settled_batches
-    topics, last_offsets = facts.topics(received), received["last_offset"]
-    unnamed = received.has("topic_id", None) | received.has("topic_id", "")
-    topics = np.where(unnamed, facts.topic_number(max(facts.states, default=None)), topics)
-    served = received["served_epoch"]
-    after = np.where(served == NONE, NONE, np.maximum(served, received["leader_epoch"]))
+    last_offsets = received["last_offset"]
     on_leader = are_among(
-        [topics, last_offsets, received["crc"]], [facts.topics(settled), settled["last_offset"], settled["crc"]]
+        [after.topics, last_offsets, received["crc"]], [facts.topics(settled), settled["last_offset"], settled["crc"]]
     )
-    return on_leader & ~facts.are_lacking(topics=topics, after_epochs=after, last_offsets=last_offsets)
+    return on_leader & ~facts.are_lacking(
+        topics=after.topics,
+        after_epochs=after.epochs,
+        after_incarnations=after.incarnations,
+        last_offsets=last_offsets,
+    )
 
 
 CHECK = PartitionCheck(

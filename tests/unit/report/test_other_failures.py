@@ -44,10 +44,12 @@ def told(run: ReportedRun) -> tuple[str, list[StoryStep]]:
         ),
         (
             "roles-of-the-process-before",
-            "Broker 0 joined the ISR and was elected leader with records of epoch 0 at their offsets.",
+            "Broker 1 led again with a log that ended at 2; broker 0 joined the ISR and was elected leader with "
+            "records of epoch 0 at their offsets.",
             [
-                (Tone.TOLD, "2 records are acknowledged with acks=all"),
+                (Tone.TOLD, "4 records are acknowledged with acks=all"),
                 (Tone.TOLD, "Broker 1 loses power"),
+                (Tone.LED, "Broker 1 leads again with a log that ends at 2"),
                 (Tone.TOLD, "Only broker 1 is in sync"),
                 (Tone.LED, "Broker 0 joins the ISR without them"),
                 (Tone.LED, "Broker 0 is elected without them"),

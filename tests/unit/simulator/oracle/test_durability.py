@@ -5,7 +5,7 @@ import pytest
 
 from emulator.core.batch import BatchDescriptor
 from emulator.core.events import BecameLeader, IncarnationEnd, LogStartOffsetRaised
-from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, PartitionEpoch
+from emulator.core.types import CauseId, IncarnationId, LeaderEpoch, NodeId, Offset, PartitionEpoch
 from emulator.plan.actions import DeleteRecords
 from emulator.simulator.disk_retention import RETENTION
 from emulator.simulator.oracle.finding import Guarantee
@@ -16,6 +16,7 @@ from tests.unit.simulator.oracle.world import (
     FOLLOWER,
     LEADER,
     NAME,
+    OTHER,
     PLAN,
     TOPIC,
     Doctor,
@@ -117,7 +118,37 @@ def hears_late_that_it_leads(world: World) -> None:
     )
 
 
+def leads_again_though_another_was_elected(world: World) -> None:
+    """By metadata that ends before the election of its successor."""
+    world.commits(leader_epoch=LeaderEpoch(1), partition_epoch=PartitionEpoch(1), leader=FOLLOWER)
+    world.ends(LEADER, IncarnationEnd.POWER_LOST)
+    world.node(LEADER).incarnation = 1
+    world.happens(
+        BecameLeader(
+            cause_id=CauseId("metadata-1"),
+            topic=NAME.topic,
+            partition=NAME.partition,
+            topic_id=TOPIC,
+            leader_epoch=LeaderEpoch(0),
+            partition_epoch=PartitionEpoch(0),
+            epoch_start_offset=Offset(1),
+            high_watermark=Offset(0),
+            isr=(LEADER, FOLLOWER, OTHER),
+        ),
+        node=LEADER,
+        incarnation=1,
+    )
+
+
+def leads_again_by_a_process_that_is_not_registered(world: World) -> None:
+    world.node(LEADER).incarnation_id = IncarnationId("another")
+    acked_record_gone(world)
+
+
 CASES = (
+    ("D1", leads_again_though_another_was_elected),
+    ("D2", leads_again_though_another_was_elected),
+    ("D1", leads_again_by_a_process_that_is_not_registered),
     ("D1", acked_record_gone),
     ("D1", hears_late_that_it_leads),
     ("D2", hears_late_that_it_leads),

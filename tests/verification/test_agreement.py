@@ -1,0 +1,33 @@
+"""The command that has both judges judge the same schedules."""
+
+import pytest
+
+from emulator.simulator.explorer import SweepOptions
+from tests.verification import agreement
+from tests.verification.agreement import Compared, compare
+
+
+def differs_at_seed_2(seed: int, options: SweepOptions) -> Compared:
+    found = ("simulate says one thing, verify another",) if seed == 2 else ()
+    return Compared(seed=seed, profile="steady", verdict="valid", disagreements=found)
+
+
+def test_the_judges_agree_on_what_a_leader_lacks_that_leads_again() -> None:
+    options = SweepOptions(era="kafka-3.9", profiles=("recovery",), properties=(("min.insync.replicas", "2"),))
+    assert compare(212, options) == Compared(seed=212, profile="recovery", verdict="violation", disagreements=())
+
+
+def test_counts_close_each_era(capsys: pytest.CaptureFixture[str]) -> None:
+    assert agreement.main(["--seeds", "1..2", "--era", "kip-966"]) == 0
+    assert capsys.readouterr().out == "kip-966: 2 runs (2 valid, 0 violation, 0 unknown), 0 disagreements\n"
+
+
+def test_a_disagreement_is_printed_and_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(agreement, "compare", differs_at_seed_2)
+    assert agreement.main(["--seeds", "1..3", "--era", "kip-966", "--jobs", "1"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "kip-966 seed 2 (steady): simulate says one thing, verify another",
+        "kip-966: 3 runs (3 valid, 0 violation, 0 unknown), 1 disagreements",
+    ]
