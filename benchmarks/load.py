@@ -144,7 +144,6 @@ async def load_client(
             control_port=await link.listen(),
             brokers=BROKER_IDS,
             session_timeout_ms=session_timeout_ms,
-            partitions=load.partitions,
             producers=(_producer(load),),
             consumers=(),
         )

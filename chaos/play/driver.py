@@ -7,6 +7,7 @@ from typing import Protocol
 
 from chaos.play.run_order import RunOrder
 from chaos.play.target import Target
+from emulator.core.types import TopicPartition
 
 
 class Driver(Protocol):
@@ -28,8 +29,8 @@ class Driver(Protocol):
         """Stops them, and awaits the outcome of what they sent for ``timeout_ms`` at most."""
         ...
 
-    async def read_all(self, *, timeout_ms: int) -> None:
-        """Reads every partition from log start to high watermark with a fresh consumer, bypassing all broken links."""
+    async def read_all(self, partitions: tuple[TopicPartition, ...], *, timeout_ms: int) -> None:
+        """Reads partitions from log start to high watermark with a fresh consumer, bypassing all broken links."""
         ...
 
     async def stop(self) -> None:

@@ -262,9 +262,11 @@ class Run:
                 await restore_and_settle(target, nodes, more=(*player.repairs, *more))
             except EmulatorError as error:
                 self._fail(f"after everything was restored: {error}")
-        if self.order.scenario.partitions:
+        scenario = self.order.scenario
+        made = (each for each in scenario.made_partitions if each in target.image.partitions)
+        if partitions := (*scenario.partitions, *made):
             self._tell(after, "read everything")
-            await self._driver.read_all(timeout_ms=FINAL_READ_TIMEOUT_MS)
+            await self._driver.read_all(partitions, timeout_ms=FINAL_READ_TIMEOUT_MS)
         self._tell(after, "stop the cluster")
         target.note(ShutdownBegan(cause_id=target.cause_id))
         await self._driver.stop()

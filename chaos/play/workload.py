@@ -17,7 +17,6 @@ def client_config(
         control_port=control_port,
         brokers=scenario.broker_ids,
         session_timeout_ms=session_timeout_ms,
-        partitions=scenario.partitions,
         producers=producers_of(scenario),
         consumers=consumers_of(scenario),
         wire=wire,
@@ -32,6 +31,7 @@ def producers_of(scenario: Scenario) -> tuple[ProducerConfig, ...]:
             rate=plan.rate,
             record_size=plan.record_size,
             partitions=_partitions(scenario, plan.topics),
+            awaited=tuple(topic for topic in plan.topics if topic in scenario.made_topics),
             settings=producer_settings(plan.acks, dict(plan.properties)),
         )
         for plan in scenario.producers
@@ -51,4 +51,5 @@ def consumers_of(scenario: Scenario) -> tuple[ConsumerConfig, ...]:
 
 
 def _partitions(scenario: Scenario, topics: tuple[str, ...]) -> tuple[TopicPartition, ...]:
-    return tuple(partition for partition in scenario.partitions if partition.topic in topics)
+    made = (partition for partition in scenario.made_partitions if partition.topic in scenario.made_topics)
+    return tuple(partition for partition in (*scenario.partitions, *made) if partition.topic in topics)

@@ -104,13 +104,15 @@ class ClientLink:
         self._send(StopWork(timeout_ms=timeout_ms))
         return await self._await(WorkStopped, timeout_ms / 1000 + _ANSWER_MARGIN_S)
 
-    async def read_all(self, addresses: dict[int, str], *, timeout_ms: int) -> AllRead:
-        """Reads everything with a fresh consumer.
+    async def read_all(
+        self, partitions: tuple[TopicPartition, ...], addresses: dict[int, str], *, timeout_ms: int
+    ) -> AllRead:
+        """Reads partitions with a fresh consumer.
 
         Raises:
             ClientLostError: it did not answer.
         """
-        self._send(ReadAll(addresses=addresses, timeout_ms=timeout_ms))
+        self._send(ReadAll(partitions=partitions, addresses=addresses, timeout_ms=timeout_ms))
         return await self._await(AllRead, timeout_ms / 1000 + _ANSWER_MARGIN_S)
 
     async def close(self) -> None:

@@ -22,6 +22,7 @@ from emulator.client.history import HISTORY_FILE
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
 from emulator.core.properties import node_properties
+from emulator.core.types import TopicPartition
 from emulator.plan.nodes import CLIENT
 
 
@@ -100,9 +101,9 @@ class ProcessDriver:
         """Has the client process finish."""
         await self._client.stop_work(timeout_ms=timeout_ms)
 
-    async def read_all(self, *, timeout_ms: int) -> None:
-        """Has the client process read at the nodes' own ports."""
-        await self._client.read_all(self._cluster.direct_addresses(), timeout_ms=timeout_ms)
+    async def read_all(self, partitions: tuple[TopicPartition, ...], *, timeout_ms: int) -> None:
+        """Has the client process read partitions at the nodes' own ports."""
+        await self._client.read_all(partitions, self._cluster.direct_addresses(), timeout_ms=timeout_ms)
 
     async def stop(self) -> None:
         """Ends the client process, then the nodes."""

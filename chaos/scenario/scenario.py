@@ -55,7 +55,8 @@ class Step:
 class ProducerPlan:
     """One producer: ``rate`` records/s of ``record_size`` bytes over all partitions of ``topics``.
 
-    With rate 0 it sends what ``produce`` steps ask for.
+    With rate 0 it sends what ``produce`` steps ask for. A topic that a step makes gets records once the producer has
+    heard of it.
     """
 
     name: str
@@ -227,8 +228,22 @@ class Scenario:
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """All partitions of all topics."""
+        """All partitions of the topics that are there from the start."""
         return tuple(partition for topic in self.topics for partition in topic.partitions)
+
+    @property
+    def made_partitions(self) -> tuple[TopicPartition, ...]:
+        """All others: those that steps make."""
+        made = (
+            each for step in self.steps if not isinstance(step.action, Until) for each in step.action.new_partitions
+        )
+        return tuple(dict.fromkeys(each for each in made if each not in self.partitions))
+
+    @property
+    def made_topics(self) -> tuple[str, ...]:
+        """The topics that steps make, and that are not there from the start."""
+        known = [topic.name for topic in self.topics]
+        return tuple(dict.fromkeys(each.topic for each in self.made_partitions if each.topic not in known))
 
     @property
     def channels(self) -> frozenset[Channel[NodeRef]]:

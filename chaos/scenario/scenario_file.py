@@ -5,6 +5,8 @@
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, cast
 
@@ -118,13 +120,15 @@ def read_scenario(path: Path, text: str) -> Scenario:
             node_cursor, protocol_cursor = cluster.optional("properties"), cluster.optional(PROPERTY)
         properties = () if node_cursor is None else _node_properties(node_cursor)
         topics = _topics(top.required("topics"), brokers)
-        producers, consumers = _workload(top.required("workload"), topics)
+        producers, consumers = _workload(top.required("workload"))
         names = Names(
             brokers=brokers,
             partitions=[each for topic in topics for each in topic.partitions],
-            producers=tuple(producer.name for producer in producers),
+            producers=tuple(producer.name for producer, _ in producers),
         )
         steps = _steps(top.required("steps"), names, topics)
+        first = tuple(topic.name for topic in topics)
+        pick = partial(_chosen_topics, default=first or names.topics, allowed=names.topics)
         end, seed, expect = top.optional("end"), top.optional("seed"), top.optional("expect")
         missed = top.optional("missed_step")
         missed_step = MissedStep.PROBLEM if missed is None else take_enum(missed, MissedStep)
@@ -140,8 +144,8 @@ def read_scenario(path: Path, text: str) -> Scenario:
             properties=properties,
             protocol=None if protocol_cursor is None else _protocol(protocol_cursor),
             topics=topics,
-            producers=producers,
-            consumers=consumers,
+            producers=tuple(replace(plan, topics=pick(cursor)) for plan, cursor in producers),
+            consumers=tuple(replace(plan, topics=pick(cursor)) for plan, cursor in consumers),
             steps=steps,
             end=Ending.RESTORE if end is None else Ending(end.choice([each.value for each in Ending])),
             missed_step=missed_step,
@@ -225,35 +229,32 @@ def _topic(cursor: Cursor, brokers: int) -> PlannedTopic:
 
 
 def _workload(
-    cursor: Cursor, topics: tuple[PlannedTopic, ...]
-) -> tuple[tuple[ProducerPlan, ...], tuple[ConsumerPlan, ...]]:
+    cursor: Cursor,
+) -> tuple[tuple[tuple[ProducerPlan, Cursor | None], ...], tuple[tuple[ConsumerPlan, Cursor | None], ...]]:
+    """Returns producers and consumers still without topics, since steps make some, and where theirs are listed."""
     with cursor.fields() as fields:
         producers, consumers = fields.required("producers"), fields.optional("consumers")
-    names = tuple(topic.name for topic in topics)
-    return (
-        _producers(producers, names),
-        () if consumers is None else tuple(_consumer(item, names) for item in consumers.items()),
-    )
+    return _producers(producers), () if consumers is None else tuple(map(_consumer, consumers.items()))
 
 
-def _producers(cursor: Cursor, topics: tuple[str, ...]) -> tuple[ProducerPlan, ...]:
-    plans: list[ProducerPlan] = []
+def _producers(cursor: Cursor) -> tuple[tuple[ProducerPlan, Cursor | None], ...]:
+    plans: list[tuple[ProducerPlan, Cursor | None]] = []
     for index, item in enumerate(cursor.items()):
-        plan = _producer(item, topics, default_name=f"producer-{index}")
-        if plan.name in (other.name for other in plans):
+        plan, topics = _producer(item, default_name=f"producer-{index}")
+        if plan.name in (other.name for other, _ in plans):
             item.fail(f"producer {plan.name!r} is there twice")
-        plans.append(plan)
+        plans.append((plan, topics))
     return tuple(plans)
 
 
-def _producer(cursor: Cursor, topics: tuple[str, ...], *, default_name: str) -> ProducerPlan:
+def _producer(cursor: Cursor, *, default_name: str) -> tuple[ProducerPlan, Cursor | None]:
     with cursor.fields() as fields:
         name = fields.optional("name")
         if name is not None and _PRODUCER_NAME.fullmatch(name.text()) is None:
             name.fail(f"{name.text()!r} is no producer name, allowed: lower-case letters, digits and '-'")
         acks = ACKS[fields.required("acks").choice(ACKS)]
         rate = fields.required("rate").integer(low=0, high=1_000_000)
-        chosen = _chosen_topics(fields.optional("topics"), topics)
+        topics = fields.optional("topics")
         size = fields.optional("record.size")
         entries = fields.take_all(PRODUCER_PROPERTIES)
     properties = _texts(entries)
@@ -262,30 +263,32 @@ def _producer(cursor: Cursor, topics: tuple[str, ...], *, default_name: str) -> 
             producer_settings(acks, {key: value.text()})
         except ConfigError as error:
             value.fail(config_reason(error))
-    return ProducerPlan(
+    plan = ProducerPlan(
         name=default_name if name is None else name.text(),
         acks=acks,
         rate=rate,
-        topics=chosen,
+        topics=(),
         record_size=DEFAULT_RECORD_SIZE if size is None else size.integer(low=32, high=1_000_000),
         properties=properties,
     )
+    return plan, topics
 
 
-def _consumer(cursor: Cursor, topics: tuple[str, ...]) -> ConsumerPlan:
+def _consumer(cursor: Cursor) -> tuple[ConsumerPlan, Cursor | None]:
     with cursor.fields() as fields:
-        chosen = _chosen_topics(fields.optional("topics"), topics)
+        topics = fields.optional("topics")
         entries = fields.take_all(CONSUMER_PROPERTIES)
     for key, value in entries:
         try:
             consumer_settings({key: value.text()})
         except ConfigError as error:
             value.fail(config_reason(error))
-    return ConsumerPlan(topics=chosen, properties=_texts(entries))
+    return ConsumerPlan(topics=(), properties=_texts(entries)), topics
 
 
-def _chosen_topics(cursor: Cursor | None, topics: tuple[str, ...]) -> tuple[str, ...]:
-    return topics if cursor is None else tuple(each.choice(topics) for each in cursor.items())
+def _chosen_topics(cursor: Cursor | None, *, default: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns a client's topics: those that it lists, else those of the start; where there are none, the made ones."""
+    return default if cursor is None else tuple(each.choice(allowed) for each in cursor.items())
 
 
 # --- Steps and expectations ---------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Producers and consumers of a scenario in virtual time: the state machines, paces and counts of the client process."""
 
-from functools import partial
 from typing import Final
 
 from chaos.play.workload import consumers_of, producers_of
@@ -86,8 +85,10 @@ class SimulatedClients:
         self._is_working = True
         for config in producers_of(self._scenario):
             topics = tuple(sorted({partition.topic for partition in config.partitions}))
-            node = self._cluster.clients.launch_producer(config.name, config.settings.acks, config.settings, topics)
-            pace = Pace(config, now_s=self._now_s(), has_room=partial(_has_room, node))
+            node = self._cluster.clients.launch_producer(
+                config.name, config.settings.acks, config.settings, topics, awaited=frozenset(config.awaited)
+            )
+            pace = Pace(config, now_s=self._now_s(), producer=node.producer)
             self._producers.append((node, pace))
             self._tick(node, pace, config.tick_ms)
         for consumer in consumers_of(self._scenario):
@@ -123,15 +124,11 @@ class SimulatedClients:
         self._producers.clear()
         self._consumers.clear()
 
-    def read_all(self, *, timeout_ms: int) -> None:
-        """Reads every partition with a fresh consumer, bypassing network faults."""
-        config = final_consumer(self._scenario.partitions)
+    def read_all(self, partitions: tuple[TopicPartition, ...], *, timeout_ms: int) -> None:
+        """Reads partitions with a fresh consumer, bypassing network faults."""
+        config = final_consumer(partitions)
         node = self._cluster.clients.add_consumer(
             config.name, Phase.FINAL, config.settings, config.partitions, node_id=HARNESS
         )
         self._cluster.run_until(lambda: node.consumer.is_finished, within_ms=timeout_ms)
         self._cluster.clients.abandon(node)
-
-
-def _has_room(node: ProducerNode) -> bool:
-    return node.producer.has_room

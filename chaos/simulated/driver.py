@@ -9,6 +9,7 @@ from chaos.play.workload import producers_of
 from chaos.simulated.clients import ClientObserver, SimulatedClients
 from chaos.simulated.target import SimulatedTarget, cores_at_work
 from emulator.core.properties import node_properties
+from emulator.core.types import TopicPartition
 from emulator.plan.actions import Kill, Stop
 from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.batch_registry import BatchRegistry
@@ -60,10 +61,10 @@ class SimulatorDriver:
         with cores_at_work():
             self._clients.stop(timeout_ms=timeout_ms)
 
-    async def read_all(self, *, timeout_ms: int) -> None:
-        """Lets virtual time pass until everything is read."""
+    async def read_all(self, partitions: tuple[TopicPartition, ...], *, timeout_ms: int) -> None:
+        """Lets virtual time pass until partitions are read."""
         with cores_at_work():
-            self._clients.read_all(timeout_ms=timeout_ms)
+            self._clients.read_all(partitions, timeout_ms=timeout_ms)
 
     async def stop(self) -> None:
         """Stops all brokers at once, then the controller."""

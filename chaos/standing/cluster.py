@@ -427,12 +427,11 @@ class StandingCluster:
             control_port=await self._client_link.listen(),
             brokers=self._layout.broker_ids,
             session_timeout_ms=self._session_timeout_ms,
-            partitions=partitions,
             producers=(),
             consumers=(),
         )
         client = await self._client_link.launch(self._cluster.supervisor, config, directory=directory)
-        await self._client_link.read_all(self._cluster.direct_addresses(), timeout_ms=FINAL_READ_TIMEOUT_MS)
+        await self._client_link.read_all(partitions, self._cluster.direct_addresses(), timeout_ms=FINAL_READ_TIMEOUT_MS)
         await client.stop()
 
 

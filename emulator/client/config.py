@@ -21,6 +21,7 @@ class ProducerConfig(msgspec.Struct, frozen=True, kw_only=True):
         batch_size: bytes of values that one batch takes at most; a larger record has a batch of its own.
         tick_ms: how often records are made; what is due at a tick is one batch, or several at high rates.
         partitions: take turns.
+        awaited: topics among them that are made while it runs; it makes records for them once it knows their leaders.
     """
 
     name: str
@@ -29,6 +30,7 @@ class ProducerConfig(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int = 16_384
     tick_ms: int = 20
     partitions: tuple[TopicPartition, ...]
+    awaited: tuple[str, ...] = ()
     settings: ProducerSettings
 
 
@@ -58,7 +60,6 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
         control_port: where the harness listens for this process, on loopback.
         brokers: every broker; any of them is asked for metadata.
         session_timeout_ms: of the cluster; silent connections are given up in half of it.
-        partitions: all that the final read covers.
         wire: how they are spoken to.
     """
 
@@ -66,7 +67,6 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     control_port: int
     brokers: tuple[BrokerId, ...]
     session_timeout_ms: int
-    partitions: tuple[TopicPartition, ...]
     producers: tuple[ProducerConfig, ...]
     consumers: tuple[ConsumerConfig, ...]
     wire: Wire = Wire.GRPC

@@ -39,8 +39,9 @@ class StopWork(_Line, frozen=True, kw_only=True):
 
 
 class ReadAll(_Line, frozen=True, kw_only=True):
-    """Read each partition from log start to high watermark at these addresses, within ``timeout_ms``."""
+    """Read partitions from log start to high watermark at these addresses, within ``timeout_ms``."""
 
+    partitions: tuple[TopicPartition, ...]
     addresses: dict[int, str]
     timeout_ms: int
 

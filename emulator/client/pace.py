@@ -1,13 +1,14 @@
 """When a producer makes records, and which: the same for the client process and for simulated clients.
 
 At each tick the records that are due become batches, partition by partition in turn. Where the state machine has no
-room the producer waits, as Kafka's does in ``send``, and does not catch up. Batches of ``produce`` steps come on top.
-Record ids count up from 0.
+room, or no topic is there yet, the producer waits, as Kafka's does in ``send``, and does not catch up. Batches of
+``produce`` steps come on top. Record ids count up from 0.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from emulator.client.config import ProducerConfig
+from emulator.core.client.producer import Producer
 from emulator.core.client.steps import RecordsOffered
 from emulator.core.types import CauseId, TopicPartition
 
@@ -18,12 +19,12 @@ class Pace:
     Args:
         config: its rate and partitions.
         now_s: when it starts.
-        has_room: whether the state machine takes records now.
+        producer: the state machine that takes the records.
     """
 
-    def __init__(self, config: ProducerConfig, *, now_s: float, has_room: Callable[[], bool]) -> None:
+    def __init__(self, config: ProducerConfig, *, now_s: float, producer: Producer) -> None:
         self._config = config
-        self._has_room = has_room
+        self._producer = producer
         self._started_s = now_s
         self._made = 0
         self._next_record_id = 0
@@ -32,15 +33,16 @@ class Pace:
 
     def tick(self, now_s: float) -> Iterator[RecordsOffered]:
         """Yields the batches that are due, as long as there is room for the next."""
-        if not self._has_room():
+        partitions = [each for each in self._config.partitions if self._producer.may_send_to(each)]
+        if not partitions or not self._producer.has_room:
             self._started_s, self._made = now_s, 0
             return
         due = int((now_s - self._started_s) * self._config.rate) - self._made
         self._made += due
-        while due > 0 and self._has_room():
+        while due > 0 and self._producer.has_room:
             count = min(due, self._batch_records_max)
-            partition = self._config.partitions[self._next_partition]
-            self._next_partition = (self._next_partition + 1) % len(self._config.partitions)
+            partition = partitions[self._next_partition % len(partitions)]
+            self._next_partition += 1
             yield self.make(partition, count)
             due -= count
 

@@ -80,8 +80,8 @@ class ClientProcess:
                 abandoned = await self._stop_work(timeout_ms=timeout_ms)
                 self._tell(self._counters.counts())
                 self._tell(WorkStopped(abandoned=abandoned))
-            case ReadAll(addresses=addresses, timeout_ms=timeout_ms):
-                self._tell(AllRead(errors=await self._read_all(addresses, timeout_ms, tasks)))
+            case ReadAll():
+                self._tell(AllRead(errors=await self._read_all(command, tasks)))
             case _:
                 assert_never(command)
 
@@ -130,10 +130,10 @@ class ClientProcess:
         self._consumers.clear()
         return sum(abandoned)
 
-    async def _read_all(self, addresses: dict[int, str], timeout_ms: int, tasks: asyncio.TaskGroup) -> dict[str, str]:
-        links = self._links(addresses, tasks, dialler=None)
-        consumer = self._consumer(final_consumer(self._config.partitions), Phase.FINAL, links)
-        await consumer.read_all(timeout_ms=timeout_ms)
+    async def _read_all(self, command: ReadAll, tasks: asyncio.TaskGroup) -> dict[str, str]:
+        links = self._links(command.addresses, tasks, dialler=None)
+        consumer = self._consumer(final_consumer(command.partitions), Phase.FINAL, links)
+        await consumer.read_all(timeout_ms=command.timeout_ms)
         return consumer.errors
 
     def _tell(self, report: Report) -> None:

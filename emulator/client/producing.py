@@ -31,6 +31,7 @@ class RunningProducer:
             settings=config.settings,
             brokers=brokers,
             topics=tuple(sorted({partition.topic for partition in config.partitions})),
+            awaited=frozenset(config.awaited),
             links=links,
             history=history,
             encode=lambda content: encode_batch(config.name, content, record_size=config.record_size),
@@ -43,7 +44,7 @@ class RunningProducer:
         """Begins; everything else comes after this."""
         self._sending.start()
         now_s = asyncio.get_running_loop().time()
-        self._pace = Pace(self._config, now_s=now_s, has_room=lambda: self._sending.has_room)
+        self._pace = Pace(self._config, now_s=now_s, producer=self._sending.producer)
 
     def send(self, partition: TopicPartition, record_count: int) -> None:
         """Sends a batch now."""

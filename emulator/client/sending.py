@@ -31,10 +31,14 @@ class Sending:
         settings: of the producer.
         brokers: any of them is asked for metadata.
         topics: those that it will write to.
+        awaited: those of them that may not be there yet.
         links: how to reach the cluster.
         history: gets every invocation and outcome.
         encode: makes the bytes of a batch.
         on_recorded: called with the same, for counting.
+
+    Attributes:
+        producer: the state machine.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class Sending:
         settings: ProducerSettings,
         brokers: tuple[BrokerId, ...],
         topics: tuple[str, ...],
+        awaited: frozenset[str] = frozenset(),
         links: Links,
         history: History,
         encode: EncodeBatch,
@@ -57,9 +62,11 @@ class Sending:
         self._payloads: dict[CauseId, bytes] = {}
         self._is_idle = asyncio.Event()
         self._is_idle.set()
-        self._core = Producer(settings=settings, bootstrap=brokers, topics=topics, encode=self._encode)
+        self.producer = Producer(
+            settings=settings, bootstrap=brokers, topics=topics, awaited=awaited, encode=self._encode
+        )
         self._shell: Shell[ProducerInput, SendRecorded] = Shell(
-            core=self._core,
+            core=self.producer,
             links=links,
             history=history,
             to_input=_outcome,
@@ -74,7 +81,7 @@ class Sending:
     @property
     def has_room(self) -> bool:
         """Whether more records may be offered."""
-        return self._core.has_room
+        return self.producer.has_room
 
     def offer(self, offered: RecordsOffered) -> None:
         """Sends a batch of records; its ``cause_id`` is ``operation_id`` of this producer and its first record."""
@@ -87,7 +94,7 @@ class Sending:
                 await self._is_idle.wait()
         except TimeoutError:
             pass
-        abandoned = self._core.unfinished_records
+        abandoned = self.producer.unfinished_records
         self._shell.step(Abandoned(cause_id=CauseId(self._name)))
         await self._shell.close()
         return abandoned
@@ -109,7 +116,7 @@ class Sending:
         self._on_recorded(recorded)
         if recorded.type is not OperationType.INVOKE and self._acks is not Acks.NONE:
             self._payloads.pop(recorded.operation_id, None)
-        if self._core.unfinished_records:
+        if self.producer.unfinished_records:
             self._is_idle.clear()
         else:
             self._is_idle.set()

@@ -93,10 +93,22 @@ class ClientSet:
         return node
 
     def launch_producer(
-        self, name: str, acks: Acks, settings: ProducerSettings, topics: tuple[str, ...]
+        self,
+        name: str,
+        acks: Acks,
+        settings: ProducerSettings,
+        topics: tuple[str, ...],
+        *,
+        awaited: frozenset[str] = frozenset(),
     ) -> ProducerNode:
-        """Starts a producer."""
-        core = Producer(settings=settings, bootstrap=self._bootstrap, topics=topics, encode=self._batches.encoder(name))
+        """Starts a producer; some of its topics may not be there yet."""
+        core = Producer(
+            settings=settings,
+            bootstrap=self._bootstrap,
+            topics=topics,
+            awaited=awaited,
+            encode=self._batches.encoder(name),
+        )
         node = ProducerNode(name, core, acks)
         self.producer_acks[name] = acks
         self._step(node, Started(cause_id=CauseId(name)))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -65,8 +66,8 @@ class Played:
         return read_history(self.directory / HISTORY_FILE)
 
 
-def run_of(store: Path, steps: str, *, on_status: Callable[[RunStatus], None]) -> Run:
-    scenario = read_scenario(store / "short.yaml", f"{HEAD}steps:\n{steps}")
+def run_of(store: Path, steps: str, *, on_status: Callable[[RunStatus], None], head: str = HEAD) -> Run:
+    scenario = read_scenario(store / "short.yaml", f"{head}steps:\n{steps}")
     directory = create_run_directory(store / "store", scenario, now=datetime.now(UTC))
     order = RunOrder(
         scenario=scenario,
@@ -86,6 +87,18 @@ async def play(store: Path, steps: str) -> Played:
     await run.play()
     assert told
     return Played(run.order.directory, run)
+
+
+async def test_clients_work_with_the_topic_that_a_step_makes(tmp_path: Path) -> None:
+    head = re.sub(r"topics: .*", "topics: []", HEAD)
+    steps = "  - create_topic: {name: refunds, replicas: [[0, 1]]}\n  - until: {acked: 20}\n  - until: {consumed: 20}\n"
+    run = run_of(tmp_path, steps, on_status=lambda _: None, head=head)
+    await run.play()
+    assert run.problem is None
+    finals = [line for line in Played(run.order.directory, run).history() if isinstance(line, FinalReadOperation)]
+    assert [(line.topic, line.partition, line.error) for line in finals] == [("refunds", 0, None)]
+    assert finals[0].end_offset is not None
+    assert finals[0].end_offset >= 20
 
 
 async def test_what_somebody_does_to_a_run_while_it_waits_is_in_its_plan(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Scenarios in virtual time: they come to what they expect of each era, leave a whole run, and always the same one."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from chaos.play.run_order import RunOrder
 from chaos.play.runner import RunStatus
 from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
+from emulator.client.history import read_history
 from emulator.core.eras import era_rules, with_rule
+from emulator.core.history import FinalReadOperation
 from emulator.core.switches import Switches, era_switches, with_switch
 from emulator.plan.drivers import DriverName
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
@@ -170,3 +173,22 @@ def test_faults_that_change_nothing_say_so(tmp_path: Path) -> None:
         *(True, True, False, True, True, True, True, False, False, True, False, False, False, True)
     ]
     assert "killed, as it did not stop" in seen[11]
+
+
+@pytest.mark.parametrize("era", ["kip-966", "kafka-3.9-zk"])
+@pytest.mark.parametrize("topics", ["[]", "[{name: orders, replicas: [[0, 1]]}]"])
+def test_clients_work_with_a_topic_that_a_step_makes(topics: str, era: str, tmp_path: Path) -> None:
+    scenario = read_scenario(
+        tmp_path / "made.yaml",
+        re.sub(r"topics: .*", f"topics: {topics}", BROKEN)
+        .replace("rate: 100", "rate: 100, topics: [refunds]")
+        .replace("consumers: [{}]", "consumers: [{topics: [refunds]}]")
+        + "  - create_topic: {name: refunds, replicas: [[0, 1], [1, 0]]}\n"
+        "  - until: {acked: 20, acks: all}\n  - until: {consumed: 20}\n",
+    )
+    directory = play(tmp_path, scenario, era, switches=era_rules(era))
+    assert problems(directory) == []
+    assert lost_records_of(directory) == frozenset()
+    finals = [line for line in read_history(directory / "history.jsonl") if isinstance(line, FinalReadOperation)]
+    read = {f"{line.topic}-{line.partition}" for line in finals if line.error is None}
+    assert read >= {"refunds-0", "refunds-1"}

@@ -64,6 +64,13 @@ _IDENTITY: Final = "identity"
 class Producer:
     """State machine of one producer.
 
+    Args:
+        settings: of the producer.
+        bootstrap: any of them is asked for metadata.
+        topics: those that it will write to.
+        awaited: those of them that may not be there yet: it asks for them until it knows them.
+        encode: makes a batch.
+
     Attributes:
         metadata: what it knows of the cluster.
         unfinished_records: records offered and not completed. Invariant: 0 <= it; the shell offers nothing more at
@@ -76,12 +83,14 @@ class Producer:
         settings: ProducerSettings,
         bootstrap: tuple[BrokerId, ...],
         topics: tuple[str, ...],
+        awaited: frozenset[str] = frozenset(),
         encode: BatchEncoder,
     ) -> None:
         self.metadata = ClientMetadata(bootstrap=bootstrap)
         self.unfinished_records = 0
         self._settings = settings
         self._topics = topics
+        self._awaited = awaited
         self._encode = encode
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._flights: dict[CorrelationId, Flight] = {}
@@ -97,6 +106,10 @@ class Producer:
     def has_room(self) -> bool:
         """Whether more records may be offered."""
         return self.unfinished_records < self._settings.buffer_records_max
+
+    def may_send_to(self, partition: TopicPartition) -> bool:
+        """Whether records may be offered for a partition: of an awaited topic, only once it is known."""
+        return partition.topic not in self._awaited or self.metadata.leader_of(partition) is not None
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``TimerFired`` is due, or ``None``."""
@@ -353,7 +366,9 @@ class Producer:
         before = dict(self.metadata.leaders)
         self.metadata.learn(response)
         self._not_before_ms[_METADATA] = now_ms + self._settings.retry_backoff_ms
-        self._timers.set(_METADATA, at_ms=now_ms + self._settings.metadata_max_age_ms)
+        is_missing_some = any(topic not in self.metadata.partition_counts for topic in self._awaited)
+        age_ms = self._settings.retry_backoff_ms if is_missing_some else self._settings.metadata_max_age_ms
+        self._timers.set(_METADATA, at_ms=now_ms + age_ms)
         for partition, queue in self._queues.items():
             if self.metadata.leader_of(partition) != before.get(partition):
                 queue.retry_at_ms = now_ms  # KIP-951: no backoff towards a new leader

@@ -62,10 +62,14 @@ def encode(content: BatchContent) -> BatchDescriptor:
 class World:
     """A producer, the requests that are out, and its history."""
 
-    def __init__(self, settings: ProducerSettings | None = None) -> None:
+    def __init__(self, settings: ProducerSettings | None = None, *, awaited: frozenset[str] = frozenset()) -> None:
         self.now_ms = 0
         self.producer = Producer(
-            settings=settings or ProducerSettings(), bootstrap=BROKERS, topics=("orders",), encode=encode
+            settings=settings or ProducerSettings(),
+            bootstrap=BROKERS,
+            topics=("orders",),
+            awaited=awaited,
+            encode=encode,
         )
         self.out: list[SendRequest] = []
         self.history: list[SendRecorded] = []
@@ -440,3 +444,19 @@ def test_room_is_bounded() -> None:
     assert world.producer.has_room
     world.offer()
     assert not world.producer.has_room
+
+
+def test_a_topic_that_is_not_there_yet_is_asked_for_until_it_is() -> None:
+    world = World(awaited=frozenset({"orders"}))
+    world.take(world.producer.step(Started(cause_id=CAUSE), now_ms=0))
+    for _ in range(3):
+        assert not world.producer.may_send_to(ORDERS)
+        unknown = MetadataTopic(name="orders", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic_id=None, partitions=())
+        response = MetadataResponse(brokers=BROKERS, controller_id=NodeId(100), topics=(unknown,))
+        world.answer(world.requests(MetadataRequest)[0], response)
+        assert world.requests(MetadataRequest) == []
+        world.pass_time(100)
+    world.answer_metadata(leader=0, leader_epoch=0)
+    assert world.producer.may_send_to(ORDERS)
+    world.pass_time(10_000)
+    assert world.requests(MetadataRequest) == [], "asked again before metadata.max.age.ms"

@@ -2,9 +2,11 @@
 
 import re
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+from chaos.play.workload import producers_of
 from chaos.scenario.conditions import (
     Acked,
     AnyOf,
@@ -311,6 +313,34 @@ def test_a_topic_that_a_step_creates_may_be_named_by_later_ones() -> None:
         "  - until: {partition: refunds-0, leader: 1}\n  - delete_topic: {name: refunds}\n"
     ).steps
     assert steps[2].action == DeleteTopic(name="refunds")
+
+
+REFUNDS: Final = "steps:\n  - create_topic: {name: refunds, replicas: [[1], [2]]}\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "topics", "awaited"),
+    [
+        (HEAD, ("orders",), ()),
+        (HEAD.replace("rate: 500", "rate: 500, topics: [refunds]"), ("refunds",), ("refunds",)),
+        (HEAD.replace("rate: 500", "rate: 500, topics: [orders, refunds]"), ("orders", "refunds"), ("refunds",)),
+        (re.sub(r"topics: .*", "topics: []", HEAD), ("refunds",), ("refunds",)),
+    ],
+    ids=["those of the start", "one that a step makes", "both", "none at the start"],
+)
+def test_clients_have_topics_that_steps_make(head: str, topics: tuple[str, ...], awaited: tuple[str, ...]) -> None:
+    scenario = read(head.replace("}]}", "}], consumers: [{}]}") + REFUNDS)
+    (producer,) = producers_of(scenario)
+    assert scenario.producers[0].topics == topics
+    assert producer.awaited == awaited
+    assert dict.fromkeys(partition.topic for partition in producer.partitions) == dict.fromkeys(topics)
+    assert scenario.made_partitions == (TopicPartition("refunds", 0), TopicPartition("refunds", 1))
+
+
+def test_a_topic_of_a_client_that_nothing_makes_is_told() -> None:
+    with pytest.raises(ScenarioError, match="'refund' is not allowed, allowed: orders, refunds") as caught:
+        read(HEAD.replace("rate: 500", "rate: 500, topics: [refund]") + REFUNDS)
+    assert caught.value.line == 4
 
 
 def test_partitions_that_a_step_adds_may_be_named_by_later_ones() -> None:
