@@ -153,7 +153,12 @@ def _one_line(text: str) -> str:
 # --- Scenarios ----------------------------------------------------------------------------------------------------
 
 TOP_KEYS: Final = (
-    ("name", "text", "required", "Name of the run's folder in the store."),
+    (
+        "name",
+        "text",
+        "required",
+        "Path of the run's folder in the store: letters, digits, `.`, `_` and `-` between the `/`.",
+    ),
     ("source", "text", "", "Where the story is from, for people."),
     ("cluster", "mapping", "required", "See below."),
     ("topics", "list", "required", "Topics that are there before the first step; may be empty if a step creates one."),
@@ -217,12 +222,17 @@ PRODUCER_KEYS: Final = (
         "required",
         "Records per second; with 0 it sends what `produce` steps ask for.",
     ),
-    ("topics", "list of topics", "all", "Where it writes, partitions taking turns."),
+    (
+        "topics",
+        "list of topics",
+        "those above; if there are none, those that steps create",
+        "Where it writes, partitions taking turns; to one that a step creates, once the producer has heard of it.",
+    ),
     ("record.size", "whole number, 32 to 1000000", str(DEFAULT_RECORD_SIZE), "Bytes of a record's value."),
     *((name, "Kafka's", "", "A producer [property](properties.md).") for name in sorted(PRODUCER_PROPERTIES)),
 )
 CONSUMER_KEYS: Final = (
-    ("topics", "list of topics", "all", "What it reads."),
+    ("topics", "list of topics", "as a producer's", "What it reads."),
     *((name, "Kafka's", "", "A consumer [property](properties.md).") for name in sorted(CONSUMER_PROPERTIES)),
 )
 EXPECTATION_KEYS: Final = (
