@@ -77,7 +77,7 @@ def different_findings(played: Played, report: VerdictReport) -> Iterator[str]:
             continue
         found = played.found.get(check.check_id, frozenset())
         is_violated = check.status is CheckStatus.VIOLATED
-        if is_violated and not found:
+        if is_violated and check.check_id not in played.found:
             yield f"{check.check_id} is found by verification alone: {check.examples[0]}"
         elif Guarantee.HOLDS in found and not is_violated and check.check_id not in TRANSIENT:
             yield f"{check.check_id} is found by the simulator's oracle alone; verification says {check.status.value}"
@@ -141,7 +141,10 @@ def compare(seed: int, options: SweepOptions) -> Compared:
         simulation = write_run(schedule.plan, directory, name=directory.name, seed=seed)
         report = judge(plan_run(0, open_run_directory(directory))).report
     judgement = simulation.judgement()
-    played = Played(switches=rule_texts(schedule.plan.rules()), found=found_by(simulation.oracle))
+    found = found_by(simulation.oracle)
+    if judgement.lost_records:  # what nobody holds where nobody leads is lost, and no leader was there to lack it
+        found.setdefault("D1", frozenset())
+    played = Played(switches=rule_texts(schedule.plan.rules()), found=found)
     return Compared(
         seed=seed,
         profile=schedule.profile,

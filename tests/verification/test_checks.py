@@ -696,6 +696,16 @@ def candidate_is_forgotten(path: Path, switches: dict[str, str] | None = None) -
     return run.finish()
 
 
+def candidate_is_forgotten_for_the_same_min_isr(path: Path) -> Path:
+    """The cluster's min ISR is set, and the topic has its own: nothing has changed for it."""
+    run = healthy(path)
+    run.expand((0, 1))
+    run.fence(1)
+    run.alter(reason="broker_fenced", broker=1, isr=(0,), elr=(1,))
+    run.alter(reason="min_isr_changed", isr=(0,), elr=())
+    return run.finish()
+
+
 def leader_was_no_candidate(path: Path) -> Path:
     run = healthy(path)
     run.expand((0, 1))
@@ -1862,6 +1872,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "sent back": (consumer_is_sent_back, frozenset({"C3"})),
     "fenced member": (fenced_broker_joins_the_isr, frozenset({"M2"})),
     "candidate forgotten": (candidate_is_forgotten, frozenset({"M4"})),
+    "candidate forgotten for the same min ISR": (candidate_is_forgotten_for_the_same_min_isr, frozenset({"M4"})),
     "leader from nowhere": (leader_was_no_candidate, frozenset({"M6"})),
     "elr before isr": (leader_from_the_elr_beside_an_isr, frozenset({"M6", "M11"})),
     "unclean without need": (unclean_election_beside_a_candidate, frozenset({"M6"})),

@@ -10,9 +10,7 @@ from emulator.verification.sentences import listed, words
 
 _TAKES_SOME_AWAY: Final = (
     ChangeReason.BROKER_REGISTERED,
-    ChangeReason.MIN_ISR_CHANGED,
     ChangeReason.FEATURES_CHANGED,
-    ChangeReason.UNREGISTERED,
 )
 
 
