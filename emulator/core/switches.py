@@ -105,6 +105,13 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     KIP-966: "Additional High Watermark advancement requirement"; in Kafka since 3.7 without a feature flag.
     """
 
+    min_isr_capped: bool = True
+    """A partition with fewer replicas than min.insync.replicas takes acks=all as soon as all are in sync (KIP-966).
+
+    KIP-966: "min.insync.replicas > replication factor" is min(min ISR, replication factor); in Kafka since 3.7
+    (KAFKA-15583). Before, the ISR was compared with the value as configured, and such a partition refused acks=all.
+    """
+
     unclean_detection: bool = True
     """A registration without the previous broker epoch leaves ISR and ELR (KIP-966, KAFKA-18635).
 
@@ -350,6 +357,7 @@ _KAFKA_3_9: Final = replace(
 _KAFKA_0_11: Final = replace(
     _KAFKA_3_9,
     hw_requires_min_isr=False,
+    min_isr_capped=False,
     truncation=Truncation.KIP_101,
     ap_broker_epoch_check=False,
     stray_cleanup=StrayCleanup.OFF,

@@ -222,7 +222,7 @@ _KIP_550: Final = _neighbour(
 _KAFKA_3_2: Final = _neighbour(
     _KAFKA_3_9,
     ibp="3.2",
-    switches={"hw_requires_min_isr": False},
+    switches={"hw_requires_min_isr": False, "min_isr_capped": False},
     alter_isr_checks=AlterIsrChecks.KAFKA_3_2,
     leader_and_isr_partition_epoch_check=False,
     stop_replica_epoch=StopReplicaFence.GREATER,

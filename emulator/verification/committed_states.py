@@ -23,6 +23,7 @@ class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
 
     event: PartitionChanged
     previous: PartitionChanged | None
+    members_required: int
     begin_ns: int
     end_ns: int
 
@@ -31,8 +32,8 @@ class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
         """What producers can expect of it."""
         if self.event.leader is None:
             return PartitionState.LEADERLESS
-        needed = min(self.event.effective_min_isr, len(self.event.replicas))
-        return PartitionState.WRITABLE if len(self.event.isr) >= needed else PartitionState.BELOW_MIN_ISR
+        has_enough = len(self.event.isr) >= self.members_required
+        return PartitionState.WRITABLE if has_enough else PartitionState.BELOW_MIN_ISR
 
 
 def committed_states(facts: PartitionFacts, *, end_ns: int) -> Iterator[CommittedState]:
@@ -46,4 +47,10 @@ def committed_states(facts: PartitionFacts, *, end_ns: int) -> Iterator[Committe
         ends = [*(change.time_ns for change in changes[1:]), deleted.get(topic_id, end_ns)]
         before = [None, *(change.event for change in changes)]
         for change, previous, until_ns in zip(changes, before, ends, strict=False):
-            yield CommittedState(event=change.event, previous=previous, begin_ns=change.time_ns, end_ns=until_ns)
+            yield CommittedState(
+                event=change.event,
+                previous=previous,
+                members_required=facts.cluster.configuration.members_required(change.event),
+                begin_ns=change.time_ns,
+                end_ns=until_ns,
+            )

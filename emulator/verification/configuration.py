@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Final, TypeAlias
 
-from emulator.core.events import ConfigChanged, NodeStarted, TopicDeleted
+from emulator.core.events import ConfigChanged, NodeStarted, PartitionChanged, TopicDeleted
 from emulator.core.types import ConfigResource, RecoveryStrategy
 from emulator.verification.timeline import Timeline
 
 _MIN_ISR: Final = "min.insync.replicas"
+_CAP: Final = "min_isr_capped"
 _STRATEGY: Final = "unclean.recovery.strategy"
 _UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 _EVERY_BROKER: Final = ""
@@ -28,6 +29,8 @@ class Configuration:
     def __init__(self, timeline: Timeline) -> None:
         started = next((each for each in timeline.of(NodeStarted) if each.role.has_metadata), None)
         self._static: Mapping[str, str] = {} if started is None else started.properties
+        switches: Mapping[str, str] = {} if started is None else started.switches
+        self._is_capped = switches.get(_CAP) != "off"
         self._controller = next(
             (str(told.node) for told in timeline.events if told.event is started and started is not None), ""
         )
@@ -54,6 +57,16 @@ class Configuration:
         """Returns the ``min.insync.replicas`` that the controller has to go by."""
         value = _nearest(self._values(at), _MIN_ISR, topic=topic, node=self._controller)
         return int(value or self._static.get(_MIN_ISR, "1"))
+
+    def members_required(self, new: PartitionChanged) -> int:
+        """Returns how many members the ISR of a committed state needs for acks=all.
+
+        That is what the controller went by, and no more than there are replicas; where brokers do not cap it, the value
+        as it is configured.
+        """
+        if self._is_capped:
+            return min(new.effective_min_isr, len(new.replicas))
+        return self.min_isr_of_controller(new.topic, at=new.metadata_offset)
 
     def accepts_unclean_leaders(self, topic: str, *, at: int) -> bool:
         """Whether a topic takes an unclean leader rather than wait for its candidates."""

@@ -466,7 +466,7 @@ class PartitionFacts:
     def required_isr(self) -> Mapping[str, int]:
         """By topic id, how many members a committed ISR needs before the high watermark may move.
 
-        The least of min(min ISR, replication factor) that was ever in force.
+        The least that was ever in force.
         """
         configured = [
             int(value)
@@ -482,6 +482,6 @@ class PartitionFacts:
         required: dict[str, int] = {}
         for change in self.changes:
             new = change.new
-            least = min(new.effective_min_isr, len(new.replicas), *configured)
+            least = min((self.cluster.configuration.members_required(new), *configured))
             required[new.topic_id] = min(required.get(new.topic_id, least), least)
         return required

@@ -75,6 +75,9 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
     {
         ("elr", "off"): Lethal(scenario="S13", profiles=("restarts", "last-standing")),
         ("hw_requires_min_isr", "off"): Lethal(scenario="S14", profiles=("isr-churn", "last-standing")),
+        ("min_isr_capped", "off"): Harmless(
+            scenario="-", why="What is refused is not acknowledged: a partition with fewer replicas takes no acks=all."
+        ),
         ("unclean_detection", "off"): Lethal(scenario="S16", profiles=("restarts",)),
         ("maximal_isr", "proposed"): Lethal(scenario="S07", profiles=("isr-churn",)),
         ("maximal_isr", "committed_only"): Lethal(scenario="S08", profiles=("isr-churn",)),

@@ -45,6 +45,16 @@ def never_sent(path: Path) -> Path:
     return run.finish()
 
 
+def one_replica(path: Path, *, cap: str) -> Path:
+    """A partition with one replica and a min ISR of two, for seven seconds."""
+    run = RunBuilder(path, begin_s=1.0, switches={"min_isr_capped": cap})
+    run.start_brokers(0, 1, 2)
+    run.create_topic(replicas=(0,))
+    run.at(8.0)
+    run.step("{until: {elapsed: 7 s}}")
+    return run.finish()
+
+
 @pytest.fixture(scope="module")
 def reports(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> dict[str, VerdictReport]:
     base = tmp_path_factory.mktemp("availability")
@@ -53,6 +63,8 @@ def reports(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
             "failover": failover(base / "failover" / "1"),
             "steady": steady(base / "steady" / "1"),
             "fails": steady(base / "fails" / "1", fails_from_s=4.0),
+            "capped": one_replica(base / "capped" / "1", cap="on"),
+            "as configured": one_replica(base / "as-configured" / "1", cap="off"),
             "never sent": never_sent(base / "never-sent" / "1"),
         }
     )
@@ -62,6 +74,13 @@ def workload(report: VerdictReport, *, acks: int = -1) -> WorkloadAvailability:
     [partition] = report.availability
     [found] = [each for each in partition.workloads if each.acks == acks]
     return found
+
+
+@pytest.mark.parametrize(("cap", "below_min_isr_s"), [("capped", 0.0), ("as configured", 7.0)])
+def test_a_partition_with_fewer_replicas_than_min_isr_is_below_it_where_brokers_do_not_cap_it(
+    reports: dict[str, VerdictReport], cap: str, below_min_isr_s: float
+) -> None:
+    assert reports[cap].below_min_isr_s == pytest.approx(below_min_isr_s)
 
 
 def test_a_steady_workload_waits_for_its_answers_only(reports: dict[str, VerdictReport]) -> None:

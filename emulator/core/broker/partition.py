@@ -133,10 +133,11 @@ class Partition:
 
     @property
     def effective_min_isr(self) -> int:
-        """Min ISR capped by the number of assigned replicas."""
-        return effective_min_isr(
-            min_insync_replicas=self.topic_properties.min_insync_replicas, replica_count=len(self.replicas)
-        )
+        """Min ISR, capped by the number of assigned replicas unless switch ``min_isr_capped`` is off."""
+        configured = self.topic_properties.min_insync_replicas
+        if not self._config.switches.min_isr_capped:
+            return configured
+        return effective_min_isr(min_insync_replicas=configured, replica_count=len(self.replicas))
 
     @property
     def is_under_min_isr(self) -> bool:

@@ -322,7 +322,9 @@ class Promptness:
         partition = leader.broker.partition(name)
         assert partition is not None
         present = frozenset(self._members(leader, state))
-        needed = min(self._configuration.min_isr(name.topic, (leader.broker_id,)), len(state.replicas))
+        needed = self._configuration.min_isr(name.topic, (leader.broker_id,))
+        if self._cluster.switches.min_isr_capped:
+            needed = min(needed, len(state.replicas))
         watch = self._watches.get(name)
         fresh = _Watch(
             term=(state.topic_id, leader.broker_id, leader.incarnation, state.leader_epoch),

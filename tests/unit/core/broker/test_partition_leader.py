@@ -98,6 +98,14 @@ def test_the_gate_of_min_isr_is_a_switch() -> None:
         assert hosting.high_watermark == expected
 
 
+def test_the_cap_of_min_isr_is_a_switch() -> None:
+    for is_on, expected in ((True, 3), (False, 4)):
+        hosting = Hosting(min_insync_replicas=4, switches=Switches(min_isr_capped=is_on))
+        hosting.lead(OWN, FIRST, SECOND)
+        assert hosting.partition.effective_min_isr == expected
+        assert hosting.partition.is_under_min_isr is not is_on
+
+
 def test_not_enough_replicas_after_append_looks_at_the_maximal_isr() -> None:
     hosting = Hosting(min_insync_replicas=2, records=5)
     hosting.lead(OWN, FIRST)
