@@ -98,14 +98,16 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         from emulator.plan.topics import PlannedTopic
         from emulator.rpc.channel import keepalive_for
 
-        address = self.processes.direct_addresses()[CONTROLLER_ID]
+        address, token = self.processes.direct_addresses()[CONTROLLER_ID], self.processes.token
         keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
-        self._watch = MetadataObserver(address, keepalive=keepalive, on_change=self._changed.set)
+        self._watch = MetadataObserver(address, keepalive=keepalive, token=token, on_change=self._changed.set)
         self._watching = asyncio.create_task(self._watch.run())
         await nodes
         await self.wait_until(are_all_active, what="three active brokers")
         plan = PlannedTopic(name=TOPIC, replicas=REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
-        await create_topics(lambda request: ask(address, request, keepalive=keepalive), (plan,), chance=Random(0))
+        await create_topics(
+            lambda request: ask(address, request, keepalive=keepalive, token=token), (plan,), chance=Random(0)
+        )
 
     async def wait_until(self, condition: Callable[[MetadataImage], bool], *, what: str) -> None:
         """Waits for the controller's committed state.

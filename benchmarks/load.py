@@ -17,10 +17,12 @@ from benchmarks.cluster import BROKER_IDS, BenchmarkError
 from chaos.process.client_link import ClientLink
 from emulator.client.config import ClientConfig, ProducerConfig
 from emulator.client.history import HISTORY_FILE, read_history
+from emulator.cluster.layout import token_file
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.client.settings import ProducerSettings
 from emulator.core.history import OperationType, SendOperation
 from emulator.core.types import Acks, CauseId, TopicPartition
+from emulator.rpc.run_token import RunToken
 
 RECORD_SIZE: Final = 1024
 """Bytes of a record's value."""
@@ -139,9 +141,11 @@ async def load_client(
     history = directory / HISTORY_FILE
     async with AsyncExitStack() as stack:
         stack.push_async_callback(link.close)
+        token = token_file(directory)
         config = ClientConfig(
             history_path=str(history),
-            control_port=await link.listen(),
+            control_port=await link.listen(RunToken.read_or_draw(token)),
+            token_file=str(token),
             brokers=BROKER_IDS,
             session_timeout_ms=session_timeout_ms,
             producers=(_producer(load),),

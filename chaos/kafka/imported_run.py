@@ -21,6 +21,7 @@ from typing import Final
 import yaml
 
 from chaos.kafka.causes import Causes
+from chaos.play.run_directory import DIRECTORY_MODE
 from emulator.autopsy.log_directories import LogDirectoryFacts
 from emulator.core.controller.committed_events import committed_events
 from emulator.core.controller.decision import Decision
@@ -105,7 +106,8 @@ def import_run(
     era = "kafka-4.2" if image.feature_level(METADATA_VERSION) >= _ELR_SINCE else "kafka-3.9"
     controller = next((each.node_id for each in directories if each.node_id not in image.brokers), None)
     try:
-        (target / "events").mkdir(parents=True)
+        target.mkdir(parents=True, mode=DIRECTORY_MODE)
+        (target / "events").mkdir()
         _write_descriptions(target, era, controllers=controller, image=image, copy=copy)
         importer = _Importer(target, era_switches(era), controller or _CONTROLLER_WITHOUT_DIRECTORY, chosen)
         importer.write(copy)

@@ -1,4 +1,7 @@
-"""A run's directory, ``<store>/<scenario>/<timestamp>/``, and the link ``latest`` beside it."""
+"""A run's directory, ``<store>/<scenario>/<timestamp>/``, and the link ``latest`` beside it.
+
+Only its owner can enter it: it holds the cluster's token, and what the nodes' logs say.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -17,6 +20,9 @@ from emulator.core.errors import ConfigError
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 from emulator.plan.path_words import LATEST
+
+DIRECTORY_MODE: Final = 0o700
+"""Of a run's directory."""
 
 MARKER: Final = ".laststand-store"
 """Empty file by which a store is recognised."""
@@ -69,7 +75,7 @@ def create_run_directory_at(path: Path, scenario: Scenario) -> Path:
         ConfigError: it exists, or cannot be made.
     """
     try:
-        path.mkdir(parents=True)
+        path.mkdir(parents=True, mode=DIRECTORY_MODE)
         (path / "events").mkdir()
         (path / "scenario.yaml").write_text(scenario.text, encoding="utf-8")
     except OSError as error:
@@ -90,7 +96,9 @@ def new_directory(store: Path, name: str, *, now: datetime) -> Path:
         parent = store.absolute() / name
         while (path := parent / f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}").exists():
             now += timedelta(milliseconds=1)
-        (path / "events").mkdir(parents=True)
+        parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=DIRECTORY_MODE)
+        (path / "events").mkdir()
         make_latest(path)
     except OSError as error:
         raise ConfigError(key="--out", value=str(store), expected=f"a store that can be written: {error}") from None

@@ -9,12 +9,19 @@ from emulator.core.types import TopicPartition
 
 
 def client_config(
-    scenario: Scenario, *, history_path: Path, control_port: int, session_timeout_ms: int, wire: Wire = Wire.GRPC
+    scenario: Scenario,
+    *,
+    history_path: Path,
+    control_port: int,
+    token_file: Path,
+    session_timeout_ms: int,
+    wire: Wire = Wire.GRPC,
 ) -> ClientConfig:
     """Returns the configuration of a run's client process."""
     return ClientConfig(
         history_path=str(history_path),
         control_port=control_port,
+        token_file=str(token_file),
         brokers=scenario.broker_ids,
         session_timeout_ms=session_timeout_ms,
         producers=producers_of(scenario),

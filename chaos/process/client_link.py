@@ -26,10 +26,14 @@ from emulator.cluster.supervisor import Supervisor
 from emulator.core.errors import EmulatorError
 from emulator.core.types import TopicPartition
 from emulator.module_command import module_command
+from emulator.rpc.run_token import LINE_LENGTH, RunToken
 
 _REPORT_LENGTH_MAX: Final = 1 << 24
 _READY_TIMEOUT_S: Final = 30.0
 _ANSWER_MARGIN_S: Final = 10.0
+_TOKEN_TIMEOUT_S: Final = 10.0
+_STRANGERS_MAX: Final = 16
+"""Connections that may be about to show the token; there is one client process."""
 
 ReportT = TypeVar("ReportT", Ready, WorkStopped, AllRead)
 
@@ -54,10 +58,13 @@ class ClientLink:
         self._on_counts = on_counts
         self._server: asyncio.Server | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._token: RunToken
+        self._strangers = 0
         self._answers: asyncio.Queue[Ready | WorkStopped | AllRead | None] = asyncio.Queue(maxsize=16)
 
-    async def listen(self) -> int:
-        """Starts to listen on loopback and returns the port."""
+    async def listen(self, token: RunToken) -> int:
+        """Starts to listen on loopback for whoever shows the token, and returns the port."""
+        self._token = token
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_REPORT_LENGTH_MAX)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
@@ -138,6 +145,9 @@ class ClientLink:
         return answer
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._writer is not None or not await self._is_own(reader):
+            writer.close()
+            return
         self._writer = writer
         try:
             while line := await reader.readline():
@@ -147,6 +157,20 @@ class ClientLink:
         finally:
             writer.close()
             self._answers.put_nowait(None)
+
+    async def _is_own(self, reader: asyncio.StreamReader) -> bool:
+        """Whether it is the client process that has connected: it shows the token first."""
+        if self._strangers >= _STRANGERS_MAX:
+            return False
+        self._strangers += 1
+        try:
+            async with asyncio.timeout(_TOKEN_TIMEOUT_S):
+                line = await reader.readexactly(LINE_LENGTH)
+        except (TimeoutError, OSError, asyncio.IncompleteReadError):
+            return False
+        finally:
+            self._strangers -= 1
+        return self._token.matches(line.removesuffix(b"\n"))
 
     def _take(self, report: Report) -> None:
         if isinstance(report, ClientCounts):

@@ -7,15 +7,18 @@ from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, NodeId
 from emulator.plan.nodes import CONTROLLER
 from emulator.rpc.channel import Keepalive
+from emulator.rpc.run_token import RunToken
 
 _CAUSE: Final = CauseId("harness")
 
 
-async def ask(address: str, request: Request, *, keepalive: Keepalive, node_id: NodeId = CONTROLLER) -> Response:
+async def ask(
+    address: str, request: Request, *, keepalive: Keepalive, token: RunToken, node_id: NodeId = CONTROLLER
+) -> Response:
     """Asks the controller, or another node, at an address.
 
     Raises:
         AdminError: it did not answer.
     """
-    async with AdminConnection({node_id: address}, keepalive=keepalive, cause_id=_CAUSE) as connection:
+    async with AdminConnection({node_id: address}, keepalive=keepalive, token=token, cause_id=_CAUSE) as connection:
         return await connection.ask(node_id, request)

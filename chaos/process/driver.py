@@ -82,7 +82,8 @@ class ProcessDriver:
             config = client_config(
                 self._order.scenario,
                 history_path=directory / HISTORY_FILE,
-                control_port=await self._client.listen(),
+                control_port=await self._client.listen(self._cluster.token),
+                token_file=self._cluster.layout.token_file,
                 session_timeout_ms=self._session_timeout_ms,
                 wire=self.wire,
             )

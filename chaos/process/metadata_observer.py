@@ -10,6 +10,7 @@ from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataS
 from emulator.core.types import CauseId, MetadataOffset
 from emulator.rpc.channel import Keepalive, open_channel
 from emulator.rpc.metadata_stream import read_metadata
+from emulator.rpc.run_token import RunToken
 
 _CAUSE: Final = CauseId("harness")
 _RETRY_S: Final = 0.1
@@ -23,21 +24,22 @@ class MetadataObserver:
         image: fold of all that was received.
     """
 
-    def __init__(self, address: str, *, keepalive: Keepalive, on_change: Callable[[], None]) -> None:
+    def __init__(self, address: str, *, keepalive: Keepalive, token: RunToken, on_change: Callable[[], None]) -> None:
         self.image = MetadataImage()
         self._address = address
         self._keepalive = keepalive
+        self._token = token
         self._on_change = on_change
 
     async def run(self) -> None:
         """Follows the stream until cancelled."""
-        channel = open_channel(self._address, self._keepalive)
+        channel = open_channel(self._address, self._keepalive, token=self._token)
         try:
             while True:
                 await read_metadata(channel, from_offset=self.image.next_offset, cause_id=_CAUSE, deliver=self._deliver)
                 await asyncio.sleep(_RETRY_S)
         finally:
-            await channel.close(None)
+            await channel.close()
 
     async def committed_end(self) -> MetadataOffset:
         """Returns the controller's committed end offset; the last known one if the controller does not answer."""
@@ -49,7 +51,7 @@ class MetadataObserver:
                 ends.append(seen.end_offset)
             told.set()
 
-        channel = open_channel(self._address, self._keepalive)
+        channel = open_channel(self._address, self._keepalive, token=self._token)
         reader = asyncio.ensure_future(
             read_metadata(channel, from_offset=self.image.next_offset, cause_id=_CAUSE, deliver=deliver)
         )
@@ -62,7 +64,7 @@ class MetadataObserver:
             reader.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await reader
-            await channel.close(None)
+            await channel.close()
         return max((*ends, self.image.next_offset))
 
     def _deliver(self, seen: MetadataStreamOpened | MetadataReceived | MetadataStreamLost) -> None:

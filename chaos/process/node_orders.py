@@ -7,7 +7,7 @@ import grpc.aio
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.types import NodeId
 from emulator.rpc.apis import method_path
-from emulator.rpc.channel import as_is, keepalive_for, open_channel
+from emulator.rpc.channel import keepalive_for, open_channel
 
 _ANSWER_TIMEOUT_S: Final = 5.0
 _KEEPALIVE: Final = keepalive_for(session_timeout_ms=int(_ANSWER_TIMEOUT_S * 1000))
@@ -17,12 +17,10 @@ async def send_order(
     cluster: ProcessCluster, node_id: NodeId, order: bytes, *, service: str, method: str
 ) -> bytes | None:
     """Sends an order to a node; returns its report, ``None`` if the node did not answer."""
-    channel = open_channel(cluster.direct_addresses()[node_id], _KEEPALIVE)
+    channel = open_channel(cluster.direct_addresses()[node_id], _KEEPALIVE, token=cluster.token)
     try:
-        call = channel.unary_unary(method_path(service, method), request_serializer=as_is, response_deserializer=as_is)
-        report: bytes = await call(order, timeout=_ANSWER_TIMEOUT_S)
+        return await channel.unary(method_path(service, method))(order, _ANSWER_TIMEOUT_S)
     except grpc.aio.AioRpcError:
         return None
     finally:
-        await channel.close(None)
-    return report
+        await channel.close()

@@ -154,6 +154,7 @@ class ProcessTarget:
             self.faults.cluster.direct_addresses()[node_id],
             request,
             keepalive=keepalive_for(session_timeout_ms=self.faults.session_timeout_ms),
+            token=self.faults.cluster.token,
             node_id=node_id,
         )
 
@@ -170,6 +171,7 @@ async def open_target(
     metadata = MetadataObserver(
         cluster.direct_addresses()[cluster.layout.controller_id],
         keepalive=keepalive_for(session_timeout_ms=session_timeout_ms),
+        token=cluster.token,
         on_change=changes.change,
     )
     faults = FaultTarget(

@@ -11,12 +11,14 @@ from chaos.standing.status import StatusReport
 from emulator.client.admin import AdminClient, Ask
 from emulator.client.admin_connection import AdminConnection
 from emulator.client.admin_error import AdminError
+from emulator.cluster.layout import token_file
 from emulator.core.errors import ErrorCode
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, NodeId
 from emulator.plan.requests import actions_of, errors_of
 from emulator.rpc.apis import api_of
 from emulator.rpc.channel import keepalive_for
+from emulator.rpc.run_token import RunToken
 
 _Result = TypeVar("_Result")
 
@@ -33,6 +35,7 @@ async def administer(directory: Path, work: Callable[[AdminClient], Awaitable[_R
     async with AdminConnection(
         {node.node_id: node.address for node in report.nodes},
         keepalive=keepalive_for(session_timeout_ms=report.session_timeout_ms),
+        token=RunToken.read(token_file(directory)),
         cause_id=CauseId("admin"),
     ) as connection:
         ask_node = connection.ask if report.zookeeper is None else _by_supervisor(directory, report, connection.ask)

@@ -19,8 +19,10 @@ from chaos.standing.messages import (
 from chaos.standing.socket import short_path
 from emulator.client.history import History
 from emulator.client.shell import Links
+from emulator.cluster.layout import token_file
 from emulator.core.errors import InvariantError
 from emulator.rpc.channel import keepalive_for
+from emulator.rpc.run_token import RunToken
 
 
 class ClientSession:
@@ -28,12 +30,14 @@ class ClientSession:
 
     Attributes:
         opened: its name, its history file and its way to the nodes.
+        token: of the cluster.
         ended: set when the supervisor wants it to finish, or is gone.
         is_lost: whether the supervisor is gone.
     """
 
-    def __init__(self, opened: ClientOpened) -> None:
+    def __init__(self, opened: ClientOpened, token: RunToken) -> None:
         self.opened = opened
+        self.token = token
         self.ended = asyncio.Event()
         self.is_lost = False
 
@@ -44,7 +48,7 @@ class ClientSession:
     def links(self, tasks: asyncio.TaskGroup) -> Links:
         """Returns the client's way to the nodes."""
         keepalive = keepalive_for(session_timeout_ms=self.opened.session_timeout_ms)
-        return Links(addresses=self.opened.addresses, keepalive=keepalive, tasks=tasks)
+        return Links(addresses=self.opened.addresses, keepalive=keepalive, token=self.token, tasks=tasks)
 
 
 @asynccontextmanager
@@ -72,7 +76,7 @@ async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSess
                 raise SupervisorLostError(directory)
             case other:
                 raise InvariantError(f"the supervisor answered {other!r}")
-        session = ClientSession(opened)
+        session = ClientSession(opened, RunToken.read(token_file(directory)))
         async with asyncio.TaskGroup() as tasks:
             listening = tasks.create_task(_listen(reader, session))
             yield session

@@ -424,7 +424,8 @@ class StandingCluster:
         directory = self._order.path
         config = ClientConfig(
             history_path=str(directory / HISTORY_FILE),
-            control_port=await self._client_link.listen(),
+            control_port=await self._client_link.listen(self._cluster.token),
+            token_file=str(self._layout.token_file),
             brokers=self._layout.broker_ids,
             session_timeout_ms=self._session_timeout_ms,
             producers=(),

@@ -193,7 +193,7 @@ class ZooKeeperTarget(ProcessTarget):
             await asyncio.sleep(_LOOK_S)
         keepalive = keepalive_for(session_timeout_ms=self.faults.session_timeout_ms)
         addresses: dict[NodeId, str] = {controller: cluster.direct_addresses()[controller]}
-        async with AdminConnection(addresses, keepalive=keepalive, cause_id=_CAUSE) as connection:
+        async with AdminConnection(addresses, keepalive=keepalive, token=cluster.token, cause_id=_CAUSE) as connection:
             return await connection.ask(controller, request)
 
 

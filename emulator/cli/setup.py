@@ -1,6 +1,7 @@
 """``laststand setup``: looks for the programs that runs need beside Python, and builds the one that can be built."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,7 +11,7 @@ from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.requirements import require_spark
 from emulator.cli.tables import print_json, print_listing
-from emulator.cluster.toxiproxy_build import TOXIPROXY_VERSION, BuildError, build_toxiproxy, find_toxiproxy
+from emulator.cluster.toxiproxy_build import BuildError, provide_toxiproxy
 from emulator.core.errors import MissingToolError
 
 
@@ -56,11 +57,7 @@ def _look(program: str, needed_for: str, find: Callable[[], Path]) -> Requiremen
 
 
 def _toxiproxy() -> Path:
-    try:
-        return find_toxiproxy()
-    except MissingToolError:
-        click.echo(f"building toxiproxy-server {TOXIPROXY_VERSION}, once; this takes up to a minute", err=True)
-        return build_toxiproxy()
+    return provide_toxiproxy(announce=partial(click.echo, err=True))
 
 
 def _java() -> Path:

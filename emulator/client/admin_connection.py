@@ -13,7 +13,8 @@ from emulator.core.errors import ErrorCode
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, NodeId
 from emulator.rpc.apis import UnaryApi, api_of
-from emulator.rpc.channel import Keepalive, as_is, open_channel
+from emulator.rpc.channel import Channel, Keepalive, open_channel
+from emulator.rpc.run_token import RunToken
 
 _TIMEOUT_S: Final = 10.0
 
@@ -24,6 +25,7 @@ class AdminConnection:
     Args:
         addresses: ``host:port`` of each node that may be asked.
         keepalive: how soon a silent node is given up.
+        token: of the cluster.
         cause_id: what all requests are sent for.
         timeout_s: how long an answer may take. That of ElectLeaders is awaited for as long as the connection holds: it
             may be the end of an unclean recovery, which has a time limit of its own.
@@ -34,14 +36,16 @@ class AdminConnection:
         addresses: Mapping[NodeId, str],
         *,
         keepalive: Keepalive,
+        token: RunToken,
         cause_id: CauseId,
         timeout_s: float = _TIMEOUT_S,
     ) -> None:
         self._addresses = dict(addresses)
         self._keepalive = keepalive
+        self._token = token
         self._cause_id = cause_id
         self._timeout_s = timeout_s
-        self._channels: dict[NodeId, grpc.aio.Channel] = {}
+        self._channels: dict[NodeId, Channel] = {}
 
     async def __aenter__(self) -> "AdminConnection":
         """Returns itself; nothing is connected yet."""
@@ -52,7 +56,7 @@ class AdminConnection:
     ) -> None:
         """Closes the channels."""
         for channel in self._channels.values():
-            await channel.close(grace=None)
+            await channel.close()
         self._channels.clear()
 
     async def ask(self, node_id: NodeId, request: Request) -> Response:
@@ -62,12 +66,10 @@ class AdminConnection:
             AdminError: no answer came, or there is no such node.
         """
         api = api_of(request, node_id)
-        method = self._channel(node_id, api).unary_unary(
-            api.path, request_serializer=as_is, response_deserializer=as_is
-        )
+        method = self._channel(node_id, api).unary(api.path)
         timeout_s = None if isinstance(request, ElectLeadersRequest) else self._timeout_s
         try:
-            payload = await method(api.encode_request(request, cause_id=self._cause_id), timeout=timeout_s)
+            payload = await method(api.encode_request(request, cause_id=self._cause_id), timeout_s)
         except grpc.aio.AioRpcError as failure:
             is_late = failure.code() is grpc.StatusCode.DEADLINE_EXCEEDED
             error = ErrorCode.REQUEST_TIMED_OUT if is_late else ErrorCode.NETWORK_EXCEPTION
@@ -76,10 +78,10 @@ class AdminConnection:
         response, _ = api.decode_response(payload)
         return response
 
-    def _channel(self, node_id: NodeId, api: UnaryApi) -> grpc.aio.Channel:
+    def _channel(self, node_id: NodeId, api: UnaryApi) -> Channel:
         if node_id not in self._addresses:
             reason = f"the address of node {node_id} is not known"
             raise AdminError(api=api.name, error=ErrorCode.NETWORK_EXCEPTION, reason=reason)
         if node_id not in self._channels:
-            self._channels[node_id] = open_channel(self._addresses[node_id], self._keepalive)
+            self._channels[node_id] = open_channel(self._addresses[node_id], self._keepalive, token=self._token)
         return self._channels[node_id]

@@ -58,6 +58,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         history_path: file to create.
         control_port: where the harness listens for this process, on loopback.
+        token_file: holds the cluster's token, which harness and nodes want to see.
         brokers: every broker; any of them is asked for metadata.
         session_timeout_ms: of the cluster; silent connections are given up in half of it.
         wire: how they are spoken to.
@@ -65,6 +66,7 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     history_path: str
     control_port: int
+    token_file: str
     brokers: tuple[BrokerId, ...]
     session_timeout_ms: int
     producers: tuple[ProducerConfig, ...]

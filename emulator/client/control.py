@@ -1,9 +1,9 @@
 """The protocol between the harness and the client process: one JSON line per message, over a loopback connection.
 
-The client dials the harness, sends ``Ready`` and waits. ``StartWork`` brings addresses and starts producers and
-consumers; ``ProduceBatch`` has a producer send something; ``StopWork`` lets producers finish and answers
-``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers ``AllRead``; the end of the connection
-ends the process. ``ClientCounts`` comes by itself, whenever a count changed.
+The client dials the harness, sends the cluster's token on a line, then ``Ready``, and waits. ``StartWork`` brings
+addresses and starts producers and consumers; ``ProduceBatch`` has a producer send something; ``StopWork`` lets
+producers finish and answers ``WorkStopped``; ``ReadAll`` reads everything with fresh consumers and answers ``AllRead``;
+the end of the connection ends the process. ``ClientCounts`` comes by itself, whenever a count changed.
 """
 
 from typing import Final, TypeAlias

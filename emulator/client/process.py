@@ -27,6 +27,7 @@ from emulator.client.shell import Links
 from emulator.core.client.consumer import Phase
 from emulator.core.types import CLIENT_ID, NodeId, TopicPartition
 from emulator.rpc.channel import keepalive_for
+from emulator.rpc.run_token import RunToken
 
 PROGRESS_INTERVAL_S: Final = 0.02
 """Longest time from a changed count to its report."""
@@ -42,6 +43,7 @@ class ClientProcess:
 
     def __init__(self, config: ClientConfig, history: History) -> None:
         self._config = config
+        self._token = RunToken.read(config.token_file)
         self._history = history
         self._counters = Counters()
         self._producers: list[RunningProducer] = []
@@ -62,6 +64,7 @@ class ClientProcess:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, commands.feed_eof)
         async with asyncio.TaskGroup() as tasks:
             reporter = tasks.create_task(self._report_counts())
+            self._harness.write(self._token.line)
             self._tell(Ready())
             while line := await commands.readline():
                 await self._obey(decode_command(line), tasks)
@@ -89,7 +92,14 @@ class ClientProcess:
         self, addresses: dict[int, str], tasks: asyncio.TaskGroup, *, dialler: NodeId | None = CLIENT_ID
     ) -> Links:
         keepalive = keepalive_for(session_timeout_ms=self._config.session_timeout_ms)
-        return Links(addresses=addresses, keepalive=keepalive, tasks=tasks, dialler=dialler, wire=self._config.wire)
+        return Links(
+            addresses=addresses,
+            keepalive=keepalive,
+            token=self._token,
+            tasks=tasks,
+            dialler=dialler,
+            wire=self._config.wire,
+        )
 
     def _start_work(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> None:
         links = self._links(addresses, tasks)

@@ -18,6 +18,7 @@ from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import Keepalive
 from emulator.rpc.data_codec import Attachment
 from emulator.rpc.outbound import Deliver, Outbound, Outcome
+from emulator.rpc.run_token import RunToken
 
 if TYPE_CHECKING:
     from emulator.kafka.outbound import KafkaOutbound
@@ -46,11 +47,12 @@ class StateMachine(Protocol[InputT, EffectT]):
 
 
 class Links:
-    """What a shell needs to reach the cluster: addresses by node id, keepalive, and a group that owns its tasks.
+    """What a shell needs to reach the cluster: addresses, keepalive, token, and a group that owns its tasks.
 
     Args:
         addresses: of the nodes.
         keepalive: how soon a silent node is given up.
+        token: of the cluster.
         tasks: owns what is started.
         dialler: whose requests these are; ``None`` for requests that no fault may touch.
         wire: how nodes are spoken to.
@@ -61,6 +63,7 @@ class Links:
         *,
         addresses: dict[int, str],
         keepalive: Keepalive,
+        token: RunToken,
         tasks: asyncio.TaskGroup,
         dialler: NodeId | None = CLIENT_ID,
         wire: Wire = Wire.GRPC,
@@ -68,6 +71,7 @@ class Links:
         self._addresses = AddressBook({NodeId(node): address for node, address in addresses.items()})
         self._dialler = dialler
         self._keepalive = keepalive
+        self._token = token
         self._tasks = tasks
         self._wire = wire
 
@@ -87,6 +91,7 @@ class Links:
             addresses=self._addresses,
             dialler=self._dialler,
             keepalive=self._keepalive,
+            token=self._token,
             tasks=self._tasks,
             parse_fetched=parse_fetched,
             deliver=deliver,

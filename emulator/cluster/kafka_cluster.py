@@ -88,17 +88,18 @@ class KafkaHost(LocalHost):
         A broker that cannot reach the controller does not: then for a minute.
         """
         archive = (f"-XX:SharedArchiveFile={self._kafka.class_archive}", "-Xshare:auto", "-Xlog:disable")
-        process = await self._supervisor.start(
-            ProcessSpec(
-                name=str(node_id),
-                argv=(self._program, "-cp", self._kafka.class_path, *JVM_OPTIONS, *archive, *arguments),
-                stderr_path=self._layout.node_log(node_id),
-                environment=self._sync_environment(node_id),
-                exits_with_signal_number=True,
-                stop_timeout_s=_STOP_TIMEOUT_S,
+        with self._ports_lent(node_id):
+            process = await self._supervisor.start(
+                ProcessSpec(
+                    name=str(node_id),
+                    argv=(self._program, "-cp", self._kafka.class_path, *JVM_OPTIONS, *archive, *arguments),
+                    stderr_path=self._layout.node_log(node_id),
+                    environment=self._sync_environment(node_id),
+                    exits_with_signal_number=True,
+                    stop_timeout_s=_STOP_TIMEOUT_S,
+                )
             )
-        )
-        await await_kafka(self.address(node_id), timeout_s=LISTENS_WITHIN_S)
+            await await_kafka(self.address(node_id), timeout_s=LISTENS_WITHIN_S)
         return process
 
     def _sync_environment(self, node_id: NodeId) -> dict[str, str]:
@@ -115,6 +116,7 @@ class KafkaHost(LocalHost):
             supervisor=self._supervisor,
             program=program,
             log_path=self._layout.directory / "toxiproxy.log",
+            token_file=self._layout.token_file,
             probe_connection=KafkaProbeConnection,
         )
 

@@ -181,6 +181,8 @@ async def _archive_classes(kafka: KafkaDistribution, *, java: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         broker, controller = ReservedPort(), ReservedPort()
+        broker.lend()
+        controller.lend()
         jvm = (str(java), "-cp", kafka.class_path, *JVM_OPTIONS)
         properties, archive = folder / "server.properties", kafka.class_archive.with_suffix(".new")
         text = _single_node(folder / "data", broker_port=broker.number, controller_port=controller.number)

@@ -7,6 +7,7 @@ Layout below the run's directory::
     nodes/<node>/data/                    log directory; the controller's metadata log
     nodes/<node>/ledger/                  what was synced, for power loss
     nodes/<node>/node.log                 what it printed, over all incarnations
+    token                                 the cluster's token, mode 0600; removed when the cluster ends
 """
 
 from collections.abc import Mapping
@@ -82,6 +83,11 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         """What a node's processes print."""
         return self.node_directory(node_id) / "node.log"
 
+    @property
+    def token_file(self) -> Path:
+        """The cluster's token."""
+        return token_file(self.directory)
+
     def event_file(self, node_id: NodeId, incarnation: int) -> Path:
         """One incarnation's events."""
         return self.directory / "events" / event_file_name(node_id, incarnation)
@@ -100,6 +106,11 @@ def data_directory(run: Path, node_id: NodeId) -> Path:
 def ledger_directory(run: Path, node_id: NodeId) -> Path:
     """Returns a node's sync ledger in the directory of a run."""
     return _node_directory(run, node_id) / "ledger"
+
+
+def token_file(run: Path) -> Path:
+    """Returns where the token of the cluster is whose run has this directory."""
+    return run / "token"
 
 
 def _node_directory(run: Path, node_id: NodeId) -> Path:

@@ -4,7 +4,8 @@
 their addresses.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +16,7 @@ from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
 from emulator.core.types import NodeId
 from emulator.module_command import module_command
+from emulator.rpc.run_token import RunToken
 
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy
@@ -66,6 +68,7 @@ class NodeHost(Protocol):
         harness_host: where nodes reach what this process itself serves.
         configures_nodes: whether a node is started with the configuration that this process wrote.
         files: those of the nodes, once this is open.
+        token: by which the nodes know each other, once this is open; in ``ClusterLayout.token_file`` until the end.
     """
 
     @property
@@ -91,6 +94,11 @@ class NodeHost(Protocol):
     @property
     def files(self) -> NodeFiles:
         """The nodes' files."""
+        ...
+
+    @property
+    def token(self) -> RunToken:
+        """By which the nodes know each other."""
         ...
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
@@ -155,6 +163,7 @@ class LocalHost:
         self._environment = environment
         self._layout: ClusterLayout
         self.files: NodeFiles
+        self.token: RunToken
         self._ports: dict[NodeId, ReservedPort] = {}
         self._metrics_ports: dict[NodeId, ReservedPort] = {}
 
@@ -164,20 +173,22 @@ class LocalHost:
         return self._supervisor.children
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
-        """Reserves a port for each node. The supervisor tells of ends.
+        """Reserves a port for each node, and hands over the token. The supervisor tells of ends.
 
         Raises:
             ConfigError: a port of the layout is taken.
         """
         self._layout = layout
         self.files = LocalFiles(layout.directory)
+        self.token = RunToken.read_or_draw(layout.token_file)
         for node_id in layout.node_ids:
             self._ports[node_id] = ReservedPort(layout.ports.get(node_id))
             if layout.metrics:
                 self._metrics_ports[node_id] = ReservedPort(layout.metrics_ports.get(node_id))
 
     async def close(self) -> None:
-        """Lets go of the ports; the supervisor ends the children."""
+        """Lets go of the ports, and removes the token; the supervisor ends the children."""
+        self._layout.token_file.unlink(missing_ok=True)
         for port in (*self._ports.values(), *self._metrics_ports.values()):
             port.close()
 
@@ -192,15 +203,25 @@ class LocalHost:
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
         """Starts a child and waits for its ready line."""
-        return await self._supervisor.start(
-            ProcessSpec(
-                name=str(node_id),
-                argv=module_command("emulator.node", *arguments, program=self._program),
-                environment=self._environment,
-                stderr_path=self._layout.node_log(node_id),
-                readiness=Readiness.REPORTED,
+        with self._ports_lent(node_id):
+            return await self._supervisor.start(
+                ProcessSpec(
+                    name=str(node_id),
+                    argv=module_command("emulator.node", *arguments, program=self._program),
+                    environment=self._environment,
+                    stderr_path=self._layout.node_log(node_id),
+                    readiness=Readiness.REPORTED,
+                )
             )
-        )
+
+    @contextmanager
+    def _ports_lent(self, node_id: NodeId) -> Iterator[None]:
+        """Lets a node that starts have its ports, which nobody can take while it is down."""
+        with ExitStack() as lent:
+            for ports in (self._ports, self._metrics_ports):
+                if node_id in ports:
+                    lent.enter_context(ports[node_id].lent())
+            yield
 
     async def disconnect(self, node_id: NodeId) -> bool:
         """Changes nothing: nobody leaves the loopback network."""
@@ -216,5 +237,8 @@ class LocalHost:
         from emulator.cluster.toxiproxy import Toxiproxy
 
         return await Toxiproxy.start(
-            supervisor=self._supervisor, program=program, log_path=self._layout.directory / "toxiproxy.log"
+            supervisor=self._supervisor,
+            program=program,
+            log_path=self._layout.directory / "toxiproxy.log",
+            token_file=self._layout.token_file,
         )

@@ -4,9 +4,14 @@ A free port that was merely looked up can be taken by any outgoing connection be
 node's end and its restart. So the harness keeps a socket bound to it that never listens: with ``SO_REUSEADDR`` on both
 sides the kernel then lets a server bind and listen there, but gives the port to nobody who asks for *some* port.
 Addresses are thereby known before any process runs, and all of them start at once.
+
+The kernel asks for no user there: any process could listen in place of a node that is down, and would be told what is
+meant for that node. So the harness sets ``SO_REUSEADDR`` only while the node starts.
 """
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from emulator.core.errors import ConfigError
 
@@ -24,14 +29,35 @@ class ReservedPort:
             ConfigError: somebody else has it.
         """
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._socket.bind((LOOPBACK, 0 if number is None else number))
+            self._bind(0 if number is None else number)
         except OSError as error:
             self._socket.close()
             raise ConfigError(key="port", value=str(number), expected=f"a free one ({error.strerror})") from None
         self.number: int = self._socket.getsockname()[1]
         """The port."""
+
+    def _bind(self, number: int) -> None:
+        try:
+            self._socket.bind((LOOPBACK, number))
+        except OSError:
+            # Connections of an earlier run linger there for a minute: then it cannot be kept from others.
+            self.lend()
+            self._socket.bind((LOOPBACK, number))
+
+    def lend(self) -> None:
+        """Let a process bind the port from now on."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let a process bind the port in this block; whoever has bound it keeps it."""
+        self.lend()
+        try:
+            yield
+        finally:
+            if self._socket.fileno() >= 0:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
 
     @property
     def address(self) -> str:

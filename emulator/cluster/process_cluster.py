@@ -26,6 +26,7 @@ from emulator.node.config import NodeConfig, encode_config, zookeeper_config
 from emulator.plan.channels import Link
 from emulator.plan.nodes import CLIENT
 from emulator.rpc.interception import InterceptionOrder
+from emulator.rpc.run_token import RunToken
 
 if TYPE_CHECKING:
     from emulator.cluster.toxiproxy import Toxiproxy
@@ -110,6 +111,11 @@ class ProcessCluster:
     def files(self) -> NodeFiles:
         """The nodes' files."""
         return self._host.files
+
+    @property
+    def token(self) -> RunToken:
+        """By which the cluster's processes know each other."""
+        return self._host.token
 
     @property
     def configures_nodes(self) -> bool:
@@ -306,6 +312,7 @@ class ProcessCluster:
             data_dirs=(str(layout.data_directory(node_id)),),
             ledger_dir=str(layout.ledger_directory(node_id)),
             event_file=str(layout.event_file(node_id, incarnation)),
+            token_file=str(layout.token_file),
             switches=plain_switches(layout.switches),
             zookeeper=zookeeper_config(layout.switches, started_with=self.protocols.get(node_id)),
             properties=dict(layout.properties),

@@ -11,6 +11,8 @@ A cut puts Toxiproxy's ``timeout`` toxic with limit 0 on both byte directions. E
 swallow every byte; new ones are accepted and are as silent. A close still gets through. Taking a toxic away closes the
 connections that it sat on: a heal looks like a reset.
 
+Our server (``toxiproxy_server.go``) answers only callers who show the cluster's token.
+
 This module is the only one that imports ``toxiproxy-python``. That library knows one server per interpreter, opens a
 connection per call, waits forever, and heeds proxy settings of the environment. All its calls go through one class,
 which is replaced here by one that has none of these properties.
@@ -39,9 +41,13 @@ from emulator.core.errors import EmulatorError
 from emulator.core.types import NodeId
 from emulator.plan.channels import Link as LinkOf
 from emulator.plan.nodes import CLIENT
+from emulator.rpc.run_token import RunToken
 
 PROCESS_NAME = "toxiproxy"
 """The server's name among the children of its supervisor."""
+
+TOKEN_FILE_VARIABLE: Final = "LASTSTAND_TOKEN_FILE"
+"""By which our toxiproxy-server finds the token that callers of its API have to show; another one ignores it."""
 
 _CALL_TIMEOUT_S = 10.0
 _START_TIMEOUT_S = 20.0
@@ -113,10 +119,11 @@ _BLOCKED: Final = both_ways("timeout", timeout=0)
 class _Connection:
     """One kept HTTP connection to one server."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, token: RunToken) -> None:
         self._url = f"http://{address}"
         self._session = requests.Session()
         self._session.trust_env = False
+        self._session.headers.update(token.metadata)
 
     def call(self, method: str, path: str, *, body: _Json = None) -> requests.Response:
         request = f"{method} {path}"
@@ -179,6 +186,7 @@ class Toxiproxy:
         *,
         server: ServerProcess,
         address: str,
+        token: RunToken,
         listen_host: str = LOOPBACK,
         probe_connection: type[ProbeConnection] = ProbeConnection,
         probes: Mapping[NodeId, type[ProbeConnection]] = MappingProxyType({}),
@@ -188,6 +196,7 @@ class Toxiproxy:
         Args:
             server: its process; it ends with this.
             address: ``host:port`` of its API; whoever dials a proxy dials the same host.
+            token: which the API wants to see.
             listen_host: the interface on which proxies listen, as the server sees it.
             probe_connection: how the nodes behind the links are asked for a sign of life.
             probes: nodes that are asked in another way.
@@ -198,7 +207,7 @@ class Toxiproxy:
         self._probe_connection = probe_connection
         self._probes = probes
         self._listeners: dict[Link, str] = {}
-        self._connection = _Connection(address)
+        self._connection = _Connection(address, token)
         self._proxies: dict[Link, toxiproxy.proxy.Proxy] = {}
         self._toxics: dict[Link, dict[str, Toxic]] = {}
         self._one_call = asyncio.Lock()
@@ -210,6 +219,7 @@ class Toxiproxy:
         supervisor: Supervisor,
         program: Path,
         log_path: Path,
+        token_file: Path,
         probe_connection: type[ProbeConnection] = ProbeConnection,
         probes: Mapping[NodeId, type[ProbeConnection]] = MappingProxyType({}),
     ) -> Self:
@@ -219,29 +229,33 @@ class Toxiproxy:
             supervisor: the server ends with it.
             program: from ``toxiproxy_build.find_toxiproxy``.
             log_path: file for what the server prints.
+            token_file: holds the token that its API shall want to see.
             probe_connection: how the nodes behind the links are asked for a sign of life.
             probes: nodes that are asked in another way.
 
         Raises:
             ToxiproxyError: it ended, or did not answer within 20 s.
         """
-        port = ReservedPort()
-        child = await supervisor.start(
-            ProcessSpec(
-                name=PROCESS_NAME,
-                argv=(str(program), "-host", LOOPBACK, "-port", str(port.number)),
-                environment={"LOG_LEVEL": "warn"},
-                stderr_path=log_path,
+        token, port = RunToken.read(token_file), ReservedPort()
+        with port.lent():
+            child = await supervisor.start(
+                ProcessSpec(
+                    name=PROCESS_NAME,
+                    argv=(str(program), "-host", LOOPBACK, "-port", str(port.number)),
+                    environment={"LOG_LEVEL": "warn", TOKEN_FILE_VARIABLE: str(token_file)},
+                    stderr_path=log_path,
+                )
             )
-        )
-        server = cls(server=child, address=port.address, probe_connection=probe_connection, probes=probes)
-        try:
-            await server.await_answer()
-        except BaseException:
-            await child.kill()
-            raise
-        finally:
-            port.close()  # the server listens there, or nobody will
+            server = cls(
+                server=child, address=port.address, token=token, probe_connection=probe_connection, probes=probes
+            )
+            try:
+                await server.await_answer()
+            except BaseException:
+                await child.kill()
+                raise
+            finally:
+                port.close()  # the server listens there, or nobody will
         return server
 
     @property

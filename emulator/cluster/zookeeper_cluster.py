@@ -49,6 +49,10 @@ class ZooKeeperHost(LocalHost):
         """
         if node_id != self._layout.controller_id:
             return await super().start(node_id, arguments)
+        with self._ports_lent(node_id):
+            return await self._start_server(node_id, arguments)
+
+    async def _start_server(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
         process = await self._supervisor.start(
             ProcessSpec(
                 name=str(node_id),
@@ -91,6 +95,7 @@ class ZooKeeperHost(LocalHost):
             supervisor=self._supervisor,
             program=program,
             log_path=self._layout.directory / "toxiproxy.log",
+            token_file=self._layout.token_file,
             probes=server_probes(self._layout),
         )
 

@@ -67,6 +67,7 @@ def _identity(program: ZooKeeperProgram) -> str:
 
 def _try(program: ZooKeeperProgram, scratch: Path, archive: Path) -> None:
     port = ReservedPort()
+    port.lend()
     settings, made, said = scratch / "zoo.cfg", scratch / "classes.jsa", scratch / "node.log"
     data = scratch / "data"
     data.mkdir()

@@ -38,6 +38,7 @@ def main() -> int:
     try:
         config = config_from_environment(role, os.environ) if is_composed else read_config(arguments.config)
         config.node_properties()
+        config.token()
         if is_composed and role is NodeRole.BROKER and config.incarnation == 0:
             await_controller(os.environ)
     except ConfigError as error:

@@ -142,7 +142,10 @@ class BrokerShell:
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
         interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_between_turns)
-        self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
+        self._token = config.token()
+        self._server = NodeServer(
+            keepalive=self._keepalive, token=self._token, on_request=self._receive, interceptor=interceptor
+        )
         self._server.add_broker(parse_produced)
         self._server.add_clock(partial(change_clock, self._clock, rearm=self._loop.rearm))
         if config.has_health_checks:
@@ -201,6 +204,7 @@ class BrokerShell:
                 addresses=AddressBook(self._config.addresses),
                 dialler=self._config.node_id,
                 keepalive=self._keepalive,
+                token=self._token,
                 tasks=tasks,
                 parse_fetched=parse_fetched,
                 deliver=self._deliver,

@@ -17,6 +17,7 @@ from emulator.core.switches import Switches
 from emulator.core.types import BrokerId, NodeId
 from emulator.core.zookeeper_rules import ZooKeeperRules
 from emulator.rpc.interception import InterceptionOrder
+from emulator.rpc.run_token import RunToken
 
 
 class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,6 +80,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         data_dirs: log directories; a controller keeps its metadata log in the first. Created where missing.
         ledger_dir: what was synced; outside the data directories.
         event_file: this incarnation's event log; must not exist yet.
+        token_file: holds the cluster's token, which every call has to show.
         switches: the era's rules.
         zookeeper: more rules; ``None`` in a KRaft cluster.
         properties: by Kafka's names, as text; the rest is default.
@@ -99,6 +101,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     data_dirs: tuple[str, ...]
     ledger_dir: str
     event_file: str
+    token_file: str
     switches: Switches = Switches()
     zookeeper: ZooKeeperConfig | None = None
     properties: dict[str, str] = {}
@@ -117,6 +120,14 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             ConfigError: unknown name, or a value out of range.
         """
         return node_properties(self.properties)
+
+    def token(self) -> RunToken:
+        """Returns the cluster's token.
+
+        Raises:
+            ConfigError: its file cannot be read, or others than its owner can.
+        """
+        return RunToken.read(self.token_file)
 
     def rules(self) -> Switches:
         """Returns all rules: of a cluster with ZooKeeper ``ZooKeeperSwitches``."""

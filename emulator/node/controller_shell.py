@@ -86,7 +86,10 @@ class ControllerShell:
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
         self._outbound: Outbound
         interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_interception)
-        self._server = NodeServer(keepalive=self._keepalive, on_request=self._receive, interceptor=interceptor)
+        self._token = config.token()
+        self._server = NodeServer(
+            keepalive=self._keepalive, token=self._token, on_request=self._receive, interceptor=interceptor
+        )
         self._server.add_controller(self._hub.subscribe)
         self._server.add_clock(partial(change_clock, self._clock, rearm=self._loop.rearm))
         if config.has_health_checks:
@@ -114,6 +117,7 @@ class ControllerShell:
                 addresses=AddressBook(self._config.addresses),
                 dialler=self._config.node_id,
                 keepalive=self._keepalive,
+                token=self._token,
                 tasks=tasks,
                 parse_fetched=parse_fetched,
                 deliver=self._deliver,

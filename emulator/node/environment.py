@@ -14,6 +14,7 @@ after those whose event files it finds. Variables begin with ``LASTSTAND_``:
 ``PROPERTIES_FILE``     more properties, a line ``min.insync.replicas=2`` each; ``#`` begins a comment
 ``PORT``                where to listen
 ``METRICS_PORT``        where ``/metrics`` is served
+``TOKEN_FILE``          holds the cluster's token, mode 0600; the first node makes it where the others see it
 ======================  ============================================================================
 
 Each other one is a property: ``LASTSTAND_BROKER_SESSION_TIMEOUT_MS`` is ``broker.session.timeout.ms``. What is in
@@ -32,18 +33,21 @@ from emulator.core.properties import is_node_property, node_properties
 from emulator.core.switches import DEFAULT_ERA, Switches
 from emulator.core.types import NodeId, NodeRole
 from emulator.node.config import NodeConfig, with_quick_shutdown, zookeeper_config
+from emulator.rpc.run_token import RunToken
 from emulator.storage.line_file import line_files
 
 PREFIX: Final = "LASTSTAND_"
 EVERY_INTERFACE: Final = "0.0.0.0"
 
 PROPERTIES_FILE: Final = "PROPERTIES_FILE"
+TOKEN_FILE: Final = "TOKEN_FILE"
 CONTROLLER_ADDRESS: Final = "CONTROLLER_ADDRESS"
 
 _OWN: Final = frozenset(
     {
         *("NODE_ID", "ADDRESSES", "DIRECTORY", "RUN", "ERA", "CLUSTER_ID", "SET", "PORT", "METRICS_PORT", "READY_FD"),
         PROPERTIES_FILE,
+        TOKEN_FILE,
         CONTROLLER_ADDRESS,
     }
 )
@@ -86,8 +90,9 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
     incarnation = next_incarnation(directory, node_id)
     node = directory / "nodes" / str(node_id)
     port = _whole(given, "PORT")
+    token_file = _text(given, TOKEN_FILE)
     suffix = SUFFIX if role is NodeRole.BROKER else ".jsonl"
-    return NodeConfig(
+    config = NodeConfig(
         run=_text(given, "RUN"),
         node_id=node_id,
         incarnation=incarnation,
@@ -96,6 +101,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
         data_dirs=(str(node / "data"),),
         ledger_dir=str(node / "ledger"),
         event_file=str(directory / "events" / f"{node_id}-{incarnation}{suffix}"),
+        token_file=token_file,
         switches=plain_switches(rules),
         zookeeper=zookeeper_config(rules),
         properties=with_quick_shutdown(properties) if has_zookeeper else properties,
@@ -106,6 +112,8 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
         addresses={**_addresses(given), node_id: f"127.0.0.1:{port}"} if has_zookeeper else _addresses(given),
         has_health_checks=True,
     )
+    RunToken.read_or_draw(Path(token_file))
+    return config
 
 
 def server_from_environment(environment: Mapping[str, str]) -> ServerConfig:

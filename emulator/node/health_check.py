@@ -1,6 +1,7 @@
 """``python -m emulator.node.health_check``: exit code 0 if the node of this container is SERVING, else 1.
 
-It asks the gRPC health service (``grpc.health.v1``) at ``LASTSTAND_PORT``; the image's HEALTHCHECK runs it.
+It asks the gRPC health service (``grpc.health.v1``) at ``LASTSTAND_PORT`` with the token in ``LASTSTAND_TOKEN_FILE``;
+the image's HEALTHCHECK runs it.
 """
 
 import os
@@ -11,16 +12,23 @@ import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from emulator.node.environment import PREFIX
+from emulator.core.errors import ConfigError
+from emulator.node.environment import PREFIX, TOKEN_FILE
+from emulator.rpc.run_token import RunToken
 
 _TIMEOUT_S: Final = 3.0
 
 
 def main() -> int:
     """Asks once, and returns the exit code."""
+    try:
+        token = RunToken.read(os.environ.get(PREFIX + TOKEN_FILE, ""))
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
     with grpc.insecure_channel(f"127.0.0.1:{os.environ.get(f'{PREFIX}PORT', '9092')}") as channel:
         try:
-            answer = HealthStub(channel).Check(HealthCheckRequest(), timeout=_TIMEOUT_S)
+            answer = HealthStub(channel).Check(HealthCheckRequest(), timeout=_TIMEOUT_S, metadata=token.metadata)
         except grpc.RpcError as error:
             sys.stderr.write(f"no answer: {error.code().name}\n")
             return 1

@@ -8,22 +8,34 @@ After a failure a channel redials quickly, but gives each attempt a whole second
 back waits another second for its peers, while with a shorter deadline a link of 300 ms latency never connects.
 
 Each channel has its own connection (``use_local_subchannel_pool``), so that data never delays heartbeats.
+
+Nothing is received that is longer than Kafka takes by default (``socket.request.max.bytes``). Every call shows the
+cluster's token, a stream when it is opened; a server refuses others before it reads anything of them.
 """
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias, cast
 
+import grpc
 import grpc.aio
 import msgspec
 
 from emulator.core.types import NodeId
 from emulator.rpc.interception import user_agent
+from emulator.rpc.run_token import RunToken
+
+MESSAGE_BYTES_MAX: Final = 104_857_600
+"""Longest message that a process receives: the default of Kafka's ``socket.request.max.bytes``."""
 
 _UNLIMITED: Final = -1
+_STREAMS_MAX: Final = 1024
+"""Calls that one connection may have open; more wait at the caller."""
+
 _KEEPALIVE_MIN_MS: Final = 50
 
 _TRANSPORT_OPTIONS: Final = (
     ("grpc.max_send_message_length", _UNLIMITED),
-    ("grpc.max_receive_message_length", _UNLIMITED),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     ("grpc.http2.max_frame_size", 1 << 20),
     ("grpc.http2.lookahead_bytes", 4 << 20),
     ("grpc.so_reuseport", 0),
@@ -74,6 +86,7 @@ def server_options(keepalive: Keepalive) -> list[tuple[str, int]]:
         *_keepalive_options(keepalive),
         ("grpc.http2.min_ping_interval_without_data_ms", keepalive.interval_ms // 2),
         ("grpc.http2.max_ping_strikes", 0),
+        ("grpc.max_concurrent_streams", _STREAMS_MAX),
     ]
 
 
@@ -87,17 +100,89 @@ def _keepalive_options(keepalive: Keepalive) -> list[tuple[str, int]]:
     ]
 
 
-def open_channel(address: str, keepalive: Keepalive, *, dialler: NodeId | None = None) -> grpc.aio.Channel:
+StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[bytes, bytes]"
+MessageStream: TypeAlias = "grpc.aio.UnaryStreamCall[bytes, bytes]"
+UnaryCall: TypeAlias = Callable[[bytes, float | None], Awaitable[bytes]]
+"""Sends a request and awaits its answer, for so many seconds at most."""
+
+
+class Channel:
+    """A connection to one server. Its methods take and return bytes: the codecs do that work, outside gRPC."""
+
+    def __init__(self, channel: grpc.aio.Channel, token: RunToken) -> None:
+        """Wraps gRPC's own channel.
+
+        Args:
+            channel: to the server.
+            token: of the cluster.
+        """
+        self._channel = channel
+        self._metadata = token.metadata
+
+    def unary(self, path: str) -> UnaryCall:
+        """Returns a method that answers each request once."""
+        method = self._channel.unary_unary(path, request_serializer=as_is, response_deserializer=as_is)
+        metadata = self._metadata
+
+        def call(request: bytes, timeout_s: float | None) -> Awaitable[bytes]:
+            return method(request, timeout=timeout_s, metadata=metadata)
+
+        return call
+
+    def answers(self, path: str) -> Callable[[bytes], MessageStream]:
+        """Returns a method that answers a request with a stream."""
+        method = self._channel.unary_stream(path, request_serializer=as_is, response_deserializer=as_is)
+        return lambda request: method(request, metadata=self._metadata)
+
+    def stream(self, path: str) -> Callable[[], StreamCall]:
+        """Returns a method that opens a stream in both directions."""
+        method = self._channel.stream_stream(path, request_serializer=as_is, response_deserializer=as_is)
+        # The stubs want an iterator of requests, gRPC does not.
+        return lambda: cast(StreamCall, method(metadata=self._metadata))  # type: ignore[call-arg]
+
+    async def close(self) -> None:
+        """Closes the connection at once."""
+        await self._channel.close(None)
+
+
+def open_channel(address: str, keepalive: Keepalive, *, token: RunToken, dialler: NodeId | None = None) -> Channel:
     """Returns a channel to ``host:port``; it connects when first used.
 
     Args:
         address: of the peer.
         keepalive: how soon it is given up when it is silent.
+        token: of the cluster.
         dialler: whose channel it is; ``None`` for one whose messages no fault may touch.
     """
-    return grpc.aio.insecure_channel(address, options=channel_options(keepalive, dialler=dialler))
+    return Channel(grpc.aio.insecure_channel(address, options=channel_options(keepalive, dialler=dialler)), token)
+
+
+class TokenCheck(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs only
+    """Refuses calls that do not show the cluster's token; looks at each call once, a stream when it is opened."""
+
+    def __init__(self, token: RunToken) -> None:
+        """Lets calls with this token pass."""
+        self._token = token
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable["grpc.RpcMethodHandler[bytes, bytes]"]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """Returns the method that was called, or one that refuses."""
+        if self._token.is_in(handler_call_details.invocation_metadata):
+            return await continuation(handler_call_details)
+        return _REFUSAL
 
 
 def as_is(payload: bytes) -> bytes:
     """The serializer and deserializer of every method: the codecs do that work, outside gRPC."""
     return payload
+
+
+async def _refuse(_requests: object, context: "grpc.aio.ServicerContext[bytes, bytes]") -> None:
+    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "this call does not show the cluster's token")
+
+
+# A stream, whatever was called: nothing is read before it is refused.
+_REFUSAL: Final = grpc.stream_stream_rpc_method_handler(_refuse, request_deserializer=as_is, response_serializer=as_is)

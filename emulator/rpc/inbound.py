@@ -34,7 +34,7 @@ from emulator.rpc.apis import (
     ZOOKEEPER_BROKER_SERVICE,
     UnaryApi,
 )
-from emulator.rpc.channel import Keepalive, as_is, server_options
+from emulator.rpc.channel import Keepalive, TokenCheck, as_is, server_options
 from emulator.rpc.clock_orders import (
     CLOCK_METHOD,
     CLOCK_ORDERS,
@@ -68,6 +68,7 @@ from emulator.rpc.interception import (
 )
 from emulator.rpc.metadata_codec import METADATA_STREAM, MetadataStreamRequest, decode_stream_request
 from emulator.rpc.request_stream import FRAME_BYTES_MAX
+from emulator.rpc.run_token import RunToken
 
 UNANSWERED_MAX: Final = 1024
 """Requests of one stream that may wait for their answers; then reading stops."""
@@ -269,15 +270,18 @@ class NodeServer:
 
     Args:
         keepalive: how soon silent callers are given up.
+        token: of the cluster; calls that do not show it are refused.
         on_request: takes every request, on the event loop; must return at once.
         interceptor: interferes with messages; it takes its orders at this server.
     """
 
-    def __init__(self, *, keepalive: Keepalive, on_request: OnRequest, interceptor: Interceptor) -> None:
+    def __init__(
+        self, *, keepalive: Keepalive, token: RunToken, on_request: OnRequest, interceptor: Interceptor
+    ) -> None:
         self._on_request = on_request
         self._interceptor = interceptor
         self._streams: set[_ServedStream[ProduceRequest] | _ServedStream[FetchRequest]] = set()
-        self._server = grpc.aio.server(options=server_options(keepalive))
+        self._server = grpc.aio.server(interceptors=(TokenCheck(token),), options=server_options(keepalive))
         self._add(INTERCEPTION_SERVICE, {INTERCEPTION_METHOD: _order_handler(self._intercept)})
 
     def add_controller(self, on_subscribe: OnSubscribe) -> None:

@@ -10,7 +10,7 @@ import grpc.aio
 from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
 from emulator.core.types import CauseId, MetadataOffset
 from emulator.rpc.apis import CONTROLLER_SERVICE, method_path
-from emulator.rpc.channel import as_is
+from emulator.rpc.channel import Channel
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.metadata_codec import (
     METADATA_STREAM,
@@ -23,7 +23,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 async def read_metadata(
-    channel: grpc.aio.Channel,
+    channel: Channel,
     *,
     from_offset: MetadataOffset,
     cause_id: CauseId,
@@ -33,9 +33,7 @@ async def read_metadata(
 
     Returns after the loss. A stream that never opened is lost, too; cancellation delivers nothing more.
     """
-    method = channel.unary_stream(
-        method_path(CONTROLLER_SERVICE, METADATA_STREAM), request_serializer=as_is, response_deserializer=as_is
-    )
+    method = channel.answers(method_path(CONTROLLER_SERVICE, METADATA_STREAM))
     call = method(encode_stream_request(MetadataStreamRequest(from_offset=from_offset, cause_id=cause_id)))
     is_open = False
     try:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import grpc.aio
 
@@ -27,7 +27,7 @@ from emulator.core.messages import (
 from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
 from emulator.rpc.address_book import AddressBook
 from emulator.rpc.apis import BROKER_SERVICE, UnaryApi, api_of, method_path
-from emulator.rpc.channel import Keepalive, as_is, open_channel
+from emulator.rpc.channel import Channel, Keepalive, StreamCall, UnaryCall, open_channel
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import (
     FETCH,
@@ -40,7 +40,8 @@ from emulator.rpc.data_codec import (
     encode_fetch_request,
     encode_produce_request,
 )
-from emulator.rpc.request_stream import AnswerPolicy, RequestStream, StreamCall
+from emulator.rpc.request_stream import AnswerPolicy, RequestStream
+from emulator.rpc.run_token import RunToken
 
 _log: Final = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class Outbound:
         addresses: where peers are reached.
         dialler: whose requests these are; ``None`` for requests that no fault may touch.
         keepalive: how soon silent peers are given up.
+        token: of the cluster.
         tasks: owns every task that sending starts; leave it only after ``close``.
         parse_fetched: reads the batch headers in a fetched block.
         deliver: called with every outcome, on the event loop, never from within ``send``.
@@ -83,6 +85,7 @@ class Outbound:
         addresses: AddressBook,
         dialler: NodeId | None,
         keepalive: Keepalive,
+        token: RunToken,
         tasks: asyncio.TaskGroup,
         parse_fetched: ParseFetched,
         deliver: Deliver,
@@ -90,16 +93,17 @@ class Outbound:
         self._addresses = addresses
         self._dialler = dialler
         self._keepalive = keepalive
+        self._token = token
         self._tasks = tasks
         self._parse_fetched = parse_fetched
         self._deliver = deliver
-        self._channels: dict[tuple[NodeId, ChannelRole], grpc.aio.Channel] = {}
-        self._methods: dict[tuple[NodeId, type], grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]] = {}
+        self._channels: dict[tuple[NodeId, ChannelRole], Channel] = {}
+        self._methods: dict[tuple[NodeId, type], UnaryCall] = {}
         self._produce_streams: dict[NodeId, RequestStream[ProduceResponse]] = {}
         self._fetch_streams: dict[NodeId, RequestStream[FetchResponse]] = {}
         self._calls: set[asyncio.Task[None]] = set()
 
-    def channel(self, destination: NodeId, role: ChannelRole) -> grpc.aio.Channel:
+    def channel(self, destination: NodeId, role: ChannelRole) -> Channel:
         """Returns the channel to a peer for a role, opened at first use.
 
         Raises:
@@ -108,7 +112,7 @@ class Outbound:
         key = (destination, role)
         if key not in self._channels:
             self._channels[key] = open_channel(
-                self._addresses.address_of(destination), self._keepalive, dialler=self._dialler
+                self._addresses.address_of(destination), self._keepalive, token=self._token, dialler=self._dialler
             )
         return self._channels[key]
 
@@ -173,11 +177,11 @@ class Outbound:
         for task in tuple(self._calls):
             task.cancel()
         for channel in self._channels.values():
-            await channel.close(None)
+            await channel.close()
 
     async def _call(
         self,
-        method: "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]",
+        method: UnaryCall,
         api: UnaryApi,
         destination: NodeId,
         correlation_id: CorrelationId,
@@ -186,7 +190,7 @@ class Outbound:
         cause_id: CauseId,
     ) -> None:
         try:
-            payload = await method(api.encode_request(request, cause_id=cause_id), timeout=timeout_ms / 1000)
+            payload = await method(api.encode_request(request, cause_id=cause_id), timeout_ms / 1000)
             response, _ = api.decode_response(payload)
         except grpc.aio.AioRpcError as error:
             _log.debug("request=%s peer=%d failed code=%s", api.name, destination, error.code().name)
@@ -201,16 +205,12 @@ class Outbound:
             received = ResponseReceived(cause_id=cause_id, correlation_id=correlation_id, response=response)
             self._deliver(received, ())
 
-    def _method(self, destination: NodeId, api: UnaryApi) -> "grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]":
+    def _method(self, destination: NodeId, api: UnaryApi) -> UnaryCall:
         key = (destination, api.request_type)
         if key not in self._methods:
             is_session = api.request_type in (BrokerRegistrationRequest, BrokerHeartbeatRequest)
             channel = self.channel(destination, ChannelRole.SESSION if is_session else ChannelRole.CONTROL)
-            self._methods[key] = channel.unary_unary(
-                api.path,
-                request_serializer=as_is,
-                response_deserializer=as_is,
-            )
+            self._methods[key] = channel.unary(api.path)
         return self._methods[key]
 
     def _produce_stream(self, destination: NodeId) -> RequestStream[ProduceResponse]:
@@ -236,10 +236,7 @@ class Outbound:
         return self._fetch_streams[destination]
 
     def _opener(self, destination: NodeId, role: ChannelRole, name: str) -> Callable[[], StreamCall]:
-        method = self.channel(destination, role).stream_stream(
-            method_path(BROKER_SERVICE, name), request_serializer=as_is, response_deserializer=as_is
-        )
-        return lambda: cast(StreamCall, method())  # type: ignore[call-arg]  # stubs want the iterator, gRPC does not
+        return self.channel(destination, role).stream(method_path(BROKER_SERVICE, name))
 
     def _answer(self, answer: Streamed[ProduceResponse] | Streamed[FetchResponse]) -> None:
         received = ResponseReceived(

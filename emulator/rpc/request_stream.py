@@ -18,6 +18,7 @@ import grpc.aio
 
 from emulator.core.messages import FetchResponse, ProduceResponse
 from emulator.core.types import CauseId, CorrelationId, RequestFailure
+from emulator.rpc.channel import StreamCall
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import Payload, Streamed, join_frame
 
@@ -32,7 +33,6 @@ OUTSTANDING_MAX: Final = 1024
 ResponseT = TypeVar("ResponseT", ProduceResponse, FetchResponse)
 
 OnFailure: TypeAlias = Callable[[CorrelationId, CauseId, RequestFailure], None]
-StreamCall: TypeAlias = "grpc.aio.StreamStreamCall[bytes, bytes]"
 
 
 class AnswerPolicy(Enum):

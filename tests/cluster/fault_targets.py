@@ -58,6 +58,7 @@ async def fault_target(
         metadata = MetadataObserver(
             cluster.direct_addresses()[CONTROLLER],
             keepalive=keepalive_for(session_timeout_ms=SESSION_TIMEOUT_MS),
+            token=cluster.token,
             on_change=changes.change,
         )
         following = tasks.create_task(metadata.run())

@@ -81,7 +81,7 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
         for node_id in layout.node_ids:
             await cluster.start_node(node_id)
         direct = cluster.direct_addresses()[CONTROLLER]
-        watch = MetadataObserver(direct, keepalive=keepalive, on_change=lookout.change)
+        watch = MetadataObserver(direct, keepalive=keepalive, token=cluster.token, on_change=lookout.change)
         watching = tasks.create_task(watch.run())
 
         def active() -> Observation:
@@ -94,12 +94,15 @@ async def test_a_cluster_runs_over_300_ms_of_one_way_latency(tmp_path: Path) -> 
 
         await lookout.wait(active, timeout_s=DEADLINE_S)
         await create_topics(
-            lambda request: ask(direct, request, keepalive=keepalive), scenario.topics, chance=Random(0)
+            lambda request: ask(direct, request, keepalive=keepalive, token=cluster.token),
+            scenario.topics,
+            chance=Random(0),
         )
         config = client_config(
             scenario,
             history_path=tmp_path / HISTORY_FILE,
-            control_port=await client.listen(),
+            control_port=await client.listen(cluster.token),
+            token_file=layout.token_file,
             session_timeout_ms=session_timeout_ms,
         )
         await client.launch(cluster.supervisor, config, directory=tmp_path)

@@ -38,6 +38,7 @@ from emulator.rpc.address_book import AddressBook
 from emulator.rpc.channel import keepalive_for, open_channel
 from emulator.rpc.metadata_stream import read_metadata
 from emulator.rpc.outbound import Outbound, Outcome
+from emulator.rpc.run_token import RunToken
 from emulator.storage.line_file import read_lines
 from emulator.storage.os_filesystem import OsFileSystem
 from emulator.storage.record_codec import RecordContent, build_batch
@@ -61,13 +62,14 @@ def create(name: str, *, replicas: tuple[BrokerId, ...]) -> CreateTopicsRequest:
 class Client:
     """Sends requests past all proxies."""
 
-    def __init__(self, addresses: dict[int, str], tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, addresses: dict[int, str], token: RunToken, tasks: asyncio.TaskGroup) -> None:
         self._numbers = itertools.count()
         self._waiting: dict[CorrelationId, asyncio.Future[Outcome]] = {}
         self.outbound = Outbound(
             addresses=AddressBook({NodeId(node): address for node, address in addresses.items()}),
             dialler=None,
             keepalive=KEEPALIVE,
+            token=token,
             tasks=tasks,
             parse_fetched=parse_fetched,
             deliver=self._deliver,
@@ -96,17 +98,21 @@ class Client:
 class Watch:
     """Everything that the controller streamed, over all its incarnations."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, token: RunToken) -> None:
         self.batches: list[MetadataBatch] = []
         self.image = MetadataImage()
         self._address = address
+        self._token = token
         self._has_news = asyncio.Event()
 
     async def run(self) -> None:
-        async with open_channel(self._address, KEEPALIVE) as channel:
+        channel = open_channel(self._address, KEEPALIVE, token=self._token)
+        try:
             while True:
                 await read_metadata(channel, from_offset=self.image.next_offset, cause_id=CAUSE, deliver=self._receive)
                 await asyncio.sleep(0.02)
+        finally:
+            await channel.close()
 
     def _receive(self, incoming: MetadataStreamOpened | MetadataReceived | MetadataStreamLost) -> None:
         if isinstance(incoming, MetadataReceived):
@@ -150,8 +156,8 @@ async def running(
     async with cluster, asyncio.TaskGroup() as tasks:
         await cluster.start()
         addresses = cluster.direct_addresses()
-        client = Client(addresses, tasks)
-        watch = Watch(addresses[CONTROLLER])
+        client = Client(addresses, cluster.token, tasks)
+        watch = Watch(addresses[CONTROLLER], cluster.token)
         watching = tasks.create_task(watch.run())
         yield cluster, client, watch
         watching.cancel()
@@ -280,7 +286,7 @@ async def test_a_killed_controller_keeps_what_it_said(tmp_path: Path) -> None:
             streamed, told = list(watch.batches), set(creator.acknowledged)
 
             assert await cluster.start_node(CONTROLLER) == incarnation
-            successor = Watch(cluster.direct_addresses()[CONTROLLER])
+            successor = Watch(cluster.direct_addresses()[CONTROLLER], cluster.token)
             async with asyncio.TaskGroup() as tasks:
                 reading = tasks.create_task(successor.run())
                 await successor.until_offset(streamed[-1].end_offset)

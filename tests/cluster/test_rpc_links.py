@@ -28,12 +28,14 @@ from emulator.rpc.channel import Keepalive, keepalive_for
 from emulator.rpc.inbound import NodeServer, Responder
 from emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
 from emulator.rpc.outbound import Outbound, Outcome
+from emulator.rpc.run_token import RunToken
 
 pytestmark = pytest.mark.cluster
 
 CALLER = NodeId(7)
 PEER = NodeId(1)
 CAUSE = CauseId("test")
+TOKEN = RunToken.draw()
 QUICK = Keepalive(interval_ms=200, timeout_ms=200)
 
 
@@ -122,7 +124,7 @@ class Caller:
 @asynccontextmanager
 async def linked(*, keepalive: Keepalive, delay_s: float = 0.0) -> AsyncIterator[tuple[Caller, Forwarder, Peer]]:
     peer = Peer()
-    server = NodeServer(keepalive=keepalive, on_request=peer.receive, interceptor=peer.interceptor)
+    server = NodeServer(keepalive=keepalive, token=TOKEN, on_request=peer.receive, interceptor=peer.interceptor)
     server.add_broker(parse_produced)
     forwarder = Forwarder(await server.start("127.0.0.1:0"), delay_s=delay_s)
     port = await forwarder.start()
@@ -132,6 +134,7 @@ async def linked(*, keepalive: Keepalive, delay_s: float = 0.0) -> AsyncIterator
             addresses=AddressBook({PEER: f"127.0.0.1:{port}"}),
             dialler=CALLER,
             keepalive=keepalive,
+            token=TOKEN,
             tasks=tasks,
             parse_fetched=parse_fetched,
             deliver=lambda outcome, _attachments: outcomes.put_nowait(outcome),
@@ -220,6 +223,7 @@ async def test_a_peer_that_nobody_knows_is_disconnected() -> None:
             addresses=AddressBook({}),
             dialler=CALLER,
             keepalive=QUICK,
+            token=TOKEN,
             tasks=tasks,
             parse_fetched=parse_fetched,
             deliver=lambda outcome, _attachments: outcomes.put_nowait(outcome),

@@ -1,23 +1,24 @@
 """What a node's gRPC server makes of bugs in its own process, of nonsense, and of callers that vanish."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from typing import cast
 
+import grpc
 import grpc.aio
 import pytest
 
 from emulator.core.messages import Request
 from emulator.core.types import CauseId, NodeId
 from emulator.node.batch_bytes import parse_produced
-from emulator.rpc.channel import as_is, keepalive_for, open_channel
+from emulator.rpc.channel import Channel, keepalive_for, open_channel
 from emulator.rpc.inbound import NodeServer, OnRequest, Responder
 from emulator.rpc.interception import Interceptor
-from emulator.rpc.request_stream import StreamCall
+from emulator.rpc.run_token import RunToken
 
 pytestmark = pytest.mark.cluster
 
+TOKEN = RunToken.draw()
 KEEPALIVE = keepalive_for(session_timeout_ms=2000)
 FETCH_STREAM = "/laststand.Broker/Fetch"
 METADATA = "/laststand.Broker/Metadata"
@@ -39,23 +40,27 @@ class Bugs:
 
 
 @asynccontextmanager
-async def serving(on_request: OnRequest) -> AsyncIterator[grpc.aio.Channel]:
+async def serving(on_request: OnRequest) -> AsyncIterator[Channel]:
     server = NodeServer(
-        keepalive=KEEPALIVE, on_request=on_request, interceptor=Interceptor(NodeId(0), record=lambda _: None)
+        keepalive=KEEPALIVE,
+        on_request=on_request,
+        interceptor=Interceptor(NodeId(0), record=lambda _: None),
+        token=TOKEN,
     )
     server.add_broker(parse_produced)
     port = await server.start("127.0.0.1:0")
-    channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE)
+    channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE, token=TOKEN)
     try:
         yield channel
     finally:
-        await channel.close(None)
+        await channel.close()
         await server.stop(grace_s=0.1)
 
 
-def open_fetch(channel: grpc.aio.Channel) -> StreamCall:
-    method = channel.stream_stream(FETCH_STREAM, request_serializer=as_is, response_deserializer=as_is)
-    return cast(StreamCall, method())  # type: ignore[call-arg]  # stubs want the iterator, gRPC does not
+async def code_of(call: Awaitable[bytes]) -> grpc.StatusCode:
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call
+    return raised.value.code()
 
 
 def stumble(_request: Request, _cause_id: CauseId, _attachments: tuple[bytes, ...], _responder: Responder) -> None:
@@ -65,7 +70,7 @@ def stumble(_request: Request, _cause_id: CauseId, _attachments: tuple[bytes, ..
 async def test_a_bug_in_a_stream_reaches_the_handler_that_ends_the_process() -> None:
     bugs = Bugs()
     async with serving(stumble) as channel, asyncio.timeout(5):
-        call = open_fetch(channel)
+        call = channel.stream(FETCH_STREAM)()
         await call.write(EMPTY_FETCH)
         await bugs.happened.wait()
         assert await call.code() is grpc.StatusCode.UNKNOWN
@@ -75,20 +80,19 @@ async def test_a_bug_in_a_stream_reaches_the_handler_that_ends_the_process() -> 
 async def test_a_bug_in_a_unary_call_reaches_the_handler_that_ends_the_process() -> None:
     bugs = Bugs()
     async with serving(stumble) as channel, asyncio.timeout(5):
-        call = channel.unary_unary(METADATA, request_serializer=as_is, response_deserializer=as_is)(b"")
+        code = await code_of(channel.unary(METADATA)(b"", None))
         await bugs.happened.wait()
-        assert await call.code() is grpc.StatusCode.UNKNOWN
+        assert code is grpc.StatusCode.UNKNOWN
     assert "a bug" in repr(bugs.found)
 
 
 async def test_nonsense_is_refused_and_is_no_bug() -> None:
     bugs = Bugs()
     async with serving(stumble) as channel, asyncio.timeout(5):
-        stream = open_fetch(channel)
+        stream = channel.stream(FETCH_STREAM)()
         await stream.write(NONSENSE)
         assert await stream.code() is grpc.StatusCode.INVALID_ARGUMENT
-        unary = channel.unary_unary(METADATA, request_serializer=as_is, response_deserializer=as_is)(NONSENSE)
-        assert await unary.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert await code_of(channel.unary(METADATA)(NONSENSE, None)) is grpc.StatusCode.INVALID_ARGUMENT
     assert bugs.found == []
 
 
@@ -102,7 +106,7 @@ async def test_a_caller_that_vanishes_is_no_bug() -> None:
         has_arrived.set()
 
     async with serving(keep) as channel, asyncio.timeout(5):
-        stream = open_fetch(channel)
+        stream = channel.stream(FETCH_STREAM)()
         await stream.write(EMPTY_FETCH)
         await has_arrived.wait()
         stream.cancel()

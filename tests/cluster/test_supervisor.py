@@ -87,7 +87,8 @@ async def test_a_restarted_child_gets_its_port_back_though_clients_were_connecte
     port = ReservedPort()
     async with Supervisor() as supervisor:
         for _ in range(3):
-            child = await supervisor.start(serving(tmp_path, port=port.number))
+            with port.lent():
+                child = await supervisor.start(serving(tmp_path, port=port.number))
             assert child.ready.port == port.number
             assert await asyncio.to_thread(greeting, port.number) == b"hello"
             await child.kill()
@@ -98,6 +99,19 @@ async def test_nobody_else_is_given_a_reserved_port() -> None:
     port = ReservedPort()
     with socket.socket() as other, pytest.raises(OSError, match="in use"):
         other.bind((LOOPBACK, port.number))
+    port.close()
+
+
+async def test_nobody_listens_in_place_of_a_child_that_is_down(tmp_path: Path) -> None:
+    port = ReservedPort()
+    async with Supervisor() as supervisor:
+        with port.lent():
+            child = await supervisor.start(serving(tmp_path, port=port.number))
+        await child.kill()
+    with socket.socket() as stranger:
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match="in use"):
+            stranger.bind((LOOPBACK, port.number))
     port.close()
 
 

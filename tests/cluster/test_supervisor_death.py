@@ -22,6 +22,7 @@ from emulator.cluster.toxiproxy import Link, Toxiproxy
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.cluster.zookeeper_program import find_zookeeper, server_settings
 from emulator.verification.gateway import SparkGateway
+from emulator.rpc.run_token import RunToken
 from emulator.verification.java import find_java
 
 def node(directory, name):
@@ -30,12 +31,16 @@ def node(directory, name):
     return ProcessSpec(name=name, argv=argv, stderr_path=directory / name)
 
 async def main(directory):
+    RunToken.read_or_draw(directory / "token")
     async with Supervisor() as supervisor:
         await supervisor.start(node(directory, "running"))
         paused = await supervisor.start(node(directory, "paused"))
         assert await paused.pause()
         proxies = await Toxiproxy.start(
-            supervisor=supervisor, program=find_toxiproxy(), log_path=directory / "toxiproxy"
+            supervisor=supervisor,
+            program=find_toxiproxy(),
+            log_path=directory / "toxiproxy",
+            token_file=directory / "token",
         )
         await proxies.create({Link(0, 1): "127.0.0.1:1"})
         settings = directory / "zoo.cfg"

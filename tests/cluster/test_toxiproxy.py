@@ -17,6 +17,7 @@ from emulator.cluster.toxiproxy import PROCESS_NAME, Link, Toxiproxy, ToxiproxyE
 from emulator.cluster.toxiproxy_build import find_toxiproxy
 from emulator.core.types import NodeId
 from emulator.plan.nodes import CLIENT
+from emulator.rpc.run_token import RunToken
 
 pytestmark = pytest.mark.cluster
 
@@ -103,6 +104,14 @@ async def arrived(echo: Echo) -> bytes:
         return await echo.received.get()
 
 
+async def start(supervisor: Supervisor, log_path: Path, *, program: Path | None = None) -> Toxiproxy:
+    token_file = log_path.with_name("token")
+    RunToken.read_or_draw(token_file)
+    return await Toxiproxy.start(
+        supervisor=supervisor, program=program or find_toxiproxy(), log_path=log_path, token_file=token_file
+    )
+
+
 @pytest.fixture
 async def supervisor() -> AsyncIterator[Supervisor]:
     async with Supervisor() as owner:
@@ -117,7 +126,7 @@ async def echo() -> AsyncIterator[Echo]:
 
 @pytest.fixture
 async def proxies(supervisor: Supervisor, echo: Echo, tmp_path: Path) -> AsyncIterator[Toxiproxy]:
-    server = await Toxiproxy.start(supervisor=supervisor, program=find_toxiproxy(), log_path=tmp_path / "toxiproxy.log")
+    server = await start(supervisor, tmp_path / "toxiproxy.log")
     await server.create({THERE: echo.address, BACK: echo.address})
     yield server
     await server.stop()
@@ -204,6 +213,7 @@ async def test_a_target_that_does_not_listen_is_neither_open_nor_silent(proxies:
 
 async def test_a_probe_through_a_link_is_answered_by_grpc(proxies: Toxiproxy) -> None:
     port = ReservedPort()
+    port.lend()
     server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     server.add_insecure_port(port.address)
     await server.start()
@@ -240,7 +250,7 @@ async def test_two_servers_in_one_process_are_apart(
     proxies: Toxiproxy, echo: Echo, supervisor: Supervisor, tmp_path: Path
 ) -> None:
     async with Supervisor() as second:
-        others = await Toxiproxy.start(supervisor=second, program=find_toxiproxy(), log_path=tmp_path / "second.log")
+        others = await start(second, tmp_path / "second.log")
         await others.create({THERE: echo.address})
         assert await others.cut([THERE]) == (THERE,)
         assert await proxies.probe(THERE, timeout_s=DEADLINE_S) is ProbeOutcome.PASSES
@@ -293,11 +303,11 @@ async def test_proxy_settings_of_the_environment_are_not_for_us(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    server = await Toxiproxy.start(supervisor=supervisor, program=find_toxiproxy(), log_path=tmp_path / "log")
+    server = await start(supervisor, tmp_path / "log")
     await server.stop()
 
 
 async def test_a_program_that_ends_at_once_is_an_error(supervisor: Supervisor, tmp_path: Path) -> None:
     with pytest.raises(ToxiproxyError, match="start"):
-        await Toxiproxy.start(supervisor=supervisor, program=Path("/bin/false"), log_path=tmp_path / "log")
+        await start(supervisor, tmp_path / "log", program=Path("/bin/false"))
     assert [end.cause for end in supervisor.ends] == [EndCause.UNEXPECTED]

@@ -170,6 +170,7 @@ def zookeeper_server(directory: Path) -> Iterator[Server]:
     program = zookeeper_for(("kafka-3.9-zk",), DriverName.PROCESS)
     assert program is not None
     port = ReservedPort()
+    port.lend()
     settings = directory / "zoo.cfg"
     data = directory / "data"
     data.mkdir()

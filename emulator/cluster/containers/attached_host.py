@@ -32,6 +32,7 @@ from emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
 from emulator.cluster.zookeeper_probe import server_probes
 from emulator.core.errors import ConfigError, EmulatorError, StorageError
 from emulator.core.types import NodeId
+from emulator.rpc.run_token import RunToken
 
 _RUNNING: Final = ("running", "paused")
 
@@ -49,6 +50,7 @@ class AttachedHost:
         self._name = project
         self._children: dict[str, ContainerProcess] = {}
         self.files: NodeFiles
+        self.token: RunToken
         self._volumes: VolumeFiles | None = None
         self._layout: ClusterLayout
         self._project: Project
@@ -72,6 +74,8 @@ class AttachedHost:
         self._tell_end = on_end
         client = await asyncio.to_thread(connect)
         self._project = await asyncio.to_thread(Project, client, self._name)
+        self.token = await asyncio.to_thread(self._project.token)
+        self.token.write(layout.token_file)
         events = layout.directory / "events"
         try:
             if events.is_symlink():  # to the volume
@@ -152,6 +156,7 @@ class AttachedHost:
 
     async def close(self) -> None:
         """Leaves every container of the project as it is; copies what nodes stored that have ended."""
+        self._layout.token_file.unlink(missing_ok=True)
         ended = tuple(node_id for node_id in self._layout.node_ids if str(node_id) not in self._children)
         self._children.clear()
         if self._volumes is not None:
@@ -221,7 +226,7 @@ class AttachedHost:
         container = self._project.members[PROCESS_NAME]
         process = self._process(PROCESS_NAME, container, on_end=self._tell_end)
         address = f"{self._network_address(PROCESS_NAME)}:{TOXIPROXY_PORT}"
-        server = Toxiproxy(server=process, address=address, probes=server_probes(self._layout))
+        server = Toxiproxy(server=process, address=address, token=self.token, probes=server_probes(self._layout))
         await server.await_answer()
         await server.adopt()
         return server

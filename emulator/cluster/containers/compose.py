@@ -23,6 +23,7 @@ from emulator.cluster.containers.monitoring import (
     grafana_provider,
     prometheus_config,
 )
+from emulator.cluster.containers.mounts import IMAGE_USER
 from emulator.cluster.containers.zookeeper_server import MODULE
 from emulator.core.eras import is_zookeeper_era
 from emulator.core.types import NodeId
@@ -37,6 +38,7 @@ TOXIPROXY_PORT: Final = 8474
 PROXY_PORT_BASE: Final = 20_000
 RUN_DIRECTORY: Final = "/var/lib/laststand/run"
 SPARK_PORT: Final = 7077
+TOKEN_DIRECTORY: Final = "/var/lib/laststand/token"
 
 _PROMETHEUS_PORT: Final = 9090
 _GRAFANA_PORT: Final = 3000
@@ -130,6 +132,9 @@ def render(
         dashboard=dashboard().replace("$", "$$"),  # compose would look for a variable
         spark_port=SPARK_PORT,
         run_directory=RUN_DIRECTORY,
+        token_directory=TOKEN_DIRECTORY,
+        token_file=f"{TOKEN_DIRECTORY}/token",
+        user=IMAGE_USER,
         node_port=NODE_PORT,
         metrics_port=METRICS_PORT,
         toxiproxy_port=TOXIPROXY_PORT,

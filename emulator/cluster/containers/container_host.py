@@ -13,7 +13,7 @@ from docker.models.containers import Container
 
 from emulator.cluster.child import MALLOC, ProcessEnd
 from emulator.cluster.containers import labels, zookeeper_server
-from emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPROXY_PORT
+from emulator.cluster.containers.compose import EMPTY, METRICS_PORT, NODE_PORT, TOXIPROXY_PORT
 from emulator.cluster.containers.container_process import Afterwards, ContainerProcess
 from emulator.cluster.containers.engine import CONFINED, EngineError, connect, in_thread
 from emulator.cluster.containers.images import Images
@@ -24,9 +24,10 @@ from emulator.cluster.containers.prune import remove_of
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.node_files import LocalFiles, NodeFiles
 from emulator.cluster.node_host import NodeProcess
-from emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
+from emulator.cluster.toxiproxy import PROCESS_NAME, TOKEN_FILE_VARIABLE, Toxiproxy
 from emulator.cluster.zookeeper_probe import server_probes
 from emulator.core.types import NodeId
+from emulator.rpc.run_token import RunToken
 
 ResultT = TypeVar("ResultT")
 
@@ -48,6 +49,7 @@ class ContainerHost:
         self._user = node_user()
         self._client: docker.DockerClient
         self.files: NodeFiles
+        self.token: RunToken
         self._layout: ClusterLayout
         self._network: ClusterNetwork
         self._lock: labels.HarnessLock
@@ -77,8 +79,11 @@ class ContainerHost:
             await self._remove()
             stack.push_async_callback(self._remove)
             await self._make_network()
-            let_through(layout.directory)
+            let_through(layout.directory, self._user)
             give(layout.directory / "events", self._user)
+            self.token = RunToken.read_or_draw(layout.token_file)
+            stack.callback(layout.token_file.unlink, missing_ok=True)
+            os.chown(layout.token_file, *self._user)
             self._stack = stack.pop_all()
 
     async def _make_network(self) -> None:
@@ -187,16 +192,28 @@ class ContainerHost:
             command,
             entrypoint=[str(program)],
             log_path=self._layout.directory / "toxiproxy.log",
+            environment={TOKEN_FILE_VARIABLE: str(self._layout.token_file)},
         )
         address = f"{self._network.addresses[PROCESS_NAME]}:{TOXIPROXY_PORT}"
         server = Toxiproxy(
-            server=process, address=address, listen_host=self.listen_host, probes=server_probes(self._layout)
+            server=process,
+            address=address,
+            token=self.token,
+            listen_host=self.listen_host,
+            probes=server_probes(self._layout),
         )
         await server.await_answer()
         return server
 
     async def _run(
-        self, name: str, image: str, command: list[str], *, log_path: Path, entrypoint: list[str] | None = None
+        self,
+        name: str,
+        image: str,
+        command: list[str],
+        *,
+        log_path: Path,
+        entrypoint: list[str] | None = None,
+        environment: Mapping[str, str] = EMPTY,
     ) -> ContainerProcess:
         def start() -> Container:
             container = self._client.containers.create(
@@ -209,7 +226,7 @@ class ContainerHost:
                 networking_config=self._network.endpoint(name),
                 mounts=[self._mount],
                 user=":".join(map(str, self._user)),
-                environment=dict(MALLOC),
+                environment={**MALLOC, **environment},
                 **CONFINED,
             )
             container.start()

@@ -30,6 +30,7 @@ CONFINED: Final[Mapping[str, Any]] = MappingProxyType(
         "tmpfs": {"/tmp": ""},
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
+        "pids_limit": 512,
         "healthcheck": {"test": ["NONE"]},
     }
 )

@@ -53,7 +53,8 @@ def give(path: Path, user: tuple[int, int]) -> None:
             os.chown(Path(folder, name), *user, follow_symlinks=False)
 
 
-def let_through(path: Path) -> None:
-    """Lets other users reach what they are allowed to read in a directory, where nodes run as another one."""
-    if os.getuid() == 0:
-        path.chmod(path.stat().st_mode | stat.S_IXGRP | stat.S_IXOTH)
+def let_through(path: Path, user: tuple[int, int]) -> None:
+    """Lets the nodes reach what is theirs in a directory, where they run as another user than this process."""
+    if os.getuid() != user[0]:
+        os.chown(path, -1, user[1])
+        path.chmod(path.stat().st_mode | stat.S_IXGRP)

@@ -18,8 +18,9 @@ from emulator.cluster.containers.network import own_container
 from emulator.cluster.containers.volume_messages import ATTACHED_MARK
 from emulator.core.errors import ConfigError
 from emulator.core.types import NodeId
-from emulator.node.environment import PREFIX, PROPERTIES_FILE
+from emulator.node.environment import PREFIX, PROPERTIES_FILE, TOKEN_FILE
 from emulator.plan.nodes import CONTROLLER
+from emulator.rpc.run_token import RunToken
 
 _PROJECT: Final = "com.docker.compose.project"
 _EVENTS: Final = Path("events")
@@ -117,12 +118,30 @@ class Project:
             EngineError: the engine refused.
         """
         path = self.variables().get(PROPERTIES_FILE)
-        if not path:
-            return ""
+        return self._content(path).decode() if path else ""
+
+    def token(self) -> RunToken:
+        """Returns the token that the nodes drew.
+
+        Raises:
+            ConfigError: they were told of none.
+            EngineError: the engine refused.
+        """
+        path = self.variables().get(TOKEN_FILE, "")
+        try:
+            return RunToken.parse(self._content(path) if path else b"")
+        except ValueError:
+            expected = (
+                f"a project whose nodes have {PREFIX}{TOKEN_FILE}; this one is of an earlier version: make it anew"
+            )
+            raise ConfigError(key="--compose-project", value=self.name, expected=expected) from None
+
+    def _content(self, path: str) -> bytes:
+        """Returns what is in a file of the first broker's container; nothing if it is the null device."""
         chunks, _ = checked(f"copy of {path}", lambda: self._first_broker.get_archive(path))
         with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
             entry = archive.extractfile(archive.next() or tarfile.TarInfo())
-            return "" if entry is None else entry.read().decode()  # none: the null device
+            return b"" if entry is None else entry.read()
 
     def volume_access(self) -> VolumeAccess:
         """Returns how this process gets at the volumes: as ``LASTSTAND_VOLUMES`` says, else directly where it may.
@@ -164,7 +183,7 @@ class Project:
                 key="--compose-project",
                 value=self.name,
                 expected="a project to which nobody was attached yet, its own service `client` included; start one "
-                "with: docker compose up --wait --scale client=0",
+                "with: docker compose up --wait --scale harness=0",
             )
 
     def _exists(self, path: str) -> bool:

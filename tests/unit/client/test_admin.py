@@ -24,6 +24,7 @@ from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
 from emulator.core.types import CauseId, ConfigResource, FeatureUpgradeType, NodeId, TopicId, TopicPartition
 from emulator.rpc.channel import keepalive_for
+from emulator.rpc.run_token import RunToken
 from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
 
 
@@ -176,7 +177,7 @@ def test_a_node_that_cannot_be_reached_is_an_admin_error() -> None:
         addresses = {CONTROLLER: "127.0.0.1:1"}
         keepalive = keepalive_for(session_timeout_ms=1000)
         async with AdminConnection(
-            addresses, keepalive=keepalive, cause_id=CauseId("test"), timeout_s=0.05
+            addresses, keepalive=keepalive, token=RunToken.draw(), cause_id=CauseId("test"), timeout_s=0.05
         ) as connection:
             await AdminClient(connection.ask, controller_id=CONTROLLER).describe_cluster()
 

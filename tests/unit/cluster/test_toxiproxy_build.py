@@ -18,10 +18,11 @@ def program(path: Path, script: str) -> Path:
 
 
 GO = """
-[ "$1" = install ] || exit 2
+[ "$1" = build ] || exit 2
 [ "$CGO_ENABLED" = 0 ] || exit 3
-echo "#!/bin/sh" > "$GOBIN/server"
-/bin/chmod +x "$GOBIN/server"
+[ -e main.go ] && [ -e go.sum ] || exit 4
+echo "#!/bin/sh" > toxiproxy-server
+/bin/chmod +x toxiproxy-server
 """
 
 
@@ -33,8 +34,9 @@ def _nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cache_is_named_by_the_environment_or_below_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    below = Path("laststand") / "toxiproxy" / toxiproxy_build.TOXIPROXY_VERSION / "toxiproxy-server"
-    assert cached_program() == tmp_path / "cache" / below
+    below = cached_program().relative_to(tmp_path / "cache")
+    assert below.parts[:2] == ("laststand", "toxiproxy")
+    assert below.parts[2].startswith(toxiproxy_build.TOXIPROXY_VERSION)
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cached_program() == tmp_path / "home" / ".cache" / below
@@ -42,19 +44,36 @@ def test_the_cache_is_named_by_the_environment_or_below_home(tmp_path: Path, mon
 
 def test_nowhere_is_a_configuration_error_that_says_what_to_do() -> None:
     with pytest.raises(
-        MissingToolError, match=r"toxiproxy-server was not found; expected it on PATH.*laststand setup"
+        MissingToolError, match=r"toxiproxy-server was not found; expected it at .* or on PATH.*laststand setup"
     ) as caught:
         find_toxiproxy()
     assert isinstance(caught.value, ConfigError)
 
 
-def test_a_build_is_found_and_one_on_path_comes_first(tmp_path: Path) -> None:
+def test_a_build_that_wants_a_token_comes_before_what_is_on_path(tmp_path: Path) -> None:
+    on_path = program(tmp_path / "bin" / "toxiproxy-server", "")
+    assert find_toxiproxy() == on_path
     program(tmp_path / "bin" / "go", GO)
     assert main() == 0
     assert find_toxiproxy() == cached_program()
     assert [path.name for path in cached_program().parent.iterdir()] == ["toxiproxy-server"]
+
+
+def test_what_is_on_path_does_where_nothing_can_be_built_and_that_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     on_path = program(tmp_path / "bin" / "toxiproxy-server", "")
+    program(tmp_path / "bin" / "go", "echo no network; exit 1")
+    assert main() == 0
     assert find_toxiproxy() == on_path
+    assert "any local user can give it orders" in capsys.readouterr().err
+
+
+def test_other_sources_are_another_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = cached_program()
+    program(tmp_path / "sources" / "main.go", "")
+    monkeypatch.setattr(toxiproxy_build, "_SOURCES", tmp_path / "sources")
+    assert cached_program() != before
 
 
 def test_a_second_set_up_builds_nothing(tmp_path: Path) -> None:

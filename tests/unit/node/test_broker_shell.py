@@ -12,6 +12,7 @@ from emulator.core.zookeeper.exchange import ZooKeeperInput
 from emulator.node.broker_shell import BrokerShell
 from emulator.node.config import NodeConfig
 from emulator.node.event_writer import EventWriter
+from emulator.rpc.run_token import RunToken
 from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem
 
 
@@ -39,7 +40,9 @@ async def test_after_a_write_that_failed_nothing_else_is_done(tmp_path: Path) ->
         data_dirs=("/data",),
         ledger_dir="/ledger",
         event_file=str(tmp_path / "0-0.jsonl"),
+        token_file=str(tmp_path / "token"),
     )
+    RunToken.read_or_draw(tmp_path / "token")
     events = EventWriter(config.event_file, run=config.run, node_id=config.node_id, incarnation=config.incarnation)
     filesystem = MemoryFileSystem()
     shell = WritingShell(config, events, IncarnationId("incarnation"), filesystem)

@@ -17,6 +17,7 @@ def variables(directory: Path, **more: str) -> dict[str, str]:
         "RUN": "composed",
         "CLUSTER_ID": "a-cluster",
         "PORT": "9092",
+        "TOKEN_FILE": str(directory / "token"),
         **more,
     }
     return {"PATH": "/bin", **{f"LASTSTAND_{name}": text for name, text in given.items()}}

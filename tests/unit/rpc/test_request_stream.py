@@ -7,9 +7,10 @@ import grpc.aio
 
 from emulator.core.messages import FetchResponse
 from emulator.core.types import CauseId, CorrelationId, RequestFailure
+from emulator.rpc.channel import StreamCall
 from emulator.rpc.codec_error import CodecError
 from emulator.rpc.data_codec import Payload, Streamed
-from emulator.rpc.request_stream import AnswerPolicy, RequestStream, StreamCall
+from emulator.rpc.request_stream import AnswerPolicy, RequestStream
 
 
 class Call:
