@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Hashes are of every file that a version has, for all machines: uv pip compile --no-deps --universal --generate-hashes FILE
 REQUIREMENTS := $(wildcard requirements/*.txt)
 PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)

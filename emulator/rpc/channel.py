@@ -22,10 +22,8 @@ import msgspec
 
 from emulator.core.types import NodeId
 from emulator.rpc.interception import user_agent
+from emulator.rpc.limits import MESSAGE_BYTES_MAX
 from emulator.rpc.run_token import RunToken
-
-MESSAGE_BYTES_MAX: Final = 104_857_600
-"""Longest message that a process receives: the default of Kafka's ``socket.request.max.bytes``."""
 
 _UNLIMITED: Final = -1
 _STREAMS_MAX: Final = 1024

@@ -8,6 +8,8 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import Final, Protocol
 
+from emulator.rpc.limits import MESSAGE_BYTES_MAX
+
 _LOOPBACK: Final = "127.0.0.1"
 _SIZE_BYTES: Final = 4
 
@@ -73,9 +75,11 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
 
     Raises:
         IncompleteReadError: the connection ended.
-        OSError: it broke.
+        OSError: it broke, or the frame is longer than any message may be.
     """
     size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
+    if size > MESSAGE_BYTES_MAX:
+        raise ConnectionAbortedError(f"a frame of {size} bytes")
     return await reader.readexactly(size)
 
 

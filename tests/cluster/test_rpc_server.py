@@ -11,9 +11,11 @@ import pytest
 from emulator.core.messages import Request
 from emulator.core.types import CauseId, NodeId
 from emulator.node.batch_bytes import parse_produced
-from emulator.rpc.channel import Channel, keepalive_for, open_channel
+from emulator.rpc import inbound
+from emulator.rpc.channel import Channel, keepalive_for, open_channel, server_options
 from emulator.rpc.inbound import NodeServer, OnRequest, Responder
 from emulator.rpc.interception import Interceptor
+from emulator.rpc.limits import MESSAGE_BYTES_MAX
 from emulator.rpc.run_token import RunToken
 
 pytestmark = pytest.mark.cluster
@@ -22,6 +24,7 @@ TOKEN = RunToken.draw()
 KEEPALIVE = keepalive_for(session_timeout_ms=2000)
 FETCH_STREAM = "/laststand.Broker/Fetch"
 METADATA = "/laststand.Broker/Metadata"
+INTERCEPTION = "/laststand.Interception/Intercept"
 NONSENSE = b"\xff\xff\xff"
 EMPTY_FETCH = b"\x0a\x00"
 
@@ -40,7 +43,7 @@ class Bugs:
 
 
 @asynccontextmanager
-async def serving(on_request: OnRequest) -> AsyncIterator[Channel]:
+async def serving(on_request: OnRequest, *, shown: RunToken = TOKEN) -> AsyncIterator[Channel]:
     server = NodeServer(
         keepalive=KEEPALIVE,
         on_request=on_request,
@@ -49,7 +52,7 @@ async def serving(on_request: OnRequest) -> AsyncIterator[Channel]:
     )
     server.add_broker(parse_produced)
     port = await server.start("127.0.0.1:0")
-    channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE, token=TOKEN)
+    channel = open_channel(f"127.0.0.1:{port}", KEEPALIVE, token=shown)
     try:
         yield channel
     finally:
@@ -111,3 +114,19 @@ async def test_a_caller_that_vanishes_is_no_bug() -> None:
         await has_arrived.wait()
         stream.cancel()
     assert bugs.found == []
+
+
+async def test_without_the_token_every_call_is_refused_before_anything_is_read() -> None:
+    async with serving(stumble, shown=RunToken.draw()) as channel, asyncio.timeout(30):
+        for path in (METADATA, INTERCEPTION, "/no.such.Service/Method"):
+            assert await code_of(channel.unary(path)(NONSENSE, None)) is grpc.StatusCode.UNAUTHENTICATED
+        assert await channel.stream(FETCH_STREAM)().code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_message_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = dict(server_options(KEEPALIVE))
+    assert options["grpc.max_receive_message_length"] == MESSAGE_BYTES_MAX == 100 << 20
+    shorter = [*({**options, "grpc.max_receive_message_length": 1 << 10}).items()]
+    monkeypatch.setattr(inbound, "server_options", lambda _keepalive: shorter)
+    async with serving(stumble) as channel, asyncio.timeout(30):
+        assert await code_of(channel.unary(METADATA)(bytes(1 << 11), None)) is grpc.StatusCode.RESOURCE_EXHAUSTED

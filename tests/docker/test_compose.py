@@ -50,7 +50,7 @@ def test_a_file_and_a_setting_reach_the_nodes_and_whoever_attaches(commands: Com
     path = commands.directory / "server.properties"
     path.write_text("num.partitions=2\nlog.segment.bytes=4096\n")
     settings = {"LASTSTAND_PROPERTIES_FILE": str(path), "LASTSTAND_SET": "num.partitions=3"}
-    with project("--scale", "client=0", **settings):
+    with project("--scale", "harness=0", "--scale", "client=0", **settings):
         commands.type("attach", "--compose-project", PROJECT)
         order = json.loads((commands.directory / "store/standing/latest/supervisor.json").read_text(encoding="utf-8"))
         expected = {"num.partitions": "3", "log.segment.bytes": "4096", "min.insync.replicas": "2"}
@@ -75,7 +75,7 @@ def await_health(service: str, expected: str) -> None:
 def test_a_project_that_somebody_else_started_is_attached_to_broken_and_judged(commands: Commands) -> None:
     shell = commands.type
     # No session shall end because the machine is busy.
-    with project("--scale", "client=0", LASTSTAND_BROKER_SESSION_TIMEOUT_MS="12000"):
+    with project("--scale", "harness=0", "--scale", "client=0", LASTSTAND_BROKER_SESSION_TIMEOUT_MS="12000"):
         assert compose("restart", "broker-1").returncode == 0
         assert "3 brokers and a controller serve" in shell("attach", "--compose-project", PROJECT)
         shell("topics", "create", "orders", "--replica-assignment", "0:1:2")
@@ -94,7 +94,7 @@ def test_a_project_that_somebody_else_started_is_attached_to_broken_and_judged(c
 @pytest.mark.timeout(300)
 def test_whoever_does_not_see_the_volumes_works_through_a_helper_container(commands: Commands) -> None:
     shell = commands.type
-    with project("--scale", "client=0", LASTSTAND_BROKER_SESSION_TIMEOUT_MS="12000"):
+    with project("--scale", "harness=0", "--scale", "client=0", LASTSTAND_BROKER_SESSION_TIMEOUT_MS="12000"):
         commands.variables["LASTSTAND_VOLUMES"] = "elsewhere"
         assert "direct or container" in shell("attach", "--compose-project", PROJECT, code=254)
         commands.variables["LASTSTAND_VOLUMES"] = "container"
@@ -124,7 +124,7 @@ def test_whoever_does_not_see_the_volumes_works_through_a_helper_container(comma
 @pytest.mark.timeout(300)
 def test_a_helper_container_ends_with_its_harness(commands: Commands) -> None:
     commands.variables["LASTSTAND_VOLUMES"] = "container"
-    with project("--scale", "client=0"):
+    with project("--scale", "harness=0", "--scale", "client=0"):
         commands.type("attach", "--compose-project", PROJECT)
         [helper] = commands.helpers()
         listed = json.loads(commands.type("docker", "ps", "--json"))

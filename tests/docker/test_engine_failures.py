@@ -74,7 +74,7 @@ def test_a_port_in_use(images: None) -> None:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", 19092))
         taken.listen()
-        with pytest.raises(AssertionError, match="19092"), project("--scale", "client=0"):
+        with pytest.raises(AssertionError, match="19092"), project("--scale", "harness=0", "--scale", "client=0"):
             pass
     assert compose("--profile", "*", "ps", "--all", "--quiet").stdout == ""
 

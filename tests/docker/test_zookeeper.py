@@ -63,7 +63,7 @@ def test_a_broker_soon_says_that_its_project_has_no_server(images: None) -> None
 def test_a_composed_cluster_is_attached_to_broken_and_judged(commands: Commands, analysis_image: None) -> None:
     shell = commands.type
     commands.variables["LASTSTAND_VOLUMES"] = "container"
-    with project("--scale", "controller=0", "--scale", "client=0", **COMPOSED):
+    with project("--scale", "controller=0", "--scale", "harness=0", "--scale", "client=0", **COMPOSED):
         assert compose("restart", "broker-1").returncode == 0
         assert "3 brokers and a ZooKeeper server serve" in shell("attach", "--compose-project", PROJECT)
         again = shell("attach", "--compose-project", PROJECT, "--out", "other", code=254)

@@ -1,4 +1,4 @@
-"""What pyproject.toml asks for is what requirements/ pins: plain ``name==version`` lines, each name once."""
+"""What pyproject.toml asks for is what requirements/ pins: ``name==version`` with hashes, each name once."""
 
 import importlib.metadata
 import itertools
@@ -11,14 +11,18 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-PINNED_LINE = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+")
+PINNED = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.]+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
 FILES = sorted((ROOT / "requirements").glob("*.txt"))
 
 
 def pins() -> list[tuple[str, str]]:
-    lines = [line for path in FILES for line in path.read_text().splitlines() if not line.startswith("#")]
-    assert all(PINNED_LINE.fullmatch(line) for line in lines), [x for x in lines if not PINNED_LINE.fullmatch(x)]
-    return [(canonicalize_name(name), version) for name, version in (line.split("==") for line in lines)]
+    found = []
+    for path in FILES:
+        text = re.sub(r"^#.*\n", "", path.read_text(), flags=re.MULTILINE)
+        # One without hashes would make pip refuse all of them: it checks all or none.
+        assert PINNED.sub("", text) == "", f"{path.name} has something else than pins with hashes"
+        found += [(canonicalize_name(pin[1]), pin[2]) for pin in PINNED.finditer(text)]
+    return found
 
 
 def declared() -> list[Requirement]:

@@ -90,7 +90,7 @@ class AttachedHost:
             raise ConfigError(
                 key="--compose-project",
                 value=self._name,
-                expected="a project to which nobody is attached; its service `client` is, unless it was stopped",
+                expected="a project to which nobody is attached; its service `harness` is, unless it was stopped",
             ) from None
         for name, container in self._project.members.items():
             if container.status in _RUNNING and name.isdigit():

@@ -122,7 +122,7 @@ def render(
         server_module=MODULE,
         server_check=_SERVER_CHECK,
         server_published=_SERVER_PUBLISHED,
-        proxies=json.dumps(_proxies(node_ids), indent=1),
+        proxies={_name(source): _proxies(source, node_ids) for source in (CLIENT, *node_ids)},
         prometheus=prometheus_config({node.name: f"{node.name}:{METRICS_PORT}" for node in started}),
         prometheus_port=_PROMETHEUS_PORT,
         grafana_port=_GRAFANA_PORT,
@@ -171,17 +171,23 @@ def _node(node_id: NodeId, node_ids: tuple[NodeId, ...], racks: int) -> Composed
     )
 
 
-def _proxies(node_ids: tuple[NodeId, ...]) -> list[dict[str, object]]:
-    links = (Link(source, target) for source in (CLIENT, *node_ids) for target in node_ids if source != target)
-    return [
-        {
-            "name": str(link),
-            "listen": f"0.0.0.0:{_proxy_port(link)}",
-            "upstream": f"{service_name(link.target)}:{NODE_PORT}",
-            "enabled": True,
-        }
-        for link in links
+def _proxies(source: NodeId, node_ids: tuple[NodeId, ...]) -> str:
+    """Returns the proxies of whoever dials, as JSON with a line for each: one variable could not hold those of all."""
+    lines = [
+        json.dumps(
+            {
+                "name": str(link),
+                "listen": f"0.0.0.0:{_proxy_port(link)}",
+                "upstream": f"{service_name(link.target)}:{NODE_PORT}",
+            }
+        )
+        for link in (Link(source, target) for target in node_ids if source != target)
     ]
+    return "[" + ",\n ".join(lines) + "]"
+
+
+def _name(node_id: NodeId) -> str:
+    return "CLIENT" if node_id == CLIENT else str(node_id)
 
 
 def _proxy_port(link: Link[NodeId]) -> int:

@@ -182,7 +182,7 @@ class Project:
             raise ConfigError(
                 key="--compose-project",
                 value=self.name,
-                expected="a project to which nobody was attached yet, its own service `client` included; start one "
+                expected="a project to which nobody was attached yet, its own service `harness` included; start one "
                 "with: docker compose up --wait --scale harness=0",
             )
 

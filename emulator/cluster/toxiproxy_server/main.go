@@ -3,12 +3,14 @@
 // The original answers whoever reaches its port: any local user could cut links, or have this process listen on every
 // interface. Here each request carries the token in a header, "laststand-token". It is in the file that
 // LASTSTAND_TOKEN_FILE names, which is read for each request, because it may be made after this process starts. Without
-// that variable nothing is answered. The flags are those of the original that Laststand uses.
+// that variable nothing is answered. The flags are those of the original that Laststand uses; each variable whose name
+// begins with LASTSTAND_PROXIES_ has proxies to make at the start, as the original takes them from a file.
 package main
 
 import (
 	"crypto/subtle"
 	"flag"
+	"fmt"
 	"io"
 	"math/rand"
 	"net"
@@ -28,6 +30,7 @@ import (
 const (
 	header         = "laststand-token"
 	variable       = "LASTSTAND_TOKEN_FILE"
+	proxiesPrefix  = "LASTSTAND_PROXIES_"
 	tokenLength    = 64
 	requestBytes   = 16 << 20
 	headerBytes    = 16 << 10
@@ -44,7 +47,6 @@ func main() {
 	}()
 	host := flag.String("host", "localhost", "where the API listens")
 	port := flag.String("port", "8474", "port of the API")
-	config := flag.String("config", "", "JSON file of proxies to make at the start")
 	seed := flag.Int64("seed", time.Now().UnixNano(), "of toxics that draw numbers")
 	flag.Parse()
 	rand.Seed(*seed)
@@ -55,8 +57,8 @@ func main() {
 	}
 	logger := zerolog.New(os.Stdout).With().Timestamp().Logger().Level(level)
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), logger)
-	if *config != "" {
-		server.PopulateConfig(*config)
+	if err := makeProxies(server); err != nil {
+		logger.Fatal().Err(err).Msg("a proxy cannot be made")
 	}
 	api := &http.Server{
 		Handler:        withToken(routes(server)),
@@ -66,6 +68,18 @@ func main() {
 		WriteTimeout:   answerTimeout,
 	}
 	logger.Fatal().Err(api.ListenAndServe()).Msg("the API has ended")
+}
+
+func makeProxies(server *toxiproxy.ApiServer) error {
+	for _, entry := range os.Environ() {
+		name, proxies, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, proxiesPrefix) {
+			if _, err := server.Collection.PopulateJson(server, strings.NewReader(proxies)); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // routes returns the API, as Toxiproxy's own ApiServer.Listen serves it.

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -17,9 +18,15 @@ def test_the_published_file_is_what_the_command_prints() -> None:
     assert _PUBLISHED.read_text(encoding="utf-8") == render(brokers=3, racks=0, era="kip-966")
 
 
+def proxies_in(document: dict[str, Any]) -> dict[str, dict[str, str]]:
+    told = document["services"]["toxiproxy"]["environment"]
+    lists = [json.loads(text) for name, text in told.items() if name.startswith("LASTSTAND_PROXIES_")]
+    return {each["name"]: each for links in lists for each in links}
+
+
 def test_every_node_reaches_every_other_through_a_proxy_of_its_own() -> None:
     document = yaml.safe_load(render(brokers=5, racks=3, era="kafka-3.9"))
-    proxies = {each["name"]: each for each in json.loads(document["configs"]["proxies"]["content"])}
+    proxies = proxies_in(document)
     assert len(proxies) == 6 * 6  # from five brokers, the controller and the clients; nobody dials itself
     assert len({each["listen"] for each in proxies.values()}) == len(proxies)
     assert proxies["0->3"]["upstream"] == "broker-3:9092"
@@ -82,15 +89,15 @@ def test_settings_are_defaults_that_the_environment_can_replace() -> None:
 
 def test_with_the_profile_a_zookeeper_server_takes_the_controllers_place() -> None:
     document = yaml.safe_load(render(brokers=2, racks=0, era="kip-966"))
-    server, client = document["services"]["zookeeper"], document["services"]["client"]
+    server, harness = document["services"]["zookeeper"], document["services"]["harness"]
     assert server["profiles"] == ["zookeeper"]
     assert server["networks"] == {"cluster": {"aliases": ["controller"]}}
     assert server["labels"][NODE] == document["services"]["controller"]["labels"][NODE]
     assert server["volumes"][0] in document["services"]["controller"]["volumes"]
     assert server["ports"] != document["services"]["controller"]["ports"]
     assert server["environment"]["LASTSTAND_ERA"] == "${LASTSTAND_ERA:-kip-966}"
-    assert client["depends_on"]["zookeeper"] == {"condition": "service_healthy", "required": False}
-    assert client["depends_on"]["controller"] == {"condition": "service_healthy"}
+    assert harness["depends_on"]["zookeeper"] == {"condition": "service_healthy", "required": False}
+    assert harness["depends_on"]["controller"] == {"condition": "service_healthy"}
 
 
 def test_a_file_for_an_era_with_zookeeper_has_the_server_and_no_controller() -> None:
@@ -99,9 +106,46 @@ def test_a_file_for_an_era_with_zookeeper_has_the_server_and_no_controller() -> 
     assert "controller" not in services
     assert "profiles" not in services["zookeeper"]
     healthy = {"condition": "service_healthy"}
-    assert services["client"]["depends_on"] == {"broker-0": healthy, "broker-1": healthy, "zookeeper": healthy}
+    assert services["harness"]["depends_on"] == {"broker-0": healthy, "broker-1": healthy, "zookeeper": healthy}
     assert services["broker-0"]["environment"]["LASTSTAND_ERA"] == "${LASTSTAND_ERA:-kafka-3.9-zk}"
-    proxies = {each["name"]: each for each in json.loads(document["configs"]["proxies"]["content"])}
+    proxies = proxies_in(document)
     assert proxies["1->100"]["upstream"] == "controller:9092", "the alias of the server"
     [job] = yaml.safe_load(document["configs"]["prometheus"]["content"])["scrape_configs"]
     assert [each["targets"] for each in job["static_configs"]] == [["broker-0:9464"], ["broker-1:9464"]]
+
+
+def test_only_harnesses_have_the_engines_socket_and_nobody_stays_root() -> None:
+    services = yaml.safe_load(render(brokers=3, racks=0, era="kip-966"))["services"]
+    assert {name for name, each in services.items() if "docker.sock" in str(each)} == {"harness", "chaos"}
+    for name in ("harness", "chaos"):
+        assert "setpriv --reuid 10001 --regid 10001" in services[name]["entrypoint"][2]
+        assert (services[name]["cap_drop"], services[name]["cap_add"]) == (["ALL"], ["SETUID", "SETGID"])
+    assert {name for name, each in services.items() if str(each.get("user", "10001")).startswith("0")} == {
+        "harness",
+        "chaos",
+    }
+
+
+def test_nodes_proxies_and_the_client_are_confined_and_everything_is_limited() -> None:
+    services = yaml.safe_load(render(brokers=2, racks=0, era="kip-966"))["services"]
+    for name in ("toxiproxy", "controller", "broker-0", "broker-1", "zookeeper", "client"):
+        assert services[name]["read_only"], name
+        assert services[name]["cap_drop"] == ["ALL"], name
+        assert services[name]["security_opt"] == ["no-new-privileges:true"], name
+    for name, service in services.items():
+        assert service["pids_limit"], name
+        assert service["mem_limit"], name
+
+
+def test_the_token_is_in_a_volume_that_nodes_write_and_toxiproxy_reads() -> None:
+    services = yaml.safe_load(render(brokers=2, racks=0, era="kip-966"))["services"]
+    mounted = {
+        name: volume
+        for name, service in services.items()
+        for volume in service.get("volumes", ())
+        if volume.startswith("token:")
+    }
+    path = "token:/var/lib/laststand/token"
+    assert mounted == {"toxiproxy": f"{path}:ro", "controller": path, "broker-0": path, "broker-1": path}
+    told = {services[name]["environment"]["LASTSTAND_TOKEN_FILE"] for name in mounted}
+    assert told == {"/var/lib/laststand/token/token"}
