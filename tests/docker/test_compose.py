@@ -33,9 +33,9 @@ def test_a_composed_cluster_serves_breaks_heals_and_ends(images: None) -> None:
         assert "of them answer" in in_client("chaos", "heal")
         assert "no answer at its address" in in_client("chaos", "disconnect", "1")
         assert "it answers at its address" in in_client("chaos", "connect", "1")
-        again = compose("exec", "-T", "client", "laststand", "attach", "--out", "/tmp/other")
+        again = compose("exec", "-T", "harness", "laststand", "attach", "--out", "/tmp/other")
         assert "to which nobody was attached yet" in again.stderr
-        assert compose("exec", "-T", "client", "test", "-e", "/tmp/other/standing").returncode == 1
+        assert compose("exec", "-T", "harness", "test", "-e", "/tmp/other/standing").returncode == 1
         heartbeats = "{requests: BrokerHeartbeat, from: 1, to: controller}"
         in_client("chaos", "step", f"hold: {heartbeats}")
         await_health("broker-1", "NOT_SERVING")  # it is fenced, and hears of that

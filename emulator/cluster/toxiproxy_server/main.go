@@ -52,7 +52,7 @@ func main() {
 	rand.Seed(*seed)
 
 	level, err := zerolog.ParseLevel(os.Getenv("LOG_LEVEL"))
-	if err != nil {
+	if err != nil || level == zerolog.NoLevel {
 		level = zerolog.InfoLevel
 	}
 	logger := zerolog.New(os.Stdout).With().Timestamp().Logger().Level(level)
