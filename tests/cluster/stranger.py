@@ -31,13 +31,17 @@ CALLS = {
 LISTENER = json.dumps({"name": "stranger", "listen": "0.0.0.0:0", "upstream": "127.0.0.1:1", "enabled": True}).encode()
 
 
+def as_is(message: bytes) -> bytes:
+    return message
+
+
 def call(port: int, path: str, request: bytes) -> str:
     with grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_send_message_length", -1)]) as channel:
         for kind in (channel.unary_unary, channel.unary_stream):
             try:
-                answer = kind(path)(request, timeout=TIMEOUT_S, metadata=(("laststand-token", "0" * 64),))
+                answer = kind(path, as_is, as_is)(request, timeout=TIMEOUT_S, metadata=(("laststand-token", "0" * 64),))
                 if kind == channel.unary_stream:
-                    next(answer)
+                    next(iter(answer))
             except grpc.RpcError as error:
                 code = error.code().name
                 if code != "UNAUTHENTICATED":
@@ -50,7 +54,9 @@ def call(port: int, path: str, request: bytes) -> str:
 def stream(port: int, path: str) -> str:
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         try:
-            return f"answered {next(channel.stream_stream(path)(iter([b'x']), timeout=TIMEOUT_S))!r}"
+            return (
+                f"answered {next(iter(channel.stream_stream(path, as_is, as_is)(iter([b'x']), timeout=TIMEOUT_S)))!r}"
+            )
         except StopIteration:
             return "ended"
         except grpc.RpcError as error:

@@ -16,7 +16,7 @@ FILES = sorted((ROOT / "requirements").glob("*.txt"))
 
 
 def pins() -> list[tuple[str, str]]:
-    found = []
+    found: list[tuple[str, str]] = []
     for path in FILES:
         text = re.sub(r"^#.*\n", "", path.read_text(), flags=re.MULTILINE)
         # One without hashes would make pip refuse all of them: it checks all or none.
