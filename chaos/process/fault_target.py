@@ -1,6 +1,7 @@
 """What a fault acts on: real processes, what they committed, and the harness's log."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -54,18 +55,13 @@ class FaultTarget:
         return self.metadata.image
 
     def in_force(self) -> tuple[str, ...]:
-        """Returns descriptions of the faults of nodes and links that are in force."""
-        cluster = self.cluster
-        broken = []
-        for node_id in cluster.layout.node_ids:
-            if cluster.is_paused(node_id):
-                broken.append(f"node {node_id} is paused")
-            elif not cluster.is_running(node_id):
-                broken.append(f"node {node_id} is down ({self.downed.get(node_id, 'by itself')})")
-        links = cluster.toxiproxy
-        if links is not None:
-            broken += [f"link {link}: {', '.join(map(str, links.toxics(link)))}" for link in links.broken]
-        return tuple(broken)
+        """Returns descriptions of all faults in force: those that were injected, and nodes that ended by themselves."""
+        by_themselves = (
+            f"node {node_id} is down by itself"
+            for node_id in self.cluster.layout.node_ids
+            if not self.cluster.is_running(node_id) and node_id not in self.downed
+        )
+        return (*self.log.faults.describe(now_s=time.monotonic()), *by_themselves)
 
     async def committed_end(self) -> MetadataOffset:
         """Asks the controller where its committed records end now."""

@@ -1,8 +1,10 @@
 """The harness's own event file, ``events/harness-<incarnation>.jsonl``: what it started, broke, healed and observed."""
 
+import time
 from pathlib import Path
 from typing import Final
 
+from chaos.process.faults_in_force import FaultsInForce
 from chaos.scenario.scenario import Ending
 from emulator.cluster.layout import event_file_name
 from emulator.core.events import (
@@ -50,6 +52,8 @@ class HarnessLog:
 
     Attributes:
         cause_id: of new events: the step that is being played.
+        is_by_hand: whether a person gives each step, and no scenario does.
+        faults: those that this harness injected, and did not heal since.
     """
 
     def __init__(
@@ -63,6 +67,8 @@ class HarnessLog:
         incarnation: int = 0,
     ) -> None:
         self.cause_id = CauseId("harness")
+        self.is_by_hand = ending is None
+        self.faults = FaultsInForce()
         self._run_directory = events.parent
         self._path = path = events / f"harness-{incarnation}.jsonl"
         self._writer = EventWriter(str(path), run=run, node_id=HARNESS, incarnation=incarnation)
@@ -159,6 +165,7 @@ class HarnessLog:
 
     def note(self, event: Event) -> None:
         """Writes an event; it is on disk when this returns."""
+        self.faults.note(event, now_s=time.monotonic())
         self._writer.add(event)
         self._writer.flush()
 

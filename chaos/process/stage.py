@@ -94,6 +94,7 @@ class ProcessStage:
                 )
                 for partition, state in sorted(target.image.partitions.items())
             ),
+            faults=target.in_force(),
             offers=_offers((HealAll(),) if _has_broken_links(target) else (), self._driver),
         )
 

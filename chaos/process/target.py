@@ -124,6 +124,8 @@ class ProcessTarget:
                 begun_ns=wall_ns,
                 ended_ns=wall_ns + proved_ns - begun_ns,
             )
+        if not outcome.took_effect and self.faults.log.is_by_hand:
+            return outcome  # nothing is different, and who asked for it is told: there is no fault to account for
         after = await self.committed_end()
         for event in fault_events(
             action,

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 _NODE_HELP: Final = (
     "NODE is an id, `controller`, or leader(orders-0), follower(orders-0), last-isr(orders-0), elr(orders-0)."
 )
-
+_UNPROVED: Final = (
+    "the fault is in force, and nothing was seen to be affected by it: the verdict on this cluster will be unknown"
+)
 
 COMMANDS: Final = click.Group()
 """All commands of ``laststand chaos``."""
@@ -174,6 +176,8 @@ def _play(place: Path, command: "Command", output: Output) -> "StepPlayed":
             case StepPlayed():
                 if output is Output.TEXT:
                     click.echo(f"{answer.step.removeprefix('{').removesuffix('}')} -> {answer.outcome.seen}")
+                if answer.outcome.took_effect and not answer.outcome.bit:
+                    click.echo(_UNPROVED, err=True)
                 return answer
             case StepFailed(reason=reason):
                 raise CommandFailedError(reason, exit_code=ExitCode.UNKNOWN)

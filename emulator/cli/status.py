@@ -30,15 +30,16 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="With --watch: from one look to the next.",
 )
+@click.option("--metrics", "has_metrics", is_flag=True, help="The nodes' metrics, too, and where they are served.")
 @json_option
-def status(place: Path, *, watch: bool, interval_s: float, output: Output) -> None:
-    """Show nodes, partitions, what is broken, and metrics of CLUSTER, by default the latest one.
+def status(place: Path, *, watch: bool, interval_s: float, has_metrics: bool, output: Output) -> None:
+    """Show nodes, partitions and all faults in force of CLUSTER, by default the latest one.
 
     With ``--watch`` a terminal is cleared before each look; elsewhere looks follow each other, as JSON one per line.
     """
     directory = locate(place)
     if not watch:
-        print_status(status_of(directory), output=output)
+        print_status(status_of(directory), has_metrics=has_metrics, output=output)
         return
     while True:
         report = status_of(directory)
@@ -46,16 +47,21 @@ def status(place: Path, *, watch: bool, interval_s: float, output: Output) -> No
             click.echo(msgspec.json.encode(_document(report, _metrics(report))))
         else:
             click.clear()
-            print_status(report, output=output)
+            print_status(report, has_metrics=has_metrics, output=output)
         sys.stdout.flush()
         time.sleep(interval_s)
 
 
-def print_status(report: "StatusReport", *, output: Output) -> None:
-    """Prints a report and what the nodes' metrics say, as text or as one JSON object."""
-    metrics = _metrics(report)
+def print_status(report: "StatusReport", *, has_metrics: bool = False, output: Output) -> None:
+    """Prints a report, as text or as one JSON object, which has the nodes' metrics, too.
+
+    Args:
+        report: to be printed.
+        has_metrics: whether the text has the metrics, and where they are served.
+        output: the form.
+    """
     if output is Output.JSON:
-        print_json(_document(report, metrics))
+        print_json(_document(report, _metrics(report)))
         return
     click.echo(f"{report.directory}  era {report.era}, supervisor {report.supervisor_pid}")
     if report.view is not None:
@@ -64,7 +70,17 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
         click.echo(_controller(report.zookeeper))
     click.echo()
     print_listing(
-        ("NODE", "ROLE", "STATE", "PID", "INCARNATION", "EPOCH", "FENCED", "ADDRESS", "METRICS"),
+        (
+            "NODE",
+            "ROLE",
+            "STATE",
+            "PID",
+            "INCARNATION",
+            "EPOCH",
+            "FENCED",
+            "ADDRESS",
+            *(("METRICS",) if has_metrics else ()),
+        ),
         [
             (
                 node.node_id,
@@ -75,7 +91,7 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
                 node.broker_epoch,
                 None if node.fenced is None else "yes" if node.fenced else "no",
                 node.address,
-                node.metrics_url,
+                *((node.metrics_url,) if has_metrics else ()),
             )
             for node in report.nodes
         ],
@@ -115,7 +131,8 @@ def print_status(report: "StatusReport", *, output: Output) -> None:
         click.echo(f"  client: {client}")
     if report.problem is not None:
         click.echo(f"  the verdict will be unknown: {report.problem}")
-    _print_metrics(metrics)
+    if has_metrics:
+        _print_metrics(_metrics(report))
 
 
 def _metrics(report: "StatusReport") -> "dict[NodeId, dict[str, float]]":
@@ -147,12 +164,16 @@ def _number(value: float | None) -> int | None:
 def _summary(report: "StatusReport") -> str:
     partitions = report.partitions
     return (
-        f"{len(partitions)} partitions: "
+        f"{_counted(len(partitions), 'partition')}: "
         f"{sum(each.is_offline for each in partitions)} offline, "
         f"{sum(each.is_under_min_isr for each in partitions)} under min ISR, "
         f"{sum(each.is_under_replicated for each in partitions)} under-replicated; "
-        f"{len(report.faults)} faults in force"
+        f"{_counted(len(report.faults), 'fault')} in force"
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun if count == 1 else f'{noun}s'}"
 
 
 def _role(node: "NodeStatus", report: "StatusReport") -> str:

@@ -53,12 +53,14 @@ class StageState(msgspec.Struct, frozen=True, kw_only=True):
         links: those that can be broken.
         partitions: by name.
         offers: deeds about the whole cluster.
+        faults: descriptions of the faults in force.
     """
 
     nodes: tuple[NodeRow, ...] = ()
     links: tuple[LinkRow, ...] = ()
     partitions: tuple[PartitionRow, ...] = ()
     offers: tuple[Offer, ...] = ()
+    faults: tuple[str, ...] = ()
 
     @property
     def steps(self) -> frozenset[str]:

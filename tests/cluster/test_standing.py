@@ -98,6 +98,13 @@ def test_everything_that_is_done_to_a_standing_cluster_is_judged(terminal: Termi
 
     assert "was killed" in shell("chaos", "kill", "leader(orders-0)")
     assert "no-op: node 0 is down already" in shell("chaos", "kill", "0", code=1)
+    assert "no-op: " in shell("chaos", "slow-disk", "2", "--delay", "0 ms", code=1), "what changes nothing is no fault"
+    shell("chaos", "slow-disk", "2", "--delay", "1 ms")
+    status = shell("status")
+    assert "fault: kill on node 0 for " in status
+    assert "fault: slow_disk on node 2 for " in status
+    assert "2 faults in force" in status
+    shell("chaos", "slow-disk", "2", "--delay", "0 ms")
     shell("chaos", "step", "until: {partition: orders-0, leader: 1, isr: [1, 2]}")
     assert "orders-0: leader 1" in (side_by_side := shell("inspect", "orders-0"))
     assert [row.split()[:4] for row in side_by_side.splitlines()[2:]] == [

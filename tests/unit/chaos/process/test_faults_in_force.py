@@ -1,0 +1,76 @@
+"""Faults in force: what was injected and not healed, whatever its kind."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from chaos.process.faults_in_force import FaultsInForce
+from emulator.core.events import Event
+from emulator.core.types import CauseId, MetadataOffset, NodeId
+from emulator.plan.actions import (
+    Action,
+    ClockRate,
+    Cut,
+    HealAll,
+    HealNodes,
+    Isolate,
+    Kill,
+    LoseSyncs,
+    Pause,
+    Reset,
+    Resume,
+    SlowDisk,
+    Start,
+    Switched,
+)
+from emulator.plan.channels import Link
+from emulator.plan.faults import fault_events
+
+ONE = (NodeId(1),)
+CUT = Cut(link=Link(NodeId(0), NodeId(1)))
+LYING = LoseSyncs(nodes=ONE)
+
+
+def events_of(action: Action, *, second: int, bit: str | None = "seen") -> Iterator[Event]:
+    return fault_events(
+        action,
+        bit=bit,
+        cause_id=CauseId("step"),
+        before=MetadataOffset(0),
+        after=MetadataOffset(0),
+        broken=(),
+        begun_ns=second * 1_000_000_000,
+        proved_ns=second * 1_000_000_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("actions", "left"),
+    [
+        ((Kill(nodes=ONE),), ["kill on node 1"]),
+        ((LYING, SlowDisk(nodes=ONE, delay_ms=40)), ["lost_sync on node 1", "slow_disk on node 1"]),
+        ((CUT, LYING, Isolate(nodes=ONE), HealAll()), ["lost_sync on node 1"]),
+        ((CUT, ClockRate(nodes=ONE, rate_ppm=2_000_000), HealAll()), ["clock on node 1"]),
+        ((LYING, LoseSyncs(nodes=ONE, state=Switched.OFF)), []),
+        ((Isolate(nodes=ONE), HealNodes(nodes=ONE)), []),
+        ((Kill(nodes=ONE), Pause(nodes=(NodeId(2),)), Start(nodes=ONE)), ["pause on node 2"]),
+        ((Pause(nodes=ONE), Resume(nodes=ONE)), []),
+        ((Reset(link=CUT.link),), []),
+    ],
+)
+def test_a_fault_is_in_force_until_it_is_healed(actions: tuple[Action, ...], left: list[str]) -> None:
+    faults = FaultsInForce()
+    for second, action in enumerate(actions, start=1):
+        for event in events_of(action, second=second):
+            faults.note(event, now_s=second)
+    assert [line.partition(" for ")[0] for line in faults.describe(now_s=10.0)] == left
+
+
+def test_a_line_has_target_age_and_effect() -> None:
+    faults = FaultsInForce()
+    for event in (*events_of(CUT, second=2, bit="swallowed"), *events_of(LYING, second=3, bit=None)):
+        faults.note(event, now_s=9.0)
+    assert faults.describe(now_s=4.5) == (
+        "cut on link 0->1 for 2.5 s: swallowed",
+        "lost_sync on node 1 for 1.5 s: no effect was seen",
+    )
