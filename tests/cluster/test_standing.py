@@ -14,7 +14,7 @@ import pytest
 
 from chaos.scenario.conditions import Until
 from chaos.scenario.scenario_file import load_scenario
-from emulator.plan.actions import AlterConfig, CreateTopic, Cut, ElectLeaders, HealAll, Kill, Reassign, Start
+from emulator.plan.actions import AlterConfig, CreateTopic, Cut, ElectLeaders, HealAll, Kill, Reassign, SlowDisk, Start
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import MARK, await_end, leave_nothing, survivors
 
@@ -151,7 +151,7 @@ def test_everything_that_is_done_to_a_standing_cluster_is_judged(terminal: Termi
     assert "acks=all: 110 records sent, 110 acked, 0 lost" in verdict
     actions = [step.action for step in load_scenario(terminal.latest / "plan.yaml").steps]
     assert [type(action) for action in actions if not isinstance(action, Until)] == [
-        *(CreateTopic, Kill, Cut, HealAll, Start, ElectLeaders, Reassign, AlterConfig)
+        *(CreateTopic, Kill, SlowDisk, SlowDisk, SlowDisk, Cut, HealAll, Start, ElectLeaders, Reassign, AlterConfig)
     ], "what was done can be played again"
 
 
