@@ -17,6 +17,7 @@ from crc32c import crc32c
 from emulator.client.history import HISTORY_FILE, rewrite_history
 from emulator.cluster.layout import event_file_name
 from emulator.core.events import (
+    EVIDENCE_FORMAT,
     AppendRole,
     BatchAppended,
     BecameLeader,
@@ -24,7 +25,6 @@ from emulator.core.events import (
     BrokerUnfenced,
     Election,
     Event,
-    FileVouched,
     FollowerHighWatermarkUpdated,
     HighWatermarkAdvanced,
     IncarnationEnd,
@@ -67,7 +67,7 @@ from emulator.core.types import (
     TopicId,
 )
 from emulator.node.event_writer import EventWriter
-from emulator.storage.file_digest import content_of
+from emulator.storage.evidence_files import vouchers
 
 EVENTS_PER_BATCH: Final = 7
 LEADER_EVENTS_PER_BATCH: Final = 3
@@ -193,6 +193,7 @@ def _started(node: int, role: NodeRole) -> NodeStarted:
         switches={} if role is NodeRole.HARNESS else switch_texts(Switches()),
         properties={},
         wall_time_ns=0,
+        evidence_format=EVIDENCE_FORMAT if role is NodeRole.HARNESS else None,
     )
 
 
@@ -352,10 +353,7 @@ def _harness_events(run: Path, metadata_end: int) -> Iterator[Event]:
             exit_code=0,
             metadata_offset=MetadataOffset(metadata_end),
         )
-    for path in (*sorted((run / "events").iterdir()), run / HISTORY_FILE):
-        if path.name != event_file_name(_HARNESS, 0):
-            lines, digest = content_of(path)
-            yield FileVouched(cause_id=_CAUSE, file=str(path.relative_to(run)), lines=lines, digest=digest)
+    yield from vouchers(run, but_for=run / "events" / event_file_name(_HARNESS, 0), cause_id=_CAUSE)
     yield RunEnded(cause_id=_CAUSE, problem=None)
     yield NodeStopped(cause_id=_CAUSE)
 

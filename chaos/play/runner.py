@@ -108,18 +108,22 @@ class Run:
                 _close_log(self._logger)
 
     async def _complete_directory(self, *, duration_s: float) -> None:
+        """The driver comes last: it vouches for what was written."""
         order = self.order
+        try:
+            write_plan(
+                order.directory / "plan.yaml",
+                scenario_text=order.scenario.text,
+                steps=self._played,
+                era=order.era,
+                switches=order.switches,
+                properties=order.properties,
+                seed=order.seed,
+            )
+            self._write_cluster_file(duration_s=duration_s)
+        except OSError as error:
+            self._fail(f"the run's record could not be completed: {error}")
         await self._driver.close(problem=self.problem)
-        write_plan(
-            order.directory / "plan.yaml",
-            scenario_text=order.scenario.text,
-            steps=self._played,
-            era=order.era,
-            switches=order.switches,
-            properties=order.properties,
-            seed=order.seed,
-        )
-        self._write_cluster_file(duration_s=duration_s)
 
     def _write_cluster_file(self, *, duration_s: float | None = None) -> None:
         order = self.order

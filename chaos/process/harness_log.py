@@ -8,9 +8,9 @@ from chaos.process.faults_in_force import FaultsInForce
 from chaos.scenario.scenario import Ending
 from emulator.cluster.layout import event_file_name
 from emulator.core.events import (
+    EVIDENCE_FORMAT,
     BitFlipped,
     Event,
-    FileVouched,
     IncarnationEnd,
     IncarnationEnded,
     IncarnationStarted,
@@ -32,8 +32,7 @@ from emulator.core.types import (
 from emulator.node.event_writer import EventWriter
 from emulator.plan.drivers import DriverName
 from emulator.storage.bit_flip import FlippedBit
-from emulator.storage.file_digest import content_of
-from emulator.storage.line_file import line_files
+from emulator.storage.evidence_files import vouchers
 
 HARNESS: Final = NodeId(2000)
 """Stands for the harness on its lines; it is no node of the cluster."""
@@ -82,6 +81,7 @@ class HarnessLog:
                 wall_time_ns=wall_time_ns,
                 driver=driver.value,
                 ending=None if ending is None else ending.value,
+                evidence_format=EVIDENCE_FORMAT,
             )
         )
 
@@ -176,13 +176,10 @@ class HarnessLog:
         self.suspend()
 
     def _vouch(self) -> None:
-        directory = self._run_directory
-        events, histories = line_files(directory / "events"), line_files(directory / "history")
-        for path in sorted((*events, *histories, *line_files(directory, "history"))):
-            if path != self._path:
-                lines, digest = content_of(path)
-                name = str(path.relative_to(directory))
-                self.note(FileVouched(cause_id=self.cause_id, file=name, lines=lines, digest=digest))
+        """Others have written all that there is: events, histories, descriptions of the run, and what nodes stored."""
+        for event in vouchers(self._run_directory, but_for=self._path, cause_id=self.cause_id):
+            self._writer.add(event)
+        self._writer.flush()
 
     def suspend(self) -> None:
         """This harness ends and the run does not: another one goes on with it."""

@@ -11,7 +11,7 @@ is a breaking change with a changelog line.
 """
 
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -99,6 +99,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     Attributes:
         driver: of a harness: what plays the run, as in ``cluster.yaml``; else ``None``.
         ending: of the harness of a scenario: ``restore`` if it mends everything at the end, ``as_is`` if not.
+        evidence_format: of a harness: ``EVIDENCE_FORMAT`` of its version; ``None`` before there was one.
     """
 
     role: NodeRole
@@ -109,6 +110,11 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     witness: Witness = Witness.PROCESS
     driver: str | None = None
     ending: str | None = None
+    evidence_format: int | None = None
+
+
+EVIDENCE_FORMAT: Final = 2
+"""1: the harness vouches for events and histories. 2: also for logs and descriptions, and it notes its orders."""
 
 
 class NodeStopped(Event, frozen=True, kw_only=True):
@@ -379,6 +385,20 @@ class MessageIntercepted(Event, frozen=True, kw_only=True):
     def channel(self) -> str:
         """All messages of its kind, as plans write it."""
         return f"{self.source}->{self.target} {self.api} {self.way}"
+
+
+class OrderReceived(Event, frozen=True, kw_only=True):
+    """A node was ordered to do something; this is written before it obeys. Questions are no orders.
+
+    Attributes:
+        api: Kafka's name of an administrator's request; ``Intercept`` and ``Change`` are about messages and the clock.
+        order: all that was asked for, as JSON.
+        giver: address of the connection that it came over.
+    """
+
+    api: str
+    order: str
+    giver: str
 
 
 # --- Controller, once committed -----------------------------------------------------------------------------------
@@ -809,17 +829,31 @@ class ClusterSettled(Event, frozen=True, kw_only=True):
     metadata_offset: MetadataOffset
 
 
+class OrderGiven(Event, frozen=True, kw_only=True):
+    """The harness orders a node to do something, or somebody whom it knows does; this is written before.
+
+    Attributes:
+        given_to: the node.
+        api: as in ``OrderReceived``.
+        order: likewise.
+    """
+
+    given_to: NodeId
+    api: str
+    order: str
+
+
 class FileVouched(Event, frozen=True, kw_only=True):
-    """What the harness found in a file of evidence when its writer had ended: whole lines, without the seal.
+    """What the harness found in a file of evidence when its writer had ended.
 
     Attributes:
         file: relative to the run's directory.
-        lines: how many.
-        digest: of them, as in ``FileSealed``.
+        lines: of events or of a history: how many are whole, without the seal; ``None`` of any other file.
+        digest: of those lines, or of all bytes, as in ``FileSealed``.
     """
 
     file: str
-    lines: int
+    lines: int | None
     digest: str
 
 
@@ -859,6 +893,7 @@ BrokerEvent: TypeAlias = (
     | PeerUnreachable
     | PeerReachable
     | MessageIntercepted
+    | OrderReceived
 )
 
 ControllerEvent: TypeAlias = (
@@ -885,6 +920,7 @@ ControllerEvent: TypeAlias = (
     | DrawReceived
     | AlterPartitionDecided
     | MessageIntercepted
+    | OrderReceived
 )
 
 HarnessEvent: TypeAlias = (
@@ -899,6 +935,7 @@ HarnessEvent: TypeAlias = (
     | FaultInjected
     | FaultHealed
     | MessageIntercepted
+    | OrderGiven
     | StepReached
     | ClusterSettled
     | ShutdownBegan

@@ -14,7 +14,7 @@ from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendReco
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import CloseConnection, Effect, RecordEvent, SendRequest, SendResponse
 from emulator.core.errors import InvariantError
-from emulator.core.events import MessageIntercepted, NodeStarted
+from emulator.core.events import EVIDENCE_FORMAT, MessageIntercepted, NodeStarted
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.inputs import RequestReceived, TimerFired
 from emulator.core.properties import NodeProperties
@@ -204,6 +204,7 @@ class SimulatedCluster:
                 properties={},
                 wall_time_ns=0,
                 driver=DriverName.SIMULATOR.value,
+                evidence_format=EVIDENCE_FORMAT,
             )
         )
 

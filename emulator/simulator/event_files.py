@@ -5,12 +5,13 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import Event, FileSealed, FileVouched, NodeStopped, RunEnded
+from emulator.core.events import Event, FileSealed, NodeStopped, RunEnded
 from emulator.core.types import CauseId, NodeId
 from emulator.plan.nodes import HARNESS
 from emulator.simulator.event_log import NS_PER_MS
 from emulator.simulator.journal import Journal
-from emulator.storage.file_digest import FileDigest, content_of
+from emulator.storage.evidence_files import vouchers
+from emulator.storage.file_digest import FileDigest
 
 _ENCODER: Final = msgspec.json.Encoder()
 _CAUSE: Final = CauseId("harness")
@@ -43,7 +44,7 @@ class _EventFile:
 
 
 def write_event_files(journal: Journal, directory: Path, *, problem: str | None) -> None:
-    """Writes the events of a run into its directory, which has the history already.
+    """Writes the events of a run into its directory, which has everything else already.
 
     Raises:
         OSError: a file cannot be written.
@@ -59,10 +60,8 @@ def write_event_files(journal: Journal, directory: Path, *, problem: str | None)
     harness = files.pop((HARNESS, 0))
     for file in files.values():
         file.write(folder, now_ms=last_ms)
-    for path in (*sorted(folder.iterdir()), directory / "history.jsonl"):
-        lines, digest = content_of(path)
-        name = str(path.relative_to(directory))
-        harness.add(FileVouched(cause_id=_CAUSE, file=name, lines=lines, digest=digest), now_ms=last_ms)
+    for voucher in vouchers(directory, but_for=folder / harness.name, cause_id=_CAUSE):
+        harness.add(voucher, now_ms=last_ms)
     harness.add(RunEnded(cause_id=_CAUSE, problem=problem), now_ms=last_ms)
     harness.add(NodeStopped(cause_id=_CAUSE), now_ms=last_ms)
     harness.write(folder, now_ms=last_ms)

@@ -97,7 +97,6 @@ def write_evidence(
     """
     (directory / "events").mkdir(parents=True, exist_ok=True)
     _write_history(journal, directory, acks)
-    write_event_files(journal, directory, problem=problem)
     for node in cluster.nodes.values():
         data = directory / "nodes" / str(node.node_id) / "data"
         data.mkdir(parents=True)
@@ -108,6 +107,7 @@ def write_evidence(
         (data / LOG_START_OFFSET_CHECKPOINT).write_text(format_offsets(starts))
         if node.disk.is_clean:
             (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
+    write_event_files(journal, directory, problem=problem)
 
 
 def _write_history(journal: Journal, directory: Path, acks: Mapping[str, Acks]) -> None:

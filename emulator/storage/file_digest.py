@@ -68,6 +68,19 @@ class FileContent(NamedTuple):
     digest: str
 
 
+def digest_of(path: Path) -> str:
+    """Returns the digest of all bytes of a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = FileDigest(count=len)
+    with path.open("rb") as file:
+        while block := file.read(PART_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def content_of(path: Path) -> FileContent:
     """Returns what a file of lines holds, without its seal and without a torn last line.
 

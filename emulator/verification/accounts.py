@@ -31,6 +31,7 @@ from emulator.core.events import (
     LogOpened,
     LogStartOffsetRaised,
     LogTruncated,
+    MessageIntercepted,
     NodeStarted,
     PartitionChanged,
     PartitionEvent,
@@ -41,9 +42,9 @@ from emulator.core.events import (
 )
 from emulator.core.history import OperationType
 from emulator.core.promises import rules_named_beside
-from emulator.core.types import NodeRole, TruncationReason
+from emulator.core.types import MessageFate, NodeRole, TruncationReason
 from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.columns import NONE
+from emulator.verification.columns import NONE, Mask
 from emulator.verification.event_table import place_of
 from emulator.verification.fencings import is_mended_by
 from emulator.verification.matching import are_among, groups_of
@@ -112,6 +113,52 @@ def contradictions_of_partition(facts: PartitionFacts) -> Iterator[str]:
     yield from _of_leaders(facts)
     yield from _of_log_starts(facts)
     yield from _of_deleted_topics(facts)
+
+
+def unknown_to_history(facts: PartitionFacts) -> Iterator[str]:
+    """Yields a sentence for each kind of answer that brokers gave and that the history contradicts."""
+    answered, sends = facts.answered, _AnsweredSends(facts)
+    stranger = np.flatnonzero(~sends.are_known)
+    for first in answered.rows(stranger[:1]):
+        yield (
+            f"{facts}: {len(stranger)} sends that brokers answered are in no history, "
+            f"such as that at offset {first.event.base_offset} of broker {first.node}"
+        )
+    failed = np.flatnonzero(sends.are_of(OperationType.FAIL))
+    is_twice = any(told.event.fate is MessageFate.DUPLICATED for told in facts.cluster.events.of(MessageIntercepted))
+    for first in answered.rows(failed[:1]) if not is_twice else ():
+        yield (
+            f"{facts}: {len(failed)} sends certainly failed by the history, and brokers answered them without error, "
+            f"such as that at offset {first.event.base_offset} of broker {first.node}"
+        )
+
+
+def unseen_records(facts: PartitionFacts) -> int:
+    """Returns how many records a broker acknowledged without any client that saw it: their sends are not ``ok``."""
+    sends = _AnsweredSends(facts)
+    unseen = np.flatnonzero(sends.are_known & ~sends.are_of(OperationType.OK))
+    _, first = np.unique(sends.numbers[unseen], return_index=True)
+    return int(facts.answered["record_count"][unseen[first]].sum())
+
+
+class _AnsweredSends:
+    """The sends of a partition that brokers answered without error, an answer each.
+
+    Attributes:
+        numbers: of the sends.
+        are_known: whether a history has them.
+    """
+
+    def __init__(self, facts: PartitionFacts) -> None:
+        names = dict[Hashable, int]()
+        self._sent = facts.sent
+        self._known = facts.sent.numbers("operation_id", names)
+        self.numbers = facts.answered.numbers("cause_id", names)
+        self.are_known: Mask = np.isin(self.numbers, self._known)
+
+    def are_of(self, type_: OperationType) -> Mask:
+        """Whether their outcome is of a type, by a history."""
+        return np.isin(self.numbers, self._known[self._sent.has("type", type_)])
 
 
 def _of_processes(timeline: Timeline) -> Iterator[str]:

@@ -33,6 +33,7 @@ from emulator.verification.accounts import (
     contradictions_of_partition,
     contradictions_of_plan,
     drivers_of,
+    unknown_to_history,
 )
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.check import Evidence
@@ -42,7 +43,7 @@ from emulator.verification.message_faults import HOLD, faults_without_message
 from emulator.verification.metadata_log import contradictions_of_log
 from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 from emulator.verification.run_reader import RunEvidence
-from emulator.verification.seals import seal_doubts
+from emulator.verification.seals import alterations, seal_doubts
 from emulator.verification.timeline import Timeline
 from emulator.verification.vocabulary import tag
 from emulator.verification.zookeeper_log import contradictions_of_zookeeper
@@ -58,7 +59,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         missing: brokers whose replica left no directory, once for each topic of that name.
-        contradictions: accounts of it that do not agree.
+        contradictions: accounts of it that do not agree; ``answers``: those of brokers that the history contradicts.
         is_unread: whether records were acknowledged with acks=all and not read at the end; ``error`` is why.
         has_unclear_id: whether something is told under its topic's name only, and several topics had that name.
     """
@@ -69,6 +70,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
     is_unread: bool
     error: str | None
     contradictions: tuple[str, ...]
+    answers: tuple[str, ...]
     has_unclear_id: bool
 
 
@@ -82,6 +84,7 @@ def readings_of(facts: PartitionFacts) -> Readings:
         is_unread=not facts.is_all_read and bool(np.any(facts.acked["acks"] == ACKS_ALL)),
         error=max((read.error for read in facts.final_reads if read.error is not None), default=None),
         contradictions=tuple(contradictions_of_partition(facts)),
+        answers=tuple(unknown_to_history(facts)),
         has_unclear_id=facts.has_unclear_id,
     )
 
@@ -106,6 +109,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
         *_about_topics(evidence, readings),
         *_about_history(timeline, evidence.history),
         *seal_doubts(evidence),
+        *alterations(evidence),
         *_about_accounts(evidence, readings),
         *_about_reads(readings),
         *unexplained_fencings(timeline),
@@ -297,6 +301,8 @@ def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iter
     for each in readings:
         for sentence in each.contradictions:
             yield Doubt(about=Evidence.EVENTS, sentence=sentence, topic=each.topic, partition=each.partition)
+        for sentence in each.answers:
+            yield Doubt(about=Evidence.HISTORY, sentence=sentence, topic=each.topic, partition=each.partition)
 
 
 def _about_metadata_logs(evidence: RunEvidence) -> Iterator[Doubt]:

@@ -39,6 +39,7 @@ from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_plan import RunPlan, differences
 from emulator.verification.run_reader import RunEvidence, read_run
 from emulator.verification.run_story import PartitionStory, RunStory
+from emulator.verification.seals import alterations
 from emulator.verification.story import describe_leaders
 from emulator.verification.verdict import (
     CheckResult,
@@ -128,6 +129,8 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
     """
     timeline, cluster = evidence.timeline, evidence.facts.cluster
     doubts = doubts_of(evidence, [partition.readings for partition in judged])
+    if any(alterations(evidence)):
+        return _report_of_nothing(run, doubts)
     switches = dict(timeline.switches())
     doubtful = frozenset(doubt.about for doubt in doubts if doubt.about is not None)
     premises = premises_of_cluster(cluster).union(*(partition.premises for partition in judged))
@@ -174,6 +177,10 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
 
 def report_unjudged(run: RunDirectory, reasons: tuple[str, ...]) -> VerdictReport:
     """Returns the report on a run of which nothing can be said, for ``reasons``."""
+    return _report_of_nothing(run, tuple(Doubt(about=None, sentence=reason) for reason in reasons))
+
+
+def _report_of_nothing(run: RunDirectory, doubts: tuple[Doubt, ...]) -> VerdictReport:
     return VerdictReport(
         run=str(run.path),
         scenario=run.scenario,
@@ -182,7 +189,7 @@ def report_unjudged(run: RunDirectory, reasons: tuple[str, ...]) -> VerdictRepor
         switches={},
         verdict=Verdict.UNKNOWN,
         guarantee=None,
-        doubts=tuple(Doubt(about=None, sentence=reason) for reason in reasons),
+        doubts=doubts,
         checks=tuple(_result(check, CheckStatus.UNKNOWN) for check in CHECKS),
         counts=(),
         partitions=(),
@@ -267,6 +274,7 @@ def _partition_counts(history: HistoryCensus, judged: Sequence[PartitionJudgemen
             partition=each.partition,
             producers=tuple(producers.get(name, ())),
             gone=tuple(_gone(each.losses)),
+            unseen=each.unseen,
         )
 
 

@@ -1,7 +1,7 @@
-"""The digest of a file of lines, as its seal and the harness give it: the oracle's own arithmetic.
+"""The digest of a file, as its seal and the harness give it: the oracle's own arithmetic.
 
-SHA-256 over the SHA-256 of each MiB of the file, in order. The line that seals the file does not count, nor does what
-stands after the last whole line.
+SHA-256 over the SHA-256 of each MiB of the file, in order. Of a file of lines the line that seals it does not count,
+nor does what stands after the last whole line.
 """
 
 import hashlib
@@ -19,10 +19,29 @@ _SEALS: Final = (b'"type":"FileSealed"', b'"type": "FileSealed"', b'"f":"sealed"
 
 
 class FileContent(NamedTuple):
-    """How many lines a file has, and their digest."""
+    """How many lines a file has, and their digest; a file that is not of lines has that of all its bytes."""
 
-    lines: int
+    lines: int | None
     digest: str
+
+
+class ReadFile(NamedTuple):
+    """All bytes of a file, and their digest."""
+
+    content: bytes
+    digest: str
+
+
+def read_file(path: Path) -> ReadFile:
+    """Returns what is in a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    content = path.read_bytes()
+    view = memoryview(content)
+    parts = (hashlib.sha256(view[start : start + _PART_BYTES]) for start in range(0, len(view), _PART_BYTES))
+    return ReadFile(content, hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest())
 
 
 class DigestPart(NamedTuple):

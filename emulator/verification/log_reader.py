@@ -14,7 +14,6 @@ Nothing here is shared with ``emulator.storage``: two readers, one format.
 
 import struct
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from emulator.verification.columns import NONE, Mask, Table
 from emulator.verification.integers import Ints
+from emulator.verification.lines_digest import ReadFile, read_file
 from emulator.verification.matching import groups_of
 from emulator.verification.zookeeper_log import transaction_logs
 
@@ -61,7 +61,9 @@ METADATA_LOG: Final = Path("data") / f"{METADATA_TOPIC}-0" / f"{0:020}.log"
 """In the directory of a controller."""
 _TOPIC_ID_FILE: Final = "partition.metadata"
 _LOG_START_FILE: Final = "log-start-offset-checkpoint"
-
+_META_FILE: Final = "meta.properties"
+_OWNERS: Final = ("node.id", "broker.id")
+"""Whose a log directory is; the latter in clusters with ZooKeeper."""
 
 _Headers = NDArray[np.void]
 
@@ -109,8 +111,8 @@ class ReadSegment(NamedTuple):
     headers: _Headers
 
 
-KnownSegments = dict[bytes, ReadSegment]
-"""Segments that were read, by SHA-256 of their content: followers mostly have the leader's, byte by byte."""
+KnownSegments = dict[str, ReadSegment]
+"""Segments that were read, by the digest of their content: followers mostly have the leader's, byte by byte."""
 
 
 class ReadLog(NamedTuple):
@@ -148,10 +150,13 @@ def successive(batches: Table[FinalBatch]) -> Iterator[tuple[Table[FinalBatch], 
 
 
 def log_files(directory: Path) -> Iterator[Path]:
-    """Yields the files of a node's directory that ``read_node_logs`` reads, as far as they exist."""
+    """Yields the files of a node's directory that are read, as far as they exist."""
     data = directory / "data"
-    if (data / _LOG_START_FILE).exists():
-        yield data / _LOG_START_FILE
+    for name in (_LOG_START_FILE, _CLEAN_SHUTDOWN_FILE, _META_FILE):
+        if (data / name).exists():
+            yield data / name
+    if (directory / METADATA_LOG).exists():
+        yield directory / METADATA_LOG
     for _, _, log in _logs(data):
         if (log / _TOPIC_ID_FILE).exists():
             yield log / _TOPIC_ID_FILE
@@ -163,7 +168,7 @@ def read_node_logs(
     *,
     node: int,
     directory: Path,
-    read: Callable[[Path], bytes] = Path.read_bytes,
+    read: Callable[[Path], ReadFile] = read_file,
     only: tuple[str, int] | None = None,
     known: KnownSegments | None = None,
 ) -> Iterator[ReadLog]:
@@ -172,13 +177,15 @@ def read_node_logs(
     Args:
         node: the node, copied.
         directory: the node's directory, which holds its log directory ``data``.
-        read: returns what is in a file, or raises ``OSError``; called for each file once.
+        read: returns what is in a file, or raises ``OSError``.
         only: topic and number of the partition whose log is read, if not all are.
         known: segments that were read before; those of these logs are added.
     """
     known = {} if known is None else known
     data = directory / "data"
     is_clean = (data / _CLEAN_SHUTDOWN_FILE).exists()
+    if is_clean:
+        read(data / _CLEAN_SHUTDOWN_FILE)  # only that it is there counts, and whether it was
     starts = _log_starts(_text_lines(data / _LOG_START_FILE, read))
     for topic, partition, log in _logs(data):
         if only not in (None, (topic, partition)):
@@ -193,6 +200,15 @@ def read_node_logs(
             read=read,
             known=known,
         )
+
+
+def directory_owner(directory: Path, read: Callable[[Path], ReadFile]) -> str | None:
+    """Returns whose a node's log directory is, by its ``meta.properties``; ``None`` where that does not say."""
+    for line in _text_lines(directory / "data" / _META_FILE, read):
+        key, _, value = line.partition("=")
+        if key.strip() in _OWNERS:
+            return value.strip()
+    return None
 
 
 def logged_partitions(directory: Path) -> Iterator[tuple[str, int]]:
@@ -219,7 +235,7 @@ def _read_log(
     directory: Path,
     checkpointed_start: int,
     is_clean: bool,
-    read: Callable[[Path], bytes],
+    read: Callable[[Path], ReadFile],
     known: KnownSegments,
 ) -> ReadLog:
     segments = _segments(directory)
@@ -229,9 +245,10 @@ def _read_log(
     damaged_crc: int | None = None
     headers: list[_Headers] = [np.empty(0, _COLUMNS)]
     for segment in segments:
-        content = memoryview(read(segment))
+        file = read(segment)
+        content = memoryview(file.content)
         if problem is None:
-            found, end_offset, problem = _read_segment(content, end_offset, known)
+            found, end_offset, problem = _read_segment(content, end_offset, file.digest, known)
             headers.append(found)
             damaged_crc = _damaged_crc(content, found) if problem is not None else None
             problem = None if problem is None else f"{problem} of {segment.name}"
@@ -249,9 +266,10 @@ def _read_log(
     return ReadLog(log, np.concatenate(headers))
 
 
-def _read_segment(content: memoryview, end_offset: int, known: KnownSegments) -> tuple[_Headers, int, str | None]:
+def _read_segment(
+    content: memoryview, end_offset: int, digest: str, known: KnownSegments
+) -> tuple[_Headers, int, str | None]:
     """Returns the headers of a segment that follows on an offset, where it ends, and why reading ended early."""
-    digest = sha256(content).digest()
     if digest not in known:
         known[digest] = _batches(content)
     begins, headers = known[digest]
@@ -349,9 +367,9 @@ def _log_starts(lines: list[str]) -> dict[tuple[str, int], int]:
     return starts
 
 
-def _text_lines(path: Path, read: Callable[[Path], bytes]) -> list[str]:
+def _text_lines(path: Path, read: Callable[[Path], ReadFile]) -> list[str]:
     try:
-        return read(path).decode().splitlines()
+        return read(path).content.decode().splitlines()
     except (OSError, UnicodeDecodeError):
         return []
 

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.promises import is_promised
+from emulator.verification.accounts import unseen_records
 from emulator.verification.availability import PartitionAvailability, partition_availability
 from emulator.verification.census import SendStream
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
@@ -47,6 +48,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         findings: by check, where there are any.
         lost: records of each producer and acks.
+        unseen: records that a broker acknowledged, and no client saw it.
         availability: how long it kept its clients waiting.
     """
 
@@ -57,6 +59,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
     readings: Readings
     losses: tuple[Loss, ...]
     lost: dict[SendStream, int]
+    unseen: int
     availability: PartitionAvailability
 
 
@@ -90,5 +93,6 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         readings=readings_of(facts),
         losses=losses_of_partition(facts, timeline) if is_clear else (),
         lost=dict(lost),
+        unseen=unseen_records(facts),
         availability=partition_availability(facts),
     )

@@ -24,6 +24,7 @@ import yaml
 from emulator.core.errors import ConfigError
 from emulator.core.packed.layout import SUFFIX
 
+_DESCRIPTIONS: Final = ("cluster.yaml", "scenario.yaml")
 _LEVELS_MAX: Final = 5
 """A store has three: the folder and the name of a scenario, and the time of a run."""
 
@@ -61,6 +62,10 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
     driver: str | None = None
     switches: tuple[tuple[str, str], ...] = ()
     properties: tuple[tuple[str, str], ...] = ()
+
+    def descriptions(self) -> tuple[Path, ...]:
+        """What was to be played, by the harness, as far as it exists."""
+        return tuple(path for name in _DESCRIPTIONS if (path := self.path / name).is_file())
 
     @property
     def events(self) -> Path:

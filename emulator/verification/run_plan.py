@@ -12,8 +12,8 @@ from typing import BinaryIO, Final
 import msgspec
 
 from emulator.core.packed.reading import is_packed
-from emulator.verification.lines_digest import FileContent, LinesDigest
-from emulator.verification.log_reader import METADATA_LOG, log_files
+from emulator.verification.lines_digest import FileContent, LinesDigest, ReadFile, read_file
+from emulator.verification.log_reader import log_files
 from emulator.verification.packed_columns import segments
 from emulator.verification.run_directory import RunDirectory
 
@@ -39,7 +39,7 @@ class ReadLedger:
 
     Attributes:
         sizes: bytes of each file that was read, by its path in the run's directory.
-        contents: of each file of lines, by the same path.
+        contents: of each file, by the same path.
     """
 
     def __init__(self, run: Path) -> None:
@@ -47,15 +47,17 @@ class ReadLedger:
         self.sizes: dict[str, int] = {}
         self.contents: dict[str, FileContent] = {}
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: Path) -> ReadFile:
         """Returns what is in a file.
 
         Raises:
             OSError: it cannot be read.
         """
-        content = path.read_bytes()
-        self.sizes[str(path.relative_to(self._run))] = len(content)
-        return content
+        file = read_file(path)
+        name = str(path.relative_to(self._run))
+        self.sizes[name] = len(file.content)
+        self.contents[name] = FileContent(None, file.digest)
+        return file
 
     def blocks(self, path: Path) -> Iterator[bytes]:
         """Yields a file in blocks of whole lines, the last of which may be torn, and none where there is no file.
@@ -84,11 +86,9 @@ def _blocks_of_lines(file: BinaryIO) -> Iterator[bytes]:
 
 def plan_run(number: int, run: RunDirectory) -> RunPlan:
     """Lists what there is to read of a run."""
-    files = [*run.event_files(), *run.histories]
+    files = [*run.descriptions(), *run.event_files(), *run.histories]
     for _, directory in run.node_directories():
         files.extend(log_files(directory))
-        if (directory / METADATA_LOG).exists():
-            files.append(directory / METADATA_LOG)
     return RunPlan(number=number, run=run, sizes={str(p.relative_to(run.path)): p.stat().st_size for p in files})
 
 

@@ -5,7 +5,7 @@ import msgspec
 from emulator.verification.census import FileCensus, HistoryCensus
 from emulator.verification.line_reader import LineReader
 from emulator.verification.lines_digest import FileContent
-from emulator.verification.log_reader import METADATA_LOG, KnownSegments, read_node_logs
+from emulator.verification.log_reader import METADATA_LOG, KnownSegments, directory_owner, read_node_logs
 from emulator.verification.metadata_log import MetadataLog, read_metadata_log
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_facts import RunFacts
@@ -21,7 +21,8 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
         files: each event file, as far as it was one.
         contradictions: what controller processes said of one record, where they disagree.
         sizes: bytes that were read of each file, by its path in the run's directory.
-        contents: how many lines each file of lines has, and their digest, by the same path.
+        contents: of each file, by the same path.
+        owners: whose the log directory of each node is, where that says so.
         metadata_logs: those of controllers, by node.
         zookeeper_logs: what ZooKeeper servers wrote, by node.
     """
@@ -34,6 +35,7 @@ class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
     contradictions: tuple[str, ...]
     sizes: dict[str, int]
     contents: dict[str, FileContent]
+    owners: dict[int, str]
     metadata_logs: dict[int, MetadataLog]
     zookeeper_logs: dict[int, tuple[LoggedWrite, ...]]
 
@@ -53,7 +55,7 @@ def read_run(run: RunDirectory) -> RunEvidence:
     facts.cluster.is_history_whole = reader.history.is_gapless and not reader.history.corrupt
     timeline = facts.order_events()
     read_final_logs(run, facts, timeline, ledger)
-    metadata_logs = read_metadata_logs(run, ledger)
+    read_descriptions(run, ledger)
     return RunEvidence(
         run=run,
         facts=facts,
@@ -63,9 +65,26 @@ def read_run(run: RunDirectory) -> RunEvidence:
         contradictions=tuple(reader.contradictions),
         sizes=ledger.sizes,
         contents=ledger.contents,
-        metadata_logs=metadata_logs,
+        owners=read_owners(run, ledger),
+        metadata_logs=read_metadata_logs(run, ledger),
         zookeeper_logs=read_zookeeper_logs(run, ledger),
     )
+
+
+def read_descriptions(run: RunDirectory, ledger: ReadLedger) -> None:
+    """Reads again what the directory was opened by, so that it is known what stands there.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    for path in run.descriptions():
+        ledger.read(path)
+
+
+def read_owners(run: RunDirectory, ledger: ReadLedger) -> dict[int, str]:
+    """Returns whose log directory each node's is, where it says so."""
+    found = ((node, directory_owner(directory, ledger.read)) for node, directory in run.node_directories())
+    return {node: owner for node, owner in found if owner is not None}
 
 
 def read_metadata_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, MetadataLog]:
@@ -75,7 +94,7 @@ def read_metadata_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, Metad
         OSError: one cannot be read.
     """
     return {
-        node: read_metadata_log(ledger.read(directory / METADATA_LOG))
+        node: read_metadata_log(ledger.read(directory / METADATA_LOG).content)
         for node, directory in run.node_directories()
         if (directory / METADATA_LOG).exists()
     }
@@ -88,7 +107,7 @@ def read_zookeeper_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, tupl
         OSError: one cannot be read.
     """
     return {
-        node: read_zookeeper_log(ledger.read(path) for path in paths)
+        node: read_zookeeper_log(ledger.read(path).content for path in paths)
         for node, directory in run.node_directories()
         if (paths := transaction_logs(directory))
     }

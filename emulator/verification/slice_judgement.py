@@ -3,7 +3,7 @@
 Each step is a plain function, whoever has it done where.
 """
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -23,7 +23,14 @@ from emulator.verification.row_tables import PartitionName
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_facts import RunFacts
 from emulator.verification.run_plan import ReadLedger, RunPlan, differences
-from emulator.verification.run_reader import RunEvidence, read_final_logs, read_metadata_logs, read_zookeeper_logs
+from emulator.verification.run_reader import (
+    RunEvidence,
+    read_descriptions,
+    read_final_logs,
+    read_metadata_logs,
+    read_owners,
+    read_zookeeper_logs,
+)
 from emulator.verification.run_slices import (
     FileKind,
     Slice,
@@ -63,7 +70,7 @@ class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
         story: what became of it; of a run, where that cannot be told.
         lines: that were judged, rare events apart.
         sent: records of each producer and acks; ``acked``: those that were acknowledged.
-        sizes: bytes that were read of each file of its final logs.
+        sizes: bytes that were read of each file of its final logs; ``contents``: of the same files.
     """
 
     judgement: PartitionJudgement
@@ -72,6 +79,7 @@ class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     sent: dict[SendStream, int]
     acked: dict[SendStream, int]
     sizes: dict[str, int]
+    contents: dict[str, FileContent]
 
 
 def merge_slices(run: RunDirectory, summaries: Iterable[SliceSummary]) -> MergedSlices:
@@ -193,6 +201,7 @@ def judge_rows(
         sent=_records(name, found.begun),
         acked=_records(name, sent.only(sent.has("type", OperationType.OK))),
         sizes=ledger.sizes,
+        contents=ledger.contents,
     )
 
 
@@ -228,10 +237,13 @@ def finish(
 
     Raises:
         UnfitError: a rare event is not what it should be.
-        OSError: the log of a controller cannot be read.
+        OSError: the log of a controller, or of a ZooKeeper server, cannot be read.
     """
     ledger = ReadLedger(plan.run.path)
+    read_descriptions(plan.run, ledger)
+    owners = read_owners(plan.run, ledger)
     metadata_logs = read_metadata_logs(plan.run, ledger)
+    zookeeper_logs = read_zookeeper_logs(plan.run, ledger)
     unread = tuple(_unread(plan, {**merged.sizes, **ledger.sizes}, merged, outcomes))
     if unread:
         return Judgement(number=plan.number, report=report_unjudged(plan.run, unread))
@@ -250,9 +262,10 @@ def finish(
         history=history,
         contradictions=tuple(reader.contradictions),
         sizes=merged.sizes,
-        contents=merged.contents,
+        contents=dict(ChainMap(merged.contents, ledger.contents, *(outcome.contents for outcome in outcomes))),
+        owners=owners,
         metadata_logs=metadata_logs,
-        zookeeper_logs=read_zookeeper_logs(plan.run, ledger),
+        zookeeper_logs=zookeeper_logs,
     )
     report = put_together(plan.run, evidence, [outcome.judgement for outcome in outcomes])
     story = join_stories(facts.cluster, [outcome.story for outcome in outcomes])

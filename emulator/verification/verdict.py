@@ -142,12 +142,15 @@ class PartitionCounts(msgspec.Struct, frozen=True, kw_only=True):
         partition: number of the partition.
         producers: counts by producer and acks.
         gone: acknowledged with acks=all, and on no final log; by epoch and offset.
+        unseen: records that a broker acknowledged and no client saw as acknowledged: the answer was lost, or is not in
+            the history.
     """
 
     topic: str
     partition: int
     producers: tuple[ProducerCounts, ...]
     gone: tuple[GoneRange, ...]
+    unseen: int = 0
 
 
 class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -81,6 +81,8 @@ def summary(report: VerdictReport) -> str:
         acks = "all" if counts.acks == -1 else str(counts.acks)
         lost = "loss not tracked" if counts.acks == 0 else f"{counts.lost} lost"
         lines.append(f"  acks={acks}: {counts.sent} records sent, {counts.acked} acked, {lost}")
+    if unseen := sum(partition.unseen for partition in report.partitions):
+        lines.append(f"  {unseen} records were acknowledged by brokers, and no client saw it")
     if any(partition.workloads for partition in report.availability):
         lines.append(f"  availability: {_availability_in_words(report)}")
     lines.append(f"  checks: {_checks_in_words(report)}")

@@ -81,9 +81,9 @@ def run_of(store: Path, steps: str, *, on_status: Callable[[RunStatus], None], h
     return Run(order, make_driver=make_driver, on_status=on_status)
 
 
-async def play(store: Path, steps: str) -> Played:
+async def play(store: Path, steps: str, *, head: str = HEAD) -> Played:
     told: list[RunStatus] = []
-    run = run_of(store, steps, on_status=told.append)
+    run = run_of(store, steps, on_status=told.append, head=head)
     await run.play()
     assert told
     return Played(run.order.directory, run)

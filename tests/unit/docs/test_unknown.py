@@ -16,6 +16,7 @@ _MODULES = (
     "judge",
     "line_reader",
     "metadata_log",
+    "orders",
     "run_plan",
     "seals",
     "slice_judgement",
@@ -44,6 +45,8 @@ def _sentences(source: str) -> Iterator[str]:
         match node:
             case ast.Call(func=ast.Name(id="Doubt"), keywords=keywords):
                 found = next(each.value for each in keywords if each.arg == "sentence")
+            case ast.Assign(targets=[ast.Name(id="sentence")], value=value):
+                found = value
             case ast.Call(func=ast.Name(id="report_unjudged"), args=[_, ast.Tuple(elts=[value])]):
                 found = value
             case ast.Yield(value=ast.expr() as value):

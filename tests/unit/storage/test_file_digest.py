@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.storage.file_digest import PART_BYTES, FileDigest, content_of
-from emulator.verification.lines_digest import LinesDigest
+from emulator.storage.file_digest import PART_BYTES, FileDigest, content_of, digest_of
+from emulator.verification import lines_digest
 
 SEAL = b'{"type":"FileSealed","lines":1}\n'
 
@@ -55,9 +55,16 @@ def test_a_seal_that_is_not_the_last_line_counts(tmp_path: Path) -> None:
     assert content_of(path) == (2, plain(SEAL + b"{}\n")) == oracle(path)
 
 
-def oracle(path: Path) -> tuple[int, str]:
-    digest = LinesDigest()
+def oracle(path: Path) -> lines_digest.FileContent:
+    digest = lines_digest.LinesDigest()
     with path.open("rb") as file:
         while block := file.read(PART_BYTES // 3):
             digest.add(block + file.readline())
     return digest.finish()
+
+
+@pytest.mark.parametrize("size", [0, 1, PART_BYTES, 2 * PART_BYTES + 7])
+def test_a_file_that_is_not_of_lines_has_the_digest_of_all_its_bytes(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"ab\n" * (size // 3) + b"x" * (size % 3))
+    assert digest_of(path) == plain(path.read_bytes()) == lines_digest.read_file(path).digest

@@ -21,6 +21,7 @@ from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_plan import plan_run
 from emulator.verification.run_slices import UnfitError
 from emulator.verification.verdict import Verdict, VerdictReport
+from emulator.verification.verdict_forms import summary
 from tests.verification.packing import pack_run
 from tests.verification.resealing import Line, reseal
 from tests.verification.run_builder import CONTROLLER, ON, RunBuilder
@@ -118,7 +119,7 @@ def with_event(name: str, **fields: object) -> Tamper:
     """An event is added where the file's last one is."""
 
     def change(lines: list[Line]) -> list[Line]:
-        end = next(index for index, line in enumerate(lines) if line["type"] == "NodeStopped")
+        end = next(index for index, line in enumerate(lines) if line["type"] in ("NodeStopped", "RunEnded"))
         envelope = {key: lines[0][key] for key in ("run", "node", "incarnation", "time_ns", "cause_id")}
         found = [*lines[:end], envelope | fields, *lines[end:]]
         return [line | {"sequence": n} for n, line in enumerate(found)]
@@ -367,6 +368,65 @@ def test_a_line_that_cannot_be_read_proves_no_loss(name: str, run: Path) -> None
     TOLD_BY_ACCOUNTS[name](run)
     reseal(run)
     assert verdict_on(run).verdict is Verdict.UNKNOWN
+
+
+def sends_changed(change: Callable[[Line], Line | None]) -> Tamper:
+    """The first send is altered in all its lines, or taken out; the lines after it are numbered anew."""
+
+    def of_history(lines: list[Line]) -> list[Line]:
+        first = next(line["operation_id"] for line in lines if line["f"] == "send")
+        found = [change(line) if line.get("operation_id") == first else line for line in lines]
+        return [line | {"index": n} for n, line in enumerate(line for line in found if line is not None)]
+
+    return altered("history.jsonl", of_history)
+
+
+def outcome(type_: str) -> Tamper:
+    return sends_changed(lambda line: line if line["type"] == "invoke" else line | {"type": type_, "base_offset": None})
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("tamper", "told"),
+    [
+        (sends_changed(lambda _: None), "orders-0: 1 sends that brokers answered are in no history, such as that"),
+        (outcome("fail"), "orders-0: 1 sends certainly failed by the history, and brokers answered them without error"),
+    ],
+    ids=["taken out", "failed"],
+)
+def test_what_brokers_answered_is_held_against_the_history(tamper: Tamper, told: str, form: str, run: Path) -> None:
+    """Else that would be a finding: a record that nobody sent, or one that was refused."""
+    tamper(run)
+    reseal(run)
+    report = FORMS[form](run)
+    assert report.verdict is Verdict.UNKNOWN
+    assert [reason.startswith(told) for reason in report.unknown_reasons] == [True]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_answer_that_no_client_saw_is_told(form: str, run: Path) -> None:
+    """A response may be lost, so that this alone is no doubt."""
+    assert [partition.unseen for partition in FORMS[form](run).partitions] == [0]
+    shutil.rmtree(run.parent / "packed", ignore_errors=True)
+    outcome("info")(run)
+    reseal(run)
+    report = FORMS[form](run)
+    assert (report.unknown_reasons, report.verdict) == ((), Verdict.VALID)
+    assert [partition.unseen for partition in report.partitions] == [10]
+    assert "  10 records were acknowledged by brokers, and no client saw it" in summary(report).splitlines()
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_order_is_given_as_often_as_it_is_received(times: int, form: str, run: Path) -> None:
+    order: Line = {"api": "UnregisterBroker", "order": '{"broker_id":2}'}
+    with_event(HARNESS_FILE, type="OrderGiven", given_to=CONTROLLER, **order)(run)
+    for _ in range(times):
+        with_event(CONTROLLERS, type="OrderReceived", giver="ipv4:127.0.0.1:1", **order)(run)
+    reseal(run)
+    told = 'got an order that the harness did not give, from ipv4:127.0.0.1:1: UnregisterBroker {"broker_id":2}'
+    doubts = () if times == 1 else (f"node {CONTROLLER} {told}",)
+    assert FORMS[form](run).unknown_reasons == doubts
 
 
 @pytest.mark.parametrize("victim", ["events/1-0", "history"])
