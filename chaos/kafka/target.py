@@ -106,7 +106,7 @@ async def open_kafka_target(
         log=log,
         changes=changes,
         session_timeout_ms=session_timeout_ms,
-        messages=ProxiedMessageFaults(cluster, messages=messages),
+        messages=ProxiedMessageFaults(cluster, messages=messages, note=log.note),
     )
     async with annotated() as annotations, asyncio.TaskGroup() as tasks:
         following = tasks.create_task(metadata.run())

@@ -4,6 +4,7 @@ Orders go to a node's own port, past all proxies. Who was dialled writes an even
 """
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ import msgspec
 
 from chaos.process.node_orders import send_order
 from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.events import OrderGiven
 from emulator.core.types import MessageFate, NodeId
 from emulator.plan.channels import Channel
 from emulator.rpc.interception import (
@@ -45,14 +47,16 @@ class MessageFaults:
 
     Args:
         cluster: of the nodes.
+        note: puts an order on record.
 
     Attributes:
         channels: those to whose messages something is done.
     """
 
-    def __init__(self, cluster: ProcessCluster) -> None:
+    def __init__(self, cluster: ProcessCluster, *, note: Callable[[OrderGiven], None]) -> None:
         self.channels: dict[Channel[NodeId], InterceptionOrder] = {}
         self._cluster = cluster
+        self._note = note
         self._counts: Counter[str] = Counter()
         self._read: dict[Path, int] = {}
         self._before: dict[Channel[NodeId], int] = {}
@@ -101,6 +105,7 @@ class MessageFaults:
             INTERCEPTION_ORDERS.encode(order),
             service=INTERCEPTION_SERVICE,
             method=INTERCEPTION_METHOD,
+            note=self._note,
         )
         return None if report is None else INTERCEPTION_REPORTS.decode(report)
 

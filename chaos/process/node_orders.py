@@ -1,22 +1,32 @@
 """Orders of the harness to a node, at the node's own port, past all proxies."""
 
+from collections.abc import Callable
 from typing import Final
 
 import grpc.aio
 
 from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.types import NodeId
+from emulator.core.events import OrderGiven
+from emulator.core.types import CauseId, NodeId
 from emulator.rpc.apis import method_path
 from emulator.rpc.channel import keepalive_for, open_channel
 
+_CAUSE: Final = CauseId("harness")
 _ANSWER_TIMEOUT_S: Final = 5.0
 _KEEPALIVE: Final = keepalive_for(session_timeout_ms=int(_ANSWER_TIMEOUT_S * 1000))
 
 
 async def send_order(
-    cluster: ProcessCluster, node_id: NodeId, order: bytes, *, service: str, method: str
+    cluster: ProcessCluster,
+    node_id: NodeId,
+    order: bytes,
+    *,
+    service: str,
+    method: str,
+    note: Callable[[OrderGiven], None],
 ) -> bytes | None:
-    """Sends an order to a node; returns its report, ``None`` if the node did not answer."""
+    """Sends an order to a node after putting it on record; returns its report, ``None`` if the node did not answer."""
+    note(OrderGiven(cause_id=_CAUSE, given_to=node_id, api=method, order=order.decode()))
     channel = open_channel(cluster.direct_addresses()[node_id], _KEEPALIVE, token=cluster.token)
     try:
         return await channel.unary(method_path(service, method))(order, _ANSWER_TIMEOUT_S)

@@ -1,9 +1,12 @@
 """Faults of single messages to nodes that are not ours: orders go to the proxies of the harness, not to the nodes."""
 
+from collections.abc import Callable
+
 from chaos.process.message_faults import MessageFaults
 from chaos.scenario.scenario import Scenario
 from emulator.cluster.link_messages import LinkMessages
 from emulator.cluster.process_cluster import ProcessCluster
+from emulator.core.events import OrderGiven
 from emulator.core.types import NodeId
 from emulator.plan.channels import Link
 from emulator.plan.nodes import NodeRef
@@ -32,10 +35,11 @@ class ProxiedMessageFaults(MessageFaults):
     Args:
         cluster: of the nodes.
         messages: its proxies.
+        note: puts an order on record that a node gets itself.
     """
 
-    def __init__(self, cluster: ProcessCluster, *, messages: LinkMessages) -> None:
-        super().__init__(cluster)
+    def __init__(self, cluster: ProcessCluster, *, messages: LinkMessages, note: Callable[[OrderGiven], None]) -> None:
+        super().__init__(cluster, note=note)
         self._messages = messages
 
     async def send(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport | None:

@@ -28,6 +28,7 @@ from emulator.plan.channels import Channel
 from emulator.plan.faults import fault_events
 from emulator.plan.steps import action_text
 from emulator.rpc.channel import keepalive_for
+from emulator.rpc.orders import is_order, order_given
 
 
 class ProcessTarget:
@@ -152,6 +153,8 @@ class ProcessTarget:
             return None
 
     async def _ask_node(self, node_id: NodeId, request: Request) -> Response:
+        if is_order(request):
+            self.note(order_given(request, to=node_id, cause_id=self.cause_id))
         return await ask(
             self.faults.cluster.direct_addresses()[node_id],
             request,
@@ -182,7 +185,7 @@ async def open_target(
         log=log,
         changes=changes,
         session_timeout_ms=session_timeout_ms,
-        messages=MessageFaults(cluster),
+        messages=MessageFaults(cluster, note=log.note),
     )
     async with annotated() as annotations, asyncio.TaskGroup() as tasks:
         following = tasks.create_task(metadata.run())

@@ -3,10 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from chaos.standing.link import SupervisorLostError, ask, status_of
-from chaos.standing.messages import AskController, ControllerAnswered, ControllerRefused, RecordRequest
+from chaos.standing.messages import (
+    AnnounceOrder,
+    AskController,
+    ControllerAnswered,
+    ControllerRefused,
+    RecordRequest,
+    Refused,
+)
 from chaos.standing.status import StatusReport
 from emulator.client.admin import AdminClient, Ask
 from emulator.client.admin_connection import AdminConnection
@@ -18,7 +25,10 @@ from emulator.core.types import CauseId, NodeId
 from emulator.plan.requests import actions_of, errors_of
 from emulator.rpc.apis import api_of
 from emulator.rpc.channel import keepalive_for
+from emulator.rpc.orders import is_order, order_given
 from emulator.rpc.run_token import RunToken
+
+_CAUSE: Final = CauseId("admin")
 
 _Result = TypeVar("_Result")
 
@@ -36,10 +46,26 @@ async def administer(directory: Path, work: Callable[[AdminClient], Awaitable[_R
         {node.node_id: node.address for node in report.nodes},
         keepalive=keepalive_for(session_timeout_ms=report.session_timeout_ms),
         token=RunToken.read(token_file(directory)),
-        cause_id=CauseId("admin"),
+        cause_id=_CAUSE,
     ) as connection:
-        ask_node = connection.ask if report.zookeeper is None else _by_supervisor(directory, report, connection.ask)
+        ask_node = _announced(directory, connection.ask)
+        if report.zookeeper is not None:
+            ask_node = _by_supervisor(directory, report, ask_node)
         return await work(AdminClient(_recorded(directory, ask_node), controller_id=report.controller_id))
+
+
+def _announced(directory: Path, ask_node: Ask) -> Ask:
+    """Returns a way to ask nodes before which the supervisor has each order on record."""
+
+    async def announce_and_ask(node_id: NodeId, request: Request) -> Response:
+        if is_order(request):
+            given = order_given(request, to=node_id, cause_id=_CAUSE)
+            for answer in await asyncio.to_thread(list, ask(directory, AnnounceOrder(given=given))):
+                if isinstance(answer, Refused):
+                    raise AdminError(api=given.api, error=ErrorCode.NETWORK_EXCEPTION, reason=answer.reason)
+        return await ask_node(node_id, request)
+
+    return announce_and_ask
 
 
 def _by_supervisor(directory: Path, report: StatusReport, ask_broker: Ask) -> Ask:
@@ -53,7 +79,7 @@ def _by_supervisor(directory: Path, report: StatusReport, ask_broker: Ask) -> As
         if node_id != report.controller_id:
             return await ask_broker(node_id, request)
         api = api_of(request, node_id)
-        payload = api.encode_request(request, cause_id=CauseId("admin"))
+        payload = api.encode_request(request, cause_id=_CAUSE)
         command = AskController(api=api.name, request=payload)
         for answer in await asyncio.to_thread(list, ask(directory, command)):
             match answer:

@@ -39,7 +39,7 @@ from emulator.client.history import HISTORY_FILE
 from emulator.cluster.child import ProcessEnd
 from emulator.cluster.process_cluster import ProcessCluster
 from emulator.core.errors import EmulatorError, ErrorCode
-from emulator.core.events import ClientStarted, IncarnationEnd
+from emulator.core.events import ClientStarted, IncarnationEnd, OrderGiven
 from emulator.core.messages import Request, Response
 from emulator.core.types import CauseId, NodeId
 from emulator.plan.actions import ActionTemplate, Administration, CreateTopic, Kill, Start, Stop, effective, no_op
@@ -212,13 +212,13 @@ class StandingCluster:
         is_stopped = self._ended is Ended.STOPPED
         if self._is_starting and self._before is None:
             self.fail("the cluster did not come up")
+        if not self._is_starting:
+            self._remember()
+            self._write_cluster_file(duration_s=self._state.stood_s)
         if is_stopped or (self._is_starting and self._before is not None):
             self._log.suspend()
         else:
             self._log.close(problem=self.problem)
-        if not self._is_starting:
-            self._remember()
-            self._write_cluster_file(duration_s=self._state.stood_s)
 
     def _remember(self, step: str | None = None) -> None:
         """Writes down what the next supervisor has to know."""
@@ -259,6 +259,10 @@ class StandingCluster:
     def _zookeeper_status(self) -> ZooKeeperStatus | None:
         """Returns what a ZooKeeper server holds of the controller; there is none."""
         return None
+
+    def announce(self, given: OrderGiven) -> None:
+        """Puts on record what an administrator is about to order."""
+        self._log.note(given)
 
     async def ask_controller(self, request: Request) -> Response:
         """Asks for what an administrator wants who cannot ask the controller directly.

@@ -12,6 +12,7 @@ import msgspec
 
 from chaos.scenario.scenario import Ending
 from chaos.standing.status import StatusReport
+from emulator.core.events import OrderGiven
 from emulator.core.types import BrokerId, TopicPartition
 from emulator.plan.actions import Action, ActionTemplate, Administration, Outcome
 from emulator.storage.replica_view import ReplicaView
@@ -37,6 +38,12 @@ class Perform(_Line, frozen=True, kw_only=True):
     action: ActionTemplate
 
 
+class AnnounceOrder(_Line, frozen=True, kw_only=True):
+    """Put on record what an administrator is about to order."""
+
+    given: OrderGiven
+
+
 class RecordRequest(_Line, frozen=True, kw_only=True):
     """Record an administrator's request to the controller, and its response.
 
@@ -50,7 +57,7 @@ class RecordRequest(_Line, frozen=True, kw_only=True):
 
 
 class Recorded(_Line, frozen=True, kw_only=True):
-    """The answer to ``RecordRequest``."""
+    """The answer to ``AnnounceOrder`` and to ``RecordRequest``."""
 
 
 class AskController(_Line, frozen=True, kw_only=True):
@@ -183,6 +190,7 @@ Command: TypeAlias = (
     GetStatus
     | PlayStep
     | Perform
+    | AnnounceOrder
     | RecordRequest
     | AskController
     | LookAtReplica

@@ -16,6 +16,7 @@ from chaos.scenario.scenario import Ending
 from chaos.standing.cluster import StandingCluster
 from chaos.standing.messages import (
     LINE_LENGTH_MAX,
+    AnnounceOrder,
     Answer,
     AskController,
     ClientDismissed,
@@ -144,6 +145,9 @@ class Server:
                 _tell(writer, await self._play(step))
             case Perform(action=action):
                 _tell(writer, await self._play(action))
+            case AnnounceOrder(given=given):
+                self._cluster.announce(given)
+                _tell(writer, Recorded())
             case RecordRequest(actions=actions, seen=seen):
                 await self._cluster.record(actions, seen)
                 _tell(writer, Recorded())

@@ -54,6 +54,7 @@ from emulator.core.zookeeper_administration import (
     write_topic,
 )
 from emulator.rpc.channel import keepalive_for
+from emulator.rpc.orders import is_order, order_given
 
 _CAUSE: Final = CauseId("harness")
 _ELECTED_WITHIN_S: Final = 30.0
@@ -193,6 +194,8 @@ class ZooKeeperTarget(ProcessTarget):
             await asyncio.sleep(_LOOK_S)
         keepalive = keepalive_for(session_timeout_ms=self.faults.session_timeout_ms)
         addresses: dict[NodeId, str] = {controller: cluster.direct_addresses()[controller]}
+        if is_order(request):
+            self.note(order_given(request, to=controller, cause_id=self.cause_id))
         async with AdminConnection(addresses, keepalive=keepalive, token=cluster.token, cause_id=_CAUSE) as connection:
             return await connection.ask(controller, request)
 
@@ -216,7 +219,7 @@ async def open_zookeeper_target(
         log=log,
         changes=changes,
         session_timeout_ms=session_timeout_ms,
-        messages=ProxiedMessageFaults(cluster, messages=messages),
+        messages=ProxiedMessageFaults(cluster, messages=messages, note=log.note),
     )
     address = cluster.direct_addresses()[cluster.layout.controller_id]
     async with (

@@ -39,7 +39,7 @@ from emulator.core.effects import (
     WriteLogCheckpoints,
 )
 from emulator.core.errors import InvariantError, StorageError
-from emulator.core.events import LogFlushed, MessageIntercepted
+from emulator.core.events import LogFlushed, MessageIntercepted, OrderReceived
 from emulator.core.inputs import (
     BrokerInput,
     LogRecovered,
@@ -144,7 +144,11 @@ class BrokerShell:
         interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_between_turns)
         self._token = config.token()
         self._server = NodeServer(
-            keepalive=self._keepalive, token=self._token, on_request=self._receive, interceptor=interceptor
+            keepalive=self._keepalive,
+            token=self._token,
+            on_request=self._receive,
+            interceptor=interceptor,
+            on_order=self._record_between_turns,
         )
         self._server.add_broker(parse_produced)
         self._server.add_clock(partial(change_clock, self._clock, rearm=self._loop.rearm))
@@ -231,7 +235,7 @@ class BrokerShell:
     def _put_first(self, incoming: BrokerInput) -> None:
         self._loop.put_first(Arrival(incoming=incoming))
 
-    def _record_between_turns(self, event: MessageIntercepted | LogFlushed) -> None:
+    def _record_between_turns(self, event: MessageIntercepted | OrderReceived | LogFlushed) -> None:
         # Nothing else waits for its write.
         log_event(event)
         self._events.add(event)

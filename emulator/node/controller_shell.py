@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from emulator.core.controller.controller import Controller
 from emulator.core.effects import DrawNumber, PublishMetadata, SendRequest, SendResponse, StopNode
-from emulator.core.events import MessageIntercepted
+from emulator.core.events import MessageIntercepted, OrderReceived
 from emulator.core.inputs import (
     ControllerInput,
     NumberDrawn,
@@ -85,10 +85,14 @@ class ControllerShell:
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
         self._outbound: Outbound
-        interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_interception)
+        interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_between_turns)
         self._token = config.token()
         self._server = NodeServer(
-            keepalive=self._keepalive, token=self._token, on_request=self._receive, interceptor=interceptor
+            keepalive=self._keepalive,
+            token=self._token,
+            on_request=self._receive,
+            interceptor=interceptor,
+            on_order=self._record_between_turns,
         )
         self._server.add_controller(self._hub.subscribe)
         self._server.add_clock(partial(change_clock, self._clock, rearm=self._loop.rearm))
@@ -134,8 +138,8 @@ class ControllerShell:
         """Asks the core to end in order."""
         self._loop.put(ShutdownRequested(cause_id=self._causes.shutdown()))
 
-    def _record_interception(self, event: MessageIntercepted) -> None:
-        # Between two turns, so that nothing else waits for its write.
+    def _record_between_turns(self, event: MessageIntercepted | OrderReceived) -> None:
+        # Nothing else waits for its write.
         log_event(event)
         self._events.add(event)
         self._events.flush()

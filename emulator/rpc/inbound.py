@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 import msgspec
 
+from emulator.core.events import OrderReceived
 from emulator.core.messages import (
     FetchRequest,
     FetchResponse,
@@ -67,8 +68,11 @@ from emulator.rpc.interception import (
     dialler_of,
 )
 from emulator.rpc.metadata_codec import METADATA_STREAM, MetadataStreamRequest, decode_stream_request
+from emulator.rpc.orders import is_order, order_received
 from emulator.rpc.request_stream import FRAME_BYTES_MAX
 from emulator.rpc.run_token import RunToken
+
+_ORDER: Final = CauseId("order")
 
 UNANSWERED_MAX: Final = 1024
 """Requests of one stream that may wait for their answers; then reading stops."""
@@ -273,16 +277,26 @@ class NodeServer:
         token: of the cluster; calls that do not show it are refused.
         on_request: takes every request, on the event loop; must return at once.
         interceptor: interferes with messages; it takes its orders at this server.
+        on_order: puts an order on record, before it is obeyed.
     """
 
     def __init__(
-        self, *, keepalive: Keepalive, token: RunToken, on_request: OnRequest, interceptor: Interceptor
+        self,
+        *,
+        keepalive: Keepalive,
+        token: RunToken,
+        on_request: OnRequest,
+        interceptor: Interceptor,
+        on_order: Callable[[OrderReceived], None],
     ) -> None:
         self._on_request = on_request
+        self._on_order = on_order
         self._interceptor = interceptor
         self._streams: set[_ServedStream[ProduceRequest] | _ServedStream[FetchRequest]] = set()
         self._server = grpc.aio.server(interceptors=(TokenCheck(token),), options=server_options(keepalive))
-        self._add(INTERCEPTION_SERVICE, {INTERCEPTION_METHOD: _order_handler(self._intercept)})
+        self._add(
+            INTERCEPTION_SERVICE, {INTERCEPTION_METHOD: self._order_handler(INTERCEPTION_METHOD, self._intercept)}
+        )
 
     def add_controller(self, on_subscribe: OnSubscribe) -> None:
         """Serves the controller's APIs."""
@@ -341,6 +355,8 @@ class NodeServer:
             caller = _Caller(context, self._interceptor)
             responder = _UnaryResponder(api, caller)
             with _bugs_stop_the_process():
+                if is_order(request):
+                    self._on_order(order_received(request, giver=context.peer(), cause_id=cause_id))
                 arrive = partial(self._on_request, request, cause_id, (), responder)
                 caller.send(api.name, Way.REQUEST, cause_id, arrive)
             return await responder.payload
@@ -353,7 +369,21 @@ class NodeServer:
         def obey(payload: bytes) -> bytes:
             return CLOCK_REPORTS.encode(change(CLOCK_ORDERS.decode(payload)))
 
-        self._add(CLOCK_SERVICE, {CLOCK_METHOD: _order_handler(obey)})
+        self._add(CLOCK_SERVICE, {CLOCK_METHOD: self._order_handler(CLOCK_METHOD, obey)})
+
+    def _order_handler(self, api: str, obey: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, bytes]":
+        """Returns the handler of orders about messages, or about the clock."""
+
+        async def behavior(payload: bytes, context: _Context) -> bytes:
+            try:
+                with _bugs_stop_the_process():
+                    order = payload.decode(errors="replace")
+                    self._on_order(OrderReceived(cause_id=_ORDER, api=api, order=order, giver=context.peer()))
+                    return obey(payload)
+            except msgspec.DecodeError as error:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+        return grpc.unary_unary_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
 
     def _stream_handler(self, api: str, decode: _Decode[RequestT]) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def behavior(_requests: object, context: _Context) -> None:
@@ -392,19 +422,6 @@ class NodeServer:
                 await context.abort(grpc.StatusCode.OUT_OF_RANGE, str(end))
 
         return behavior
-
-
-def _order_handler(obey: Callable[[bytes], bytes]) -> "grpc.RpcMethodHandler[bytes, bytes]":
-    """Returns the handler of orders of the harness."""
-
-    async def behavior(payload: bytes, context: _Context) -> bytes:
-        try:
-            with _bugs_stop_the_process():
-                return obey(payload)
-        except msgspec.DecodeError as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-
-    return grpc.unary_unary_rpc_method_handler(behavior, request_deserializer=as_is, response_serializer=as_is)
 
 
 class _ServedSubscription:

@@ -41,6 +41,7 @@ from emulator.verification.doubt import Doubt
 from emulator.verification.fencings import unexplained_fencings
 from emulator.verification.message_faults import HOLD, faults_without_message
 from emulator.verification.metadata_log import contradictions_of_log
+from emulator.verification.orders import unknown_orders
 from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 from emulator.verification.run_reader import RunEvidence
 from emulator.verification.seals import alterations, seal_doubts
@@ -105,6 +106,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
     return (
         *_about_harness(timeline, may_miss_steps=evidence.run.may_miss_steps),
         *_about_files(timeline, evidence.files),
+        *unknown_orders(evidence.facts.cluster),
         *_about_controller(evidence),
         *_about_topics(evidence, readings),
         *_about_history(timeline, evidence.history),

@@ -74,7 +74,7 @@ async def fault_target(
             log=log,
             changes=changes,
             session_timeout_ms=SESSION_TIMEOUT_MS,
-            messages=MessageFaults(cluster),
+            messages=MessageFaults(cluster, note=log.note),
         )
         following.cancel()
     log.close(problem=None)

@@ -124,7 +124,13 @@ class Caller:
 @asynccontextmanager
 async def linked(*, keepalive: Keepalive, delay_s: float = 0.0) -> AsyncIterator[tuple[Caller, Forwarder, Peer]]:
     peer = Peer()
-    server = NodeServer(keepalive=keepalive, token=TOKEN, on_request=peer.receive, interceptor=peer.interceptor)
+    server = NodeServer(
+        keepalive=keepalive,
+        token=TOKEN,
+        on_request=peer.receive,
+        interceptor=peer.interceptor,
+        on_order=lambda _: None,
+    )
     server.add_broker(parse_produced)
     forwarder = Forwarder(await server.start("127.0.0.1:0"), delay_s=delay_s)
     port = await forwarder.start()

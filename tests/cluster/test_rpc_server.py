@@ -49,6 +49,7 @@ async def serving(on_request: OnRequest, *, shown: RunToken = TOKEN) -> AsyncIte
         on_request=on_request,
         interceptor=Interceptor(NodeId(0), record=lambda _: None),
         token=TOKEN,
+        on_order=lambda _: None,
     )
     server.add_broker(parse_produced)
     port = await server.start("127.0.0.1:0")

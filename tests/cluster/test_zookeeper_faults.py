@@ -180,13 +180,14 @@ async def test_a_controller_is_deposed_while_its_session_goes_on(server: ServerA
     events = ServerEvents(server.layout, keeps_ledger=False)
     changes = ChangeSignal()
     metadata = ZooKeeperMetadata(events, on_change=changes.change)
+    log = HarnessLog(server.directory, run="test", wall_time_ns=0, driver=DriverName.PROCESS, ending=None)
     target = FaultTarget(
         cluster=server.cluster,
         metadata=metadata,
-        log=HarnessLog(server.directory, run="test", wall_time_ns=0, driver=DriverName.PROCESS, ending=None),
+        log=log,
         changes=changes,
         session_timeout_ms=4000,
-        messages=MessageFaults(server.cluster),
+        messages=MessageFaults(server.cluster, note=log.note),
     )
     controller = Client(server.address)
     session_id = await controller.open()

@@ -66,6 +66,11 @@ async def clock_jump(target: FaultTarget, action: ClockJump[NodeId]) -> Outcome:
 
 async def _change(target: FaultTarget, node_id: NodeId, order: ClockOrder) -> ClockReport | None:
     report = await send_order(
-        target.cluster, node_id, CLOCK_ORDERS.encode(order), service=CLOCK_SERVICE, method=CLOCK_METHOD
+        target.cluster,
+        node_id,
+        CLOCK_ORDERS.encode(order),
+        service=CLOCK_SERVICE,
+        method=CLOCK_METHOD,
+        note=target.log.note,
     )
     return None if report is None else CLOCK_REPORTS.decode(report)

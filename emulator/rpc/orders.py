@@ -1,0 +1,54 @@
+"""Orders: whatever makes a node do what it would not do by itself, and how both ends put it on record.
+
+Whoever gives an order on behalf of the harness has that noted in the harness's event file first, and a node notes each
+order before it obeys. An order that only the node has on record came from somebody else.
+"""
+
+from typing import Final
+
+import msgspec
+
+from emulator.core import admin_messages as admin
+from emulator.core.events import OrderGiven, OrderReceived
+from emulator.core.messages import DeleteRecordsRequest, Request
+from emulator.core.types import CauseId, NodeId
+
+ORDERS: Final[frozenset[type[Request]]] = frozenset(
+    {
+        admin.CreateTopicsRequest,
+        admin.DeleteTopicsRequest,
+        admin.CreatePartitionsRequest,
+        admin.ElectLeadersRequest,
+        admin.AlterPartitionReassignmentsRequest,
+        admin.IncrementalAlterConfigsRequest,
+        admin.UpdateFeaturesRequest,
+        admin.UnregisterBrokerRequest,
+        DeleteRecordsRequest,
+    }
+)
+"""Administrators' requests that change something; all others are questions."""
+
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+def is_order(request: Request) -> bool:
+    """Whether a request is an administrator's that changes something."""
+    return type(request) in ORDERS
+
+
+def order_given(request: Request, *, to: NodeId, cause_id: CauseId) -> OrderGiven:
+    """Returns what the harness notes of an administrator's request."""
+    return OrderGiven(cause_id=cause_id, given_to=to, api=_api(request), order=_text(request))
+
+
+def order_received(request: Request, *, giver: str, cause_id: CauseId) -> OrderReceived:
+    """Returns what a node notes of an administrator's request."""
+    return OrderReceived(cause_id=cause_id, api=_api(request), order=_text(request), giver=giver)
+
+
+def _api(request: Request) -> str:
+    return type(request).__name__.removesuffix("Request")
+
+
+def _text(request: Request) -> str:
+    return _ENCODER.encode(request).decode()
