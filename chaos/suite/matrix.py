@@ -40,35 +40,34 @@ class Matrix:
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def matrix(report: SuiteReport) -> Matrix:
-    """Returns the matrix; the repetitions of a cell share a place."""
+def matrix(report: SuiteReport, *, has_times: bool = True) -> Matrix:
+    """Returns the matrix; the repetitions of a cell share a place. Without times a place is a few characters wide."""
     columns = tuple(dict.fromkeys(cell.column for cell in report.cells))
     places: dict[str, dict[str, list[CellResult]]] = {}
     for cell in report.cells:
         places.setdefault(cell.scenario, {}).setdefault(cell.column, []).append(cell)
     rows = tuple(
-        (scenario, tuple(_place(cells[column]) if column in cells else "" for column in columns))
+        (scenario, tuple(_place(cells[column], has_times=has_times) if column in cells else "" for column in columns))
         for scenario, cells in places.items()
     )
     return Matrix(columns=columns, rows=rows)
 
 
-def _place(cells: Sequence[CellResult]) -> str:
+def _place(cells: Sequence[CellResult], *, has_times: bool) -> str:
     """Verdict, guarantee and lost records of the worst repetition, times of all, and how many of them passed."""
     worst = min(cells, key=lambda cell: _WORST_FIRST.index(cell.status))
     if worst.verdict is None:
         return f"{_MARKS[worst.status]} {worst.status.value}"
-    parts = [worst.verdict]
-    if worst.guarantee is not None:
-        parts.append(worst.guarantee)
-    if worst.lost:
-        parts.append(f"{worst.lost} lost")
+    passed = sum(cell.status is CellStatus.PASSED for cell in cells)
+    mark = f"{_MARKS[worst.status]}{f' {passed}/{len(cells)}' if len(cells) > 1 else ''}"
+    lost = [f"{worst.lost} lost"] if worst.lost else []
+    if not has_times:
+        return f"{mark} {lost[0] if lost else worst.verdict}"
+    parts = [worst.verdict, *([] if worst.guarantee is None else [worst.guarantee]), *lost]
     if times := [cell.duration_s for cell in cells if cell.duration_s is not None]:
         parts.append(f"{median(times):.1f} s")
     parts += _availability(cells)
-    passed = sum(cell.status is CellStatus.PASSED for cell in cells)
-    repeated = f" {passed}/{len(cells)}" if len(cells) > 1 else ""
-    return f"{_MARKS[worst.status]}{repeated} {', '.join(parts)}"
+    return f"{mark} {', '.join(parts)}"
 
 
 def _availability(cells: Sequence[CellResult]) -> Iterator[str]:

@@ -10,6 +10,7 @@ A suite file is YAML::
       - another-suite.yaml
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ SUITES: Final = Path(__file__).parents[1] / "suites"
 """Where suite files are found by name."""
 
 _IS_SUITE: Final = re.compile(r"^suite:", re.MULTILINE)
+_SUFFIXES: Final = (".yaml", ".yml")
+_IS_OURS: Final = re.compile(rb"^(suite|cluster|workload|steps):", re.MULTILINE)
+"""What a scenario or suite file has; a folder may hold other YAML, such as workflows or compose files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +100,7 @@ def _files(name: str, *, near: Path) -> list[Path]:
     for place in (near, SCENARIOS, SUITES):
         path = place / name
         if path.is_dir():
-            below = sorted(file for pattern in ("*.yaml", "*.yml") for file in path.rglob(pattern))
+            below = sorted(_below(path))
             if not below:
                 raise ConfigError(key="scenario", value=str(path), expected="a folder with scenarios, files *.yaml")
             return below
@@ -110,6 +114,30 @@ def _files(name: str, *, near: Path) -> list[Path]:
         expected=f"a file, a folder, a name that laststand scenarios lists, or a suite: {', '.join(suite_names())}"
         f"{suggestion(name, known)}",
     )
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yields the files of a folder that are scenarios or suites, well written or not.
+
+    Hidden folders are left out, and run directories: their plans were recorded, and nobody wrote them.
+    """
+    for place, folders, names in os.walk(folder):
+        folders[:] = [each for each in folders if not each.startswith(".") and not _is_run(Path(place) / each)]
+        for name in names:
+            path = Path(place) / name
+            if path.suffix in _SUFFIXES and not name.startswith(".") and _is_ours(path):
+                yield path
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return _IS_OURS.search(path.read_bytes()) is not None
+    except OSError:
+        return True  # reading it again tells why it cannot be read
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "events").is_dir() or (folder / "cluster.yaml").is_file()
 
 
 def _add(found: dict[Path, Selected], path: Path, *, eras: tuple[str, ...], within: tuple[Path, ...]) -> None:

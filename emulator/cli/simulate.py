@@ -1,6 +1,7 @@
 """``laststand simulate``: explores seeded schedules in virtual time."""
 
 import dataclasses
+import itertools
 import math
 import re
 import shlex
@@ -52,6 +53,14 @@ _PROGRESS_S: Final = 5.0
     type=click.Path(path_type=Path),
     help="Write the run of --seed into this new directory; of a sweep, each finding's.",
 )
+@click.option(
+    "--keep",
+    type=click.Choice(["findings", "all"]),
+    default="findings",
+    show_default=True,
+    help="Which runs of a sweep --out keeps.",
+)
+@click.option("--coverage", "is_coverage_listed", is_flag=True, help="List how often each rule was seen at work.")
 @report_option
 @spark_options
 @json_option
@@ -67,6 +76,8 @@ def simulate(
     keep_going: bool,
     limit: float | None,
     out: Path | None,
+    keep: str,
+    is_coverage_listed: bool,
     is_reported: bool,
     spark_choice: SparkChoice,
     output: Output,
@@ -77,7 +88,8 @@ def simulate(
     the timeouts that simulated clusters set themselves; its steps are not played (run --driver simulator does that).
     An interrupted sweep prints its results so far, with findings as whole plans. With --master a Spark cluster plays
     the seeds (docs/scale.md); the results are the same. With --out each finding of a sweep, shrunk, is a run directory
-    with verdict, story and report: DIRECTORY/seed-N.
+    with verdict, story and report: DIRECTORY/seed-N. With --keep all every other schedule is one, too, as it was
+    played.
 
     Exit code of a sweep: 0 nothing was found, 1 something was, 2 too little happened to prove anything, 130
     interrupted. A finding breaks a promise although the guarantee held. With --seed: 0 the run is valid, 1 it is a
@@ -91,6 +103,8 @@ def simulate(
     options = msgspec.structs.replace(_sweep_options(era, settings, profiles), cluster=_cluster(scenario))
     if out is not None:
         check_new(out)
+    if keep == "all" and (out is None or spark_choice.master is not None or seed is not None):
+        raise UserError("--keep all needs --out and --seeds, and no --master")
     if seed is not None:
         if seeds is not None:
             raise UserError("--seed and --seeds exclude each other")
@@ -111,9 +125,15 @@ def simulate(
     )
     report = told(jobs=jobs) if spark_choice.master is None else _on_spark(spark_choice, told)
     if output is Output.TEXT:
-        _print_report(report)
+        _print_report(report, is_coverage_listed=is_coverage_listed)
     found = _shrink_all(report)
     runs = [] if out is None else list(_leave_runs(report, found, out, is_reported=is_reported))
+    others = list(_leave_others(report, seeds, options, out, is_reported=is_reported)) if keep == "all" else []
+    if out is not None:
+        from emulator.report.words import plural
+
+        kept = sum(run is not None for run in runs)
+        click.echo(f"kept in {out}: {plural(kept, 'finding')}, {plural(len(others), 'other run')}", err=True)
     if output is Output.JSON:
         click.echo(msgspec.json.format(msgspec.json.encode(_document(report, found, runs))))
     else:
@@ -255,10 +275,11 @@ def _line(report: "SweepReport") -> str:
     )
 
 
-def _print_report(report: "SweepReport") -> None:
+def _print_report(report: "SweepReport", *, is_coverage_listed: bool) -> None:
     click.echo(_line(report))
     click.echo("medians per schedule: " + ", ".join(f"{name} {value:g}" for name, value in report.medians.items()))
-    click.echo("coverage: " + (", ".join(f"{mark} {count}" for mark, count in report.marks.items()) or "none"))
+    if is_coverage_listed:
+        click.echo("coverage: " + (", ".join(f"{mark} {count}" for mark, count in report.marks.items()) or "none"))
     if report.too_little:
         click.echo(f"unknown: too little of {', '.join(report.too_little)} to prove anything")
     if report.gaps:
@@ -302,6 +323,23 @@ def _leave_runs(
         directory = out / f"seed-{schedule.seed}"
         leave_run(shrunk.plan, directory, name=f"simulated/{schedule.seed}", is_reported=is_reported)
         yield directory
+
+
+def _leave_others(
+    report: "SweepReport", seeds: str | None, options: "SweepOptions", out: Path | None, *, is_reported: bool
+) -> Iterator[Path]:
+    """Leaves the runs of the schedules of a sweep that are no findings; yields their directories."""
+    from emulator.cli.simulated_runs import leave_run
+    from emulator.simulator.explorer import explore
+
+    assert out is not None
+    findings = {schedule.seed for schedule in report.findings}
+    for seed in itertools.islice(_range(seeds or _DEFAULT_SEEDS), report.schedules):
+        if seed not in findings:
+            plan = explore(seed, options).plan
+            directory = out / f"seed-{seed}"
+            leave_run(plan, directory, name=f"simulated/{seed}", seed=seed, is_reported=is_reported)
+            yield directory
 
 
 def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", again: str, run: Path | None) -> None:

@@ -207,7 +207,7 @@ def write_forms(report: "SuiteReport", verdicts: "Mapping[str, VerdictReport]", 
 
 def _print(report: "SuiteReport", *, output: Output) -> None:
     from chaos.suite.matrix import details, matrix, seeds, totals
-    from emulator.cli.tables import print_json, print_listing
+    from emulator.cli.tables import fits, print_json, print_listing
 
     if output is Output.JSON:
         print_json(report)
@@ -215,6 +215,9 @@ def _print(report: "SuiteReport", *, output: Output) -> None:
     for line in details(report):
         click.echo(line)
     table = matrix(report)
+    listing = [("SCENARIO", *table.columns), *((name, *texts) for name, texts in table.rows)]
+    if not fits(listing):
+        table = matrix(report, has_times=False)
     if table.rows:
         print_listing(("SCENARIO", *table.columns), [(name, *texts) for name, texts in table.rows])
     click.echo(totals(report))

@@ -37,6 +37,13 @@ def print_listing(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None
     print_table(listing, page_width=widest + _COLUMN_GAP)  # the measure leaves out the gap behind an empty last column
 
 
+def fits(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a listing of these rows, the header among them, is no wider than the terminal, or a page without one."""
+    width = Console(file=sys.stdout).width if sys.stdout.isatty() else PAGE_WIDTH
+    widest = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return sum(widest) + _COLUMN_GAP * len(widest) <= width
+
+
 def _text(cell: Cell) -> str:
     match cell:
         case None:

@@ -101,6 +101,17 @@ def test_a_sweep_with_a_finding_leaves_its_shrunk_run_with_verdict_story_and_rep
     assert f"# run directory: {run}\n" in result.stdout
 
 
+def test_a_sweep_keeps_every_run_on_request_and_says_so(tmp_path: Path) -> None:
+    sweep = ("simulate", "--seeds=1..2", "--profile=steady", "--no-report")
+    result = laststand(*sweep, "--keep=all", "--coverage", f"--out={tmp_path / 'all'}")
+    assert sorted(run.name for run in (tmp_path / "all").iterdir()) == ["seed-1", "seed-2"]
+    assert all((run / "verdict.json").is_file() for run in (tmp_path / "all").iterdir())
+    assert "0 findings, 2 other runs" in result.stderr
+    assert "coverage: " in result.stdout
+    assert "coverage: " not in laststand(*sweep).stdout
+    check_refused(laststand(*sweep, "--keep=all"), "--keep all needs --out")
+
+
 def test_a_sweep_with_a_finding_is_one_document_with_plans_as_text(tmp_path: Path) -> None:
     result = laststand("simulate", "--seeds=1..40", "--era=kafka-0.10", "--json", f"--out={tmp_path / 'found'}")
     assert result.return_value == ExitCode.VIOLATION

@@ -120,6 +120,7 @@ def test_repetitions_share_a_place_with_the_worst_of_them() -> None:
     waits = [msgspec.structs.replace(each, unavailable_s=each.duration_s) for each in again]
     assert matrix(suite(BASE, *waits)).rows == (("a", ("✓ 3/3 valid, 2.0 s, no ack for 3.0 s",)),)
     assert matrix(suite(BASE, *again, bad)).rows == (("a", ("✗ 3/4 violation, broken, 12 lost, 2.5 s",)),)
+    assert matrix(suite(BASE, *again, bad), has_times=False).rows == (("a", ("✗ 3/4 12 lost",)),)
 
 
 def test_a_place_tells_for_how_long_a_partition_was_not_available() -> None:

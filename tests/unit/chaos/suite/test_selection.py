@@ -45,6 +45,18 @@ def test_a_folder_is_all_below_it(tmp_path: Path) -> None:
     assert names(tmp_path) == ["b", "a"]
 
 
+def test_what_a_folder_holds_beside_scenarios_is_left_out(tmp_path: Path) -> None:
+    mine = scenario(tmp_path / "mine.yaml", "mine")
+    scenario(tmp_path / ".github/workflows/hidden.yaml", "hidden")
+    (tmp_path / "compose.yaml").write_text("name: laststand\nservices: {}\n")
+    run = scenario(tmp_path / "store/mine/20260101T000000.000/plan.yaml", "mine")
+    (run.parent / "events").mkdir()
+    assert names(tmp_path) == ["mine"]
+    mine.write_text("name: mine\nsteps: []\n")
+    with pytest.raises(ScenarioError, match="cluster"):
+        names(tmp_path)
+
+
 def test_a_folder_of_bundled_scenarios() -> None:
     assert names("kip-497") == [name for name in scenario_names() if name.startswith("kip-497/")]
 
