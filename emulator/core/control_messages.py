@@ -1,7 +1,7 @@
 """What a ZooKeeper controller tells brokers: LeaderAndIsr, UpdateMetadata, StopReplica, and their answers.
 
-All carry who speaks, in which term, and which incarnation of the broker is meant. A field that the sender's protocol
-version lacks has its default. Kafka's ``LeaderAndIsrRequest``, ``UpdateMetadataRequest`` and ``StopReplicaRequest``.
+All carry who speaks, in which term, and which incarnation of the broker is meant. A field that their version lacks has
+its default (``control_versions``). Kafka's ``LeaderAndIsrRequest``, ``UpdateMetadataRequest``, ``StopReplicaRequest``.
 """
 
 from enum import Enum, IntEnum
@@ -63,6 +63,7 @@ class LeaderAndIsrRequest(ControlRequest, frozen=True, kw_only=True):
     """Roles for partitions. ``contains_all_replicas`` is KIP-550's field, which Kafka never had."""
 
     partitions: tuple[LeaderAndIsrPartition, ...]
+    api_version: int = 7
     request_type: LeaderAndIsrType = LeaderAndIsrType.UNKNOWN
     contains_all_replicas: bool = False
 
@@ -115,6 +116,7 @@ class UpdateMetadataRequest(ControlRequest, frozen=True, kw_only=True):
 
     live_brokers: tuple[LiveBroker, ...]
     partitions: tuple[MetadataPartition, ...] = ()
+    api_version: int = 8
 
 
 class UpdateMetadataResponse(Message, frozen=True, kw_only=True):
@@ -145,6 +147,7 @@ class StopReplicaRequest(ControlRequest, frozen=True, kw_only=True):
     """Replicas that the addressee is to give up."""
 
     partitions: tuple[StopReplicaPartition, ...]
+    api_version: int = 4
 
 
 class StopReplicaResponse(Message, frozen=True, kw_only=True):

@@ -100,6 +100,19 @@ _TOPIC_IDS_SENT: Final = ibp_level("2.8-IV1")
 _LEADER_RECOVERY: Final = ibp_level("3.2-IV0")
 _KRAFT_CONTROLLER_FIELD: Final = ibp_level("3.4-IV0")
 
+_CONTROL_VERSIONS: Final = (
+    # from,                         LeaderAndIsr, UpdateMetadata, StopReplica
+    (ibp_level("2.1-IV0"), (1, 4, 0)),
+    (_BROKER_EPOCHS, (2, 5, 1)),
+    (_ADDING_AND_REMOVING_REPLICAS, (3, 5, 1)),
+    (_FLEXIBLE_VERSIONS, (4, 6, 2)),
+    (_STOP_REPLICA_EPOCHS, (4, 6, 3)),
+    (_TOPIC_IDS_SENT, (5, 7, 3)),
+    (_LEADER_RECOVERY, (6, 7, 3)),
+    (_KRAFT_CONTROLLER_FIELD, (7, 8, 4)),
+)
+"""In which version a controller speaks to brokers; ``control_versions`` has what each version can say."""
+
 _ALTER_PARTITION_BY_NAME: Final = 1
 _ALTER_PARTITION_LATEST: Final = 3
 
@@ -133,43 +146,26 @@ class InterBrokerProtocol(msgspec.Struct, frozen=True):
     @property
     def leader_and_isr_version(self) -> int:
         """Version of LeaderAndIsr requests."""
-        return 1 + sum(
-            self.level >= since
-            for since in (
-                _BROKER_EPOCHS,
-                _ADDING_AND_REMOVING_REPLICAS,
-                _FLEXIBLE_VERSIONS,
-                _TOPIC_IDS_SENT,
-                _LEADER_RECOVERY,
-                _KRAFT_CONTROLLER_FIELD,
-            )
-        )
+        return self._control_versions[0]
 
     @property
     def update_metadata_version(self) -> int:
         """Version of UpdateMetadata requests."""
-        return 4 + sum(
-            self.level >= since
-            for since in (_BROKER_EPOCHS, _FLEXIBLE_VERSIONS, _TOPIC_IDS_SENT, _KRAFT_CONTROLLER_FIELD)
-        )
+        return self._control_versions[1]
 
     @property
     def stop_replica_version(self) -> int:
         """Version of StopReplica requests."""
-        return sum(
-            self.level >= since
-            for since in (_BROKER_EPOCHS, _FLEXIBLE_VERSIONS, _STOP_REPLICA_EPOCHS, _KRAFT_CONTROLLER_FIELD)
-        )
+        return self._control_versions[2]
+
+    @property
+    def _control_versions(self) -> tuple[int, int, int]:
+        return next(versions for since, versions in reversed(_CONTROL_VERSIONS) if self.level >= since)
 
     @property
     def sends_broker_epochs(self) -> bool:
-        """Whether control requests name the incarnation that they are meant for (KIP-380)."""
+        """Whether ControlledShutdown names the incarnation that asks (KIP-380)."""
         return self.level >= _BROKER_EPOCHS
-
-    @property
-    def sends_stop_replica_epochs(self) -> bool:
-        """Whether StopReplica names the leader epoch of its decision (KIP-570)."""
-        return self.level >= _STOP_REPLICA_EPOCHS
 
     @property
     def makes_topic_ids(self) -> bool:

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from emulator.core.broker.isr_notifier import IsrChangeNotifier, notify
 from emulator.core.broker.zookeeper_isr import IsrWrite, write_isr
-from emulator.core.control_messages import LeaderAndIsrRequest
+from emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest, StopReplicaPartition
+from emulator.core.control_versions import has_field
 from emulator.core.types import BrokerEpoch, TopicId
 from emulator.core.zookeeper.broker_registration import register_broker
 from emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
@@ -192,10 +193,12 @@ def run_ibp(vector: Vector) -> list[str]:
             "leader_and_isr_version": ibp.leader_and_isr_version,
             "update_metadata_version": ibp.update_metadata_version,
             "stop_replica_version": ibp.stop_replica_version,
-            "broker_epoch_sent": ibp.sends_broker_epochs,
-            "topic_ids_sent": ibp.sends_topic_ids,
-            "leader_recovery_state_sent": ibp.records_leader_recovery,
-            "stop_replica_leader_epoch_sent": ibp.sends_stop_replica_epochs,
+            "broker_epoch_sent": has_field(LeaderAndIsrRequest, "broker_epoch", ibp.leader_and_isr_version),
+            "topic_ids_sent": has_field(LeaderAndIsrPartition, "topic_id", ibp.leader_and_isr_version),
+            "leader_recovery_state_sent": has_field(
+                LeaderAndIsrPartition, "leader_recovery_state", ibp.leader_and_isr_version
+            ),
+            "stop_replica_leader_epoch_sent": has_field(StopReplicaPartition, "leader_epoch", ibp.stop_replica_version),
             "recovering_recorded": ibp.records_leader_recovery,
             "request_type": request.request_type.name,
         },

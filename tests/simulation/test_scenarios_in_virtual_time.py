@@ -16,6 +16,7 @@ from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scen
 from emulator.client.history import read_history
 from emulator.core.eras import era_rules, with_rule
 from emulator.core.history import FinalReadOperation
+from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.switches import Switches, era_switches, with_switch
 from emulator.plan.drivers import DriverName
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
@@ -92,6 +93,22 @@ def test_a_list_for_a_former_life_that_is_believed_loses_all_that_was_acknowledg
     directory = play(tmp_path, scenario, "kip-550-zk", switches=unfenced)
     assert problems(directory) == []
     assert len(lost_records_of(directory)) >= 300
+
+
+def test_below_version_5_of_leader_and_isr_a_list_for_a_former_life_deletes_nothing(tmp_path: Path) -> None:
+    # KIP-550 adds containsAllReplicas in version 5. Below protocol 2.2 no broker epoch could refuse a list, and leaders
+    # write their ISR themselves, so that one LeaderAndIsr fewer is sent.
+    path = find_scenario("zookeeper/list-of-a-former-life")
+    last = """\
+  - release_newest: {requests: LeaderAndIsr, from: 3, to: 2}
+  - until: {intercepted: 6, requests: LeaderAndIsr, from: 3, to: 2}
+"""
+    text = path.read_text()
+    assert last in text
+    scenario = read_scenario(path, text.replace(last, ""))
+    directory = play(tmp_path, scenario, "kip-550-zk", switches=with_rule(era_rules("kip-550-zk"), PROPERTY, "2.1"))
+    assert problems(directory) == []
+    assert len(lost_records_of(directory)) == 0
 
 
 def test_a_run_leaves_what_a_run_on_processes_leaves(tmp_path: Path) -> None:

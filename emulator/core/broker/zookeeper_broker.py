@@ -65,6 +65,7 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from emulator.core.control_versions import as_carried
 from emulator.core.describe import describe_topic_partitions
 from emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
 from emulator.core.errors import ErrorCode, InvariantError
@@ -332,7 +333,7 @@ class ZooKeeperBroker:
         turn.cause_id = cause_id
 
     def _handle_control(self, turn: Turn, incoming: ControlReceived) -> None:
-        match incoming.request:
+        match as_carried(incoming.request):
             case LeaderAndIsrRequest() as request:
                 taken = self.control.handle_leader_and_isr(turn, request)
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=taken.response))

@@ -22,11 +22,11 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from emulator.core.control_versions import as_carried, has_field
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,
-    LeaderRecoveryState,
     PartitionEpoch,
     TopicId,
     TopicPartition,
@@ -102,14 +102,13 @@ class ControlBatch:
     def name_all_replicas_to(self, broker_ids: Iterable[BrokerId]) -> None:
         """Makes this batch's LeaderAndIsr to some brokers the list of all that they are to hold (KIP-550).
 
-        It is sent even where it names nothing: a broker that was relieved of everything has to learn that, too.
+        It is sent even where it names nothing: a broker that was relieved of everything has to learn that, too. That it
+        is the whole list is said from version 5 on.
         """
         if self._config.rules.contains_all_replicas:
             self._full_to |= frozenset(broker_ids)
 
     def _stop_epoch(self, name: TopicPartition) -> LeaderEpoch | StopReplicaEpoch:
-        if not self._config.ibp.sends_stop_replica_epochs:
-            return StopReplicaEpoch.UNKNOWN
         if self._context.is_being_deleted(name.topic):
             return StopReplicaEpoch.DURING_DELETE
         leadership = self._context.leadership.get(name)
@@ -119,7 +118,6 @@ class ControlBatch:
         self, name: TopicPartition, leadership: PartitionLeadership, assignment: ReplicaAssignment
     ) -> LeaderAndIsrPartition:
         decided = leadership.leader_and_isr
-        sends_recovery_state = self._config.ibp.records_leader_recovery
         return LeaderAndIsrPartition(
             name=name,
             controller_epoch=leadership.controller_epoch,
@@ -130,9 +128,7 @@ class ControlBatch:
             replicas=assignment.replicas,
             adding_replicas=assignment.adding,
             removing_replicas=assignment.removing,
-            leader_recovery_state=(
-                decided.leader_recovery_state if sends_recovery_state else LeaderRecoveryState.RECOVERED
-            ),
+            leader_recovery_state=decided.leader_recovery_state,
             topic_id=self._topic_id(name.topic),
         )
 
@@ -155,7 +151,7 @@ class ControlBatch:
         )
 
     def _topic_id(self, topic: str) -> TopicId | None:
-        return self._context.topic_ids.get(topic) if self._config.ibp.sends_topic_ids else None
+        return self._context.topic_ids.get(topic) if self._config.ibp.knows_topic_ids else None
 
     # --- Sending --------------------------------------------------------------------------------------------------
 
@@ -183,9 +179,11 @@ class ControlBatch:
 
     def _complete_full_lists(self) -> None:
         """Adds partitions without a state node: nobody is to take a role, but their logs are no strays."""
+        version = self._config.ibp.leader_and_isr_version
+        is_said = has_field(LeaderAndIsrRequest, "contains_all_replicas", version)
         for broker_id in self._full_to:
             told = self._leader_and_isr.setdefault(broker_id, {})
-            for name in self._context.partitions_on(broker_id):
+            for name in self._context.partitions_on(broker_id) if is_said else ():
                 if name not in told:
                     told[name] = self._partition_without_state(name)
 
@@ -211,9 +209,10 @@ class ControlBatch:
             controller_epoch=self._term,
             broker_epoch=self._broker_epoch(broker_id),
             partitions=tuple(self._leader_and_isr[broker_id].values()),
+            api_version=self._config.ibp.leader_and_isr_version,
             contains_all_replicas=broker_id in self._full_to,
         )
-        self.outbox.append(AddressedRequest(broker_id=broker_id, request=request))
+        self._send(broker_id, request)
 
     def _send_update_metadata(self, broker_id: BrokerId) -> None:
         live_brokers = tuple(
@@ -225,13 +224,15 @@ class ControlBatch:
             broker_epoch=self._broker_epoch(broker_id),
             live_brokers=live_brokers,
             partitions=tuple(self._metadata.values()),
+            api_version=self._config.ibp.update_metadata_version,
         )
-        self.outbox.append(AddressedRequest(broker_id=broker_id, request=request))
+        self._send(broker_id, request)
 
     def _send_stop_replica(self, broker_id: BrokerId) -> None:
         stopped = tuple(self._stop_replica[broker_id].values())
         groups = [stopped]
-        if not self._config.ibp.sends_stop_replica_epochs:
+        version = self._config.ibp.stop_replica_version
+        if not has_field(StopReplicaPartition, "leader_epoch", version):
             # Before KIP-570 a request deletes all that it names, or nothing.
             groups = [
                 tuple(partition for partition in stopped if partition.is_deleted is is_deleted)
@@ -244,12 +245,16 @@ class ControlBatch:
                     controller_epoch=self._term,
                     broker_epoch=self._broker_epoch(broker_id),
                     partitions=group,
+                    api_version=version,
                 )
-                self.outbox.append(AddressedRequest(broker_id=broker_id, request=request))
+                self._send(broker_id, request)
+
+    def _send(self, broker_id: BrokerId, request: ControlMessage) -> None:
+        self.outbox.append(AddressedRequest(broker_id=broker_id, request=as_carried(request)))
 
     @property
     def _term(self) -> ControllerEpoch:
         return self._context.controller_epoch
 
-    def _broker_epoch(self, broker_id: BrokerId) -> BrokerEpoch | None:
-        return self._context.brokers[broker_id].broker_epoch if self._config.ibp.sends_broker_epochs else None
+    def _broker_epoch(self, broker_id: BrokerId) -> BrokerEpoch:
+        return self._context.brokers[broker_id].broker_epoch
