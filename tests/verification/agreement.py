@@ -19,9 +19,8 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.eras import rule_texts
+from emulator.core.eras import ALL_ERAS, rule_texts
 from emulator.core.promises import PROMISES, JudgedBy, PromiseKind, is_promised
-from emulator.core.switches import ERAS
 from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.judgement import Judgement
 from emulator.simulator.oracle.finding import Guarantee
@@ -157,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Compares the judges in each era that is asked for; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="1..1000", help="A..B, both included")
-    parser.add_argument("--era", action="append", choices=tuple(ERAS), help="all eras by default; may be repeated")
+    parser.add_argument("--era", action="append", choices=ALL_ERAS, help="all eras by default; may be repeated")
     parser.add_argument("--profile", action="append", default=[], help="of schedules; may be repeated")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a rule or a property")
     parser.add_argument("--jobs", type=int, default=1)
@@ -167,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = tuple(tuple(each.split("=", 1)) for each in options.set)
     disagreeing = 0
     with ProcessPoolExecutor(options.jobs) as pool:
-        for era in options.era or ERAS:
+        for era in options.era or ALL_ERAS:
             profiles = tuple(name for name in options.profile if name in profiles_of(era))
             sweep = SweepOptions(
                 era=era,

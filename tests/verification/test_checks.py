@@ -175,6 +175,16 @@ def consumed_then_replaced(path: Path) -> Path:
     return run.finish()
 
 
+def begins_within_what_was_acknowledged(path: Path) -> Path:
+    """A batch is given an offset that is not the first of the batch that was acknowledged before it was sent."""
+    run = healthy(path)
+    for node in (0, 1, 2):
+        run.truncate(node, 20)
+    run.send(records=5, outcome=OperationType.INFO)
+    run.send()
+    return run.finish()
+
+
 def follower_diverges_below_high_watermark(path: Path) -> Path:
     run = healthy(path)
     sent = run.new_batch()
@@ -1802,6 +1812,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "leads again, registered": (
         partial(leads_again_in_its_epoch, keep=20, is_registered=True),
         frozenset({"D1", "D2", "D5"}),
+    ),
+    "begins within what was acknowledged": (
+        begins_within_what_was_acknowledged,
+        frozenset({"D1", "D4", "D5", "D7", "D14"}),
     ),
     "consumed then replaced": (consumed_then_replaced, frozenset({"D5", "D7"})),
     "divergence": (follower_diverges_below_high_watermark, frozenset({"D6", "D7"})),

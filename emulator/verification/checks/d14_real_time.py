@@ -35,8 +35,8 @@ def _sent_too_low(facts: PartitionFacts, acked: Table[SentBatch]) -> Iterator[Fi
     positions = np.concatenate([acked["completed"], acked["invoked"][begun]])
     order = np.argsort(positions, kind="stable")
     places, is_ack = places[order], positions[order] == acked["completed"][places[order]]
-    offsets = acked["base_offset"][places]
-    highest = np.maximum.accumulate(np.where(is_ack, offsets, -1))
+    offsets, counts = acked["base_offset"][places], acked["record_count"][places]
+    highest = np.maximum.accumulate(np.where(is_ack, offsets + counts - 1, -1))
     is_wrong = ~is_ack & (offsets <= highest)
     for sent, before in zip(acked.rows(places[is_wrong]), highest[is_wrong].tolist(), strict=True):
         yield Finding(
