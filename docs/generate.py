@@ -26,6 +26,7 @@ from emulator.autopsy.autopsy_schema import AUTOPSY_SCHEMA_FILE, autopsy_schema_
 from emulator.core import packed
 from emulator.core.admin_messages import RequestedElection
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, consumer_settings, producer_settings
+from emulator.core.controller.unclean_config import STRATEGY
 from emulator.core.effective_config import NODE_PROPERTY_OF
 from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.packed import layout as packed_layout
@@ -35,7 +36,7 @@ from emulator.core.property_text import allowed_values
 from emulator.core.struct_docs import field_meanings, first_paragraph
 from emulator.core.struct_schema import enums_of, structs_of
 from emulator.core.switches import ERAS
-from emulator.core.types import Acks, TopicPartition
+from emulator.core.types import Acks, RecoveryStrategy, TopicPartition
 from emulator.plan.actions import DEEDS, Deed
 from emulator.plan.drivers import DriverName
 from emulator.plan.fields import AnyField
@@ -490,7 +491,7 @@ def allowed_keys(text: str, read: Callable[[Path, str], object]) -> frozenset[st
 
 def properties_page() -> str:
     """Returns the properties of Kafka that are supported, with defaults and allowed values."""
-    defaults = property_texts(NodeProperties())
+    defaults = {STRATEGY: RecoveryStrategy.BALANCED.value, **property_texts(NodeProperties())}
     producer = producer_settings(Acks.ALL, {})
     consumer = consumer_settings({})
     return "".join(

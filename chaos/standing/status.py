@@ -8,7 +8,15 @@ import msgspec
 from chaos.process.fault_target import FaultTarget
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.properties import NodeProperties, topic_properties
-from emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, NodeId, TopicId, TopicPartition
+from emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    ConfigResource,
+    LeaderRecoveryState,
+    NodeId,
+    TopicId,
+    TopicPartition,
+)
 
 ProcessState = Literal["running", "paused", "down"]
 
@@ -51,6 +59,12 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
     elr: tuple[BrokerId, ...]
     last_known_elr: tuple[BrokerId, ...]
     min_insync_replicas: int
+    leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+
+    @property
+    def is_recovering(self) -> bool:
+        """Whether the leader was elected uncleanly and has not recovered yet (KIP-704)."""
+        return self.leader_recovery_state is LeaderRecoveryState.RECOVERING
 
     @property
     def is_offline(self) -> bool:
@@ -193,4 +207,5 @@ def _partition(
         elr=state.elr,
         last_known_elr=state.last_known_elr,
         min_insync_replicas=min(min_isr, len(state.replicas)),
+        leader_recovery_state=state.leader_recovery_state,
     )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from emulator.cli.deprecated import warn_of_deprecated
 from emulator.cli.output import Output, json_option, report_done
-from emulator.cli.standing import administer, directory_option, locate
+from emulator.cli.standing import administer, directory_option, era_of, locate
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
@@ -89,10 +90,13 @@ def alter(
     from emulator.cli.assignments import assignments
 
     resource, name = _resource(entity_type, entity_name, is_default=entity_default)
-    changes = changes_of(resource, assignments("--add-config", added), deleted)
+    properties = assignments("--add-config", added)
+    changes = changes_of(resource, properties, deleted)
     if not changes:
         raise UserError("nothing to alter: give --add-config or --delete-config")
-    administer(locate(place), lambda admin: admin.alter_configs(resource, name, changes))
+    directory = locate(place)
+    warn_of_deprecated(properties, era=era_of(directory))
+    administer(directory, lambda admin: admin.alter_configs(resource, name, changes))
     done = f"Completed updating config for {entity_type.removesuffix('s')} {name or 'default'}."
     report_done(done, {"entity_type": entity_type, "entity_name": name or None}, output)
 

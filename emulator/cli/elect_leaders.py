@@ -54,9 +54,9 @@ class ElectionCost(msgspec.Struct, frozen=True, kw_only=True):
 @click.command(name="elect-leaders", short_help="Elect leaders, or show what that would lose.")
 @click.option(
     "--election-type",
-    type=click.Choice(_TYPES),
+    type=click.Choice(_TYPES, case_sensitive=False),
     metavar="TYPE",
-    help=f"One of {', '.join(_TYPES)}. Not needed with --dry-run.",
+    help=f"One of {', '.join(_TYPES)}, in any case. Not needed with --dry-run.",
 )
 @click.option("--topic", metavar="NAME", help="With --partition: this partition only.")
 @click.option("--partition", type=click.IntRange(min=0), metavar="N", help="With --topic.")

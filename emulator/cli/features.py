@@ -15,7 +15,12 @@ def features() -> None:
 
 
 _feature = click.option(
-    "--feature", "updates", multiple=True, required=True, metavar="NAME=LEVEL", help="May be repeated: all or none."
+    "--feature",
+    "updates",
+    multiple=True,
+    required=True,
+    metavar="NAME=LEVEL",
+    help="May be repeated: all or none. A level of metadata.version may be a name: 4.0-IV1, or a release such as 4.0.",
 )
 _dry_run = click.option("--dry-run", is_flag=True, help="Only check whether it is possible.")
 
@@ -65,17 +70,29 @@ def _update(updates: tuple[str, ...], direction: str, done: str, place: Path, ou
     from emulator.core.admin_messages import FeatureUpdate
     from emulator.core.types import FeatureUpgradeType
 
-    levels = assignments("--feature", updates)
-    for name, level in levels.items():
-        if not level.isdecimal():
-            raise UserError(f"--feature {name}={level}: expected a level, such as 1")
+    levels = {name: _level(name, text) for name, text in assignments("--feature", updates).items()}
     wanted = [
-        FeatureUpdate(feature=name, max_version_level=int(level), upgrade_type=FeatureUpgradeType[direction])
+        FeatureUpdate(feature=name, max_version_level=level, upgrade_type=FeatureUpgradeType[direction])
         for name, level in levels.items()
     ]
     effort = Effort.VALIDATE_ONLY if is_dry else Effort.APPLY
     administer(locate(place), lambda admin: admin.update_features(wanted, effort=effort))
-    told = [f"{name} {'can be' if is_dry else 'was'} {done} to {level}." for name, level in levels.items()]
-    report_done(
-        "\n".join(told), {"levels": {name: int(level) for name, level in levels.items()}, "dry_run": is_dry}, output
-    )
+    told = [f"{name} {'can be' if is_dry else 'was'} {done} to {_text(name, level)}." for name, level in levels.items()]
+    report_done("\n".join(told), {"levels": levels, "dry_run": is_dry}, output)
+
+
+def _level(name: str, text: str) -> int:
+    """Returns the level that a number, or of ``metadata.version`` a name, stands for."""
+    from emulator.core.metadata_version import METADATA_VERSION, level_of
+
+    if text.isdecimal():
+        return int(text)
+    if name == METADATA_VERSION:
+        return level_of(text)
+    raise UserError(f"--feature {name}={text}: expected a level, such as 1")
+
+
+def _text(name: str, level: int) -> str:
+    from emulator.core.metadata_version import LEVELS, METADATA_VERSION
+
+    return f"{level} ({LEVELS[level]})" if name == METADATA_VERSION and level < len(LEVELS) else str(level)

@@ -54,6 +54,7 @@ def _print(inspected: "InspectedPartition") -> None:
         f"{status.topic}-{status.partition}: leader {'none' if status.leader is None else status.leader}, "
         f"leader epoch {status.leader_epoch}, isr {list(status.isr)}, elr {list(status.elr)}, "
         f"last known elr {list(status.last_known_elr)}, min ISR {status.min_insync_replicas}"
+        f"{', RECOVERING' if status.is_recovering else ''}"
     )
     print_listing(
         (

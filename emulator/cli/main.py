@@ -25,7 +25,7 @@ _SECTIONS: Final = {
     "Real clusters": ("autopsy", "import"),
     "Catalogue": ("scenarios", "eras", "checks"),
     "Standing cluster": ("up", "status", "logs", "stop", "start", "down", "ps"),
-    "Topics and records": ("topics", "produce", "consume", "inspect"),
+    "Topics and records": ("topics", "produce", "consume", "delete-records", "inspect"),
     "Administration": ("elect-leaders", "reassign", "configs", "features"),
     "Faults": ("chaos",),
     "Containers": ("compose", "attach", "docker"),

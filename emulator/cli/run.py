@@ -9,6 +9,7 @@ import click
 
 from emulator.cli.against import AGAINST, CommandWithOtherRun, OtherRun, against_option, check_orders_differ, only_era
 from emulator.cli.completion import complete_eras, complete_scenarios
+from emulator.cli.deprecated import warn_of_deprecated
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
 from emulator.cli.pictures import report_option
@@ -214,6 +215,8 @@ def _campaign(
     for order in orders:
         require_driver(driver, scenario, (*scenario.properties, *order.properties), eras=(order.era,))
         require_rules(scenario, order.era, order.switches)
+        of_topics = (each for topic in scenario.topics for each in topic.properties)
+        warn_of_deprecated(dict((*scenario.properties, *order.properties, *of_topics)), era=order.era)
     if is_judged:
         require_spark()
     check_store(store)

@@ -93,6 +93,13 @@ def locate(place: Path) -> Path:
         raise UserError(str(error)) from None
 
 
+def era_of(directory: Path) -> str:
+    """Returns the era of a standing cluster, up or down."""
+    from chaos.standing.order import read_order
+
+    return read_order(directory).era
+
+
 def ask(directory: Path, command: "Command") -> "Iterator[Answer]":
     """Sends a command to the supervisor and yields its answers.
 
@@ -270,18 +277,27 @@ def _refused(told: "AdminError") -> EmulatorError:
             return UserError(str(told))
 
 
-def answers_exit_code(answers: "Sequence[ErrorCode]", *, fine: "Collection[ErrorCode]") -> ExitCode:
-    """Returns the exit code of a request that was answered for each partition by itself."""
+def answers_exit_code(answers: "Sequence[ErrorCode]", *, fine: "Collection[ErrorCode] | None" = None) -> ExitCode:
+    """Returns the exit code of a request that was answered for each partition by itself.
+
+    Args:
+        answers: one for each partition.
+        fine: those that mean success; NONE alone if not given.
+    """
     from emulator.core.errors import ErrorCode
 
     mistakes = (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         ErrorCode.INVALID_REQUEST,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
     )
     if answers and all(answer in mistakes for answer in answers):
         return ExitCode.USAGE
-    return ExitCode.VALID if all(answer in fine for answer in answers) else ExitCode.VIOLATION
+    wrong = [answer for answer in answers if answer not in (fine or (ErrorCode.NONE,))]
+    if ErrorCode.REQUEST_TIMED_OUT in wrong:
+        return ExitCode.UNKNOWN
+    return ExitCode.VIOLATION if wrong else ExitCode.VALID
 
 
 def _first(error: Exception) -> Exception:

@@ -116,6 +116,7 @@ def print_status(report: "StatusReport", *, has_metrics: bool = False, output: O
                             ("offline", each.is_offline),
                             ("under min ISR", each.is_under_min_isr),
                             ("under-replicated", each.is_under_replicated),
+                            ("RECOVERING", each.is_recovering),
                         )
                         if holds
                     ),

@@ -10,8 +10,9 @@ import click
 import msgspec
 
 from emulator.cli.completion import complete_topics
+from emulator.cli.deprecated import warn_of_deprecated
 from emulator.cli.output import Output, json_option, report_done
-from emulator.cli.standing import administer, directory_option, locate
+from emulator.cli.standing import administer, directory_option, era_of, locate
 from emulator.cli.user_error import UserError
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ def create(
             raise
         return True
 
-    is_new = administer(locate(place), attempt)
+    directory = locate(place)
+    warn_of_deprecated(properties, era=era_of(directory))
+    is_new = administer(directory, attempt)
     done = f"Created topic {name}." if is_new else f"Topic {name} exists already."
     report_done(done, {"topic": name, "created": is_new}, output)
 
@@ -169,6 +172,13 @@ def list_topics(place: Path, output: Output) -> None:
 @click.option("--at-min-isr-partitions", is_flag=True, help="Only partitions that would, with one member less.")
 @click.option("--unavailable-partitions", is_flag=True, help="Only partitions without a leader.")
 @click.option("--topics-with-overrides", is_flag=True, help="Only topics that have configs of their own.")
+@click.option(
+    "--partition-size-limit-per-response",
+    "page_size",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Partitions of one response at most; more are asked for page by page.  [default: 2000]",
+)
 @directory_option
 @json_option
 def describe(
@@ -180,6 +190,7 @@ def describe(
     at_min_isr_partitions: bool,
     unavailable_partitions: bool,
     topics_with_overrides: bool,
+    page_size: int | None,
     place: Path,
     output: Output,
 ) -> None:
@@ -189,7 +200,7 @@ def describe(
     """
     from emulator.cli.tables import print_json
 
-    listings = administer(locate(place), lambda admin: describe_all(admin, (*names, *more_names)))
+    listings = administer(locate(place), lambda admin: describe_all(admin, (*names, *more_names), page_size=page_size))
     if topics_with_overrides:
         listings = [listing for listing in listings if listing.configs]
 
@@ -244,7 +255,8 @@ def alter(
     from emulator.core.admin_messages import CreatablePartitions
     from emulator.core.types import ConfigResource
 
-    changes = changes_of(ConfigResource.TOPIC, assignments("--config", configs), deleted)
+    properties = assignments("--config", configs)
+    changes = changes_of(ConfigResource.TOPIC, properties, deleted)
     if partitions is None and not changes:
         raise UserError("nothing to alter: give --partitions, --config or --delete-config")
 
@@ -254,23 +266,33 @@ def alter(
         if changes:
             await admin.alter_configs(ConfigResource.TOPIC, name, changes)
 
-    administer(locate(place), change)
+    directory = locate(place)
+    warn_of_deprecated(properties, era=era_of(directory))
+    administer(directory, change)
     report_done(f"Altered topic {name}.", {"topic": name}, output)
 
 
-async def describe_all(admin: "AdminClient", names: "Sequence[str]") -> list[TopicListing]:
-    """Returns topics with their configuration; all of them where ``names`` is empty.
+async def describe_all(
+    admin: "AdminClient", names: "Sequence[str]", *, page_size: int | None = None
+) -> list[TopicListing]:
+    """Returns topics with their configuration.
+
+    Args:
+        admin: who asks.
+        names: of the topics; all of them where it is empty.
+        page_size: partitions of one response at most; the client's default if ``None``.
 
     Raises:
         UserError: one does not exist.
         AdminError: no answer came.
     """
+    from emulator.client.admin import DESCRIBED_TOPICS_MAX
     from emulator.core.admin_messages import ConfigSource
     from emulator.core.errors import ErrorCode
     from emulator.core.types import ConfigResource
 
     listings = []
-    for topic in await admin.describe_topics(names or None):
+    for topic in await admin.describe_topics(names or None, page_size=page_size or DESCRIBED_TOPICS_MAX):
         if topic.error is not ErrorCode.NONE:
             raise UserError(f"topic {topic.name}: {topic.error.name}")
         configs = await admin.describe_configs(ConfigResource.TOPIC, topic.name)
@@ -280,7 +302,7 @@ async def describe_all(admin: "AdminClient", names: "Sequence[str]") -> list[Top
                 configs={
                     config.name: config.value or ""
                     for config in configs
-                    if config.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+                    if config.source is ConfigSource.DYNAMIC_TOPIC_CONFIG and config.synonyms[0].name == config.name
                 },
                 min_insync_replicas=next(int(c.value or 1) for c in configs if c.name == "min.insync.replicas"),
             )
@@ -300,7 +322,7 @@ def topic_line(listing: TopicListing) -> str:
 
 
 def partition_line(topic: str, partition: "DescribedPartition") -> str:
-    """Returns the line about a partition, as kafka-topics.sh of Kafka 4 prints it."""
+    """Returns the line about a partition, as kafka-topics.sh of Kafka 4 prints it; RECOVERING is added (KIP-704)."""
     leader = "none" if partition.leader is None else partition.leader
     lists = "\t".join(
         f"{name}: {','.join(map(str, members))}"
@@ -311,7 +333,8 @@ def partition_line(topic: str, partition: "DescribedPartition") -> str:
             ("LastKnownElr", partition.last_known_elr),
         )
     )
-    return f"\tTopic: {topic}\tPartition: {partition.partition}\tLeader: {leader}\t{lists}"
+    recovering = "\tLeaderRecoveryState: RECOVERING" if partition.leader_recovery_state.value else ""
+    return f"\tTopic: {topic}\tPartition: {partition.partition}\tLeader: {leader}\t{lists}{recovering}"
 
 
 def parse_assignment(text: str) -> "tuple[tuple[BrokerId, ...], ...]":

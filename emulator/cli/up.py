@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from emulator.cli.completion import complete_clusters
+from emulator.cli.deprecated import warn_of_deprecated
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.failure import CommandFailedError
 from emulator.cli.output import Output, json_option
@@ -117,6 +118,7 @@ def up(
         if refused is not None:
             raise UserError(f"broker.session.timeout.ms: {refused}")
     rules = overrides.apply(era_rules(era))
+    warn_of_deprecated(dict(overrides.properties), era=era)
     check_store(store)
     if is_viewed:
         require_view()

@@ -2,7 +2,7 @@
 
 A level is Kafka's own feature level: the index into ``LEVELS`` (``MetadataVersion.java``). The controller looks at
 three of them: RECOVERING exists from 3.2-IV0 on (KIP-704), a shrinking ISR stops bumping the leader epoch at 3.6-IV0
-(KAFKA-15021), and eligible leader replicas can be enabled from 4.0-IV1 on (KIP-966).
+(KAFKA-15021), and from 4.0-IV1 on eligible leader replicas can be enabled and clean shutdowns be proved (KIP-966).
 """
 
 from typing import Final
@@ -61,6 +61,9 @@ NO_BUMP_ON_SHRINK: Final = LEVELS.index("3.6-IV0")
 
 ELR: Final = LEVELS.index("4.0-IV1")
 """From here on ``eligible.leader.replicas.version`` may be 1 (KIP-966)."""
+
+CLEAN_SHUTDOWN_PROOF: Final = ELR
+"""From here on a broker epoch in the clean-shutdown file proves a clean shutdown (KIP-966)."""
 
 BROKER_FEATURES: Final = (
     FeatureRange(name=METADATA_VERSION, min_supported_version=1, max_supported_version=LATEST),

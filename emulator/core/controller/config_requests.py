@@ -20,6 +20,7 @@ from emulator.core.admin_messages import (
     DescribedConfigResource,
 )
 from emulator.core.controller.configs import ConfigOutcome, alter_config
+from emulator.core.controller.unclean_config import STRATEGY, UNCLEAN_ELECTION, strategy_values
 from emulator.core.controller.view import ClusterView
 from emulator.core.effective_config import (
     CLUSTER,
@@ -58,6 +59,8 @@ def describe_config_resource(view: ClusterView, asked: DescribeConfigsResource) 
             error_message=problem.message,
         )
     found = _values_of(view, asked.resource, asked.resource_name)
+    if asked.resource_name != CLUSTER:
+        found = {**found, STRATEGY: strategy_values(found[STRATEGY], found[UNCLEAN_ELECTION])}
     wanted = found.keys() if asked.configuration_keys is None else found.keys() & set(asked.configuration_keys)
     return DescribedConfigResource(
         resource=asked.resource,

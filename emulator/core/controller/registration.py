@@ -17,7 +17,7 @@ from emulator.core.controller.view import ClusterView
 from emulator.core.errors import ErrorCode
 from emulator.core.image import BrokerRegistration
 from emulator.core.messages import BrokerRegistrationRequest
-from emulator.core.metadata_version import METADATA_VERSION
+from emulator.core.metadata_version import CLEAN_SHUTDOWN_PROOF, METADATA_VERSION
 from emulator.core.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from emulator.core.switches import SessionCheck, Switches
 from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason
@@ -54,16 +54,23 @@ class RegistrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_shutdown(
-    request: BrokerRegistrationRequest, *, stored_broker_epoch: BrokerEpoch | None, switches: Switches
+    request: BrokerRegistrationRequest,
+    *,
+    stored_broker_epoch: BrokerEpoch | None,
+    metadata_level: int,
+    switches: Switches,
 ) -> Shutdown:
     """Returns whether a new incarnation proves that the one before it stopped in order.
 
     Proof is a previous broker epoch equal to the stored one; requests below version 3 cannot carry it, and an id that
-    was never registered has nothing to be equal to. Without ``unclean_detection`` no proof is required.
+    was never registered has nothing to be equal to. Below the metadata version of ELR nothing counts as proof (KIP-966,
+    "Clean shutdown"). Without ``unclean_detection`` no proof is required.
     """
     if not switches.unclean_detection:
         return Shutdown.CLEAN
-    if request.api_version < _PREVIOUS_EPOCH_SINCE or stored_broker_epoch is None:
+    if metadata_level < CLEAN_SHUTDOWN_PROOF or request.api_version < _PREVIOUS_EPOCH_SINCE:
+        return Shutdown.UNCLEAN
+    if stored_broker_epoch is None:
         return Shutdown.UNCLEAN
     return Shutdown.CLEAN if request.previous_broker_epoch == stored_broker_epoch else Shutdown.UNCLEAN
 
@@ -145,7 +152,12 @@ def _register_incarnation(
     broker_id = request.broker_id
     broker_epoch = BrokerEpoch(view.image.next_offset)
     stored_epoch = None if stored is None else stored.broker_epoch
-    shutdown = judge_shutdown(request, stored_broker_epoch=stored_epoch, switches=view.switches)
+    shutdown = judge_shutdown(
+        request,
+        stored_broker_epoch=stored_epoch,
+        metadata_level=view.image.feature_level(METADATA_VERSION),
+        switches=view.switches,
+    )
     # Partitions first, registration last: a crash in between only makes the broker register again.
     decisions = shutdown_fallout(view, broker_id, shutdown)
     record = RegisterBrokerRecord(

@@ -5,10 +5,14 @@ topic decides (topic, controller's node, cluster default, the node's own file), 
 strategy does. Set nowhere it is Balanced, by either default.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
+from emulator.core.admin_messages import ConfigSource
 from emulator.core.controller.recovery import strategy_of_unclean_enable
-from emulator.core.effective_config import CLUSTER
+from emulator.core.effective_config import CLUSTER, ConfigValue
 from emulator.core.image import MetadataImage
 from emulator.core.properties import NodeProperties
 from emulator.core.types import ConfigResource, NodeId, RecoveryStrategy
@@ -34,3 +38,19 @@ def recovery_strategy(image: MetadataImage, *, topic: str, node_id: NodeId, stat
     if static.unclean_recovery_strategy is not None:
         return RecoveryStrategy(static.unclean_recovery_strategy)
     return strategy_of_unclean_enable("true" if static.unclean_leader_election_enable else "false")
+
+
+def strategy_values(own: Sequence[ConfigValue], older: Sequence[ConfigValue]) -> list[ConfigValue]:
+    """Returns every place that gives the strategy a value, strongest first: by its own name, or by the older boolean's.
+
+    Args:
+        own: of ``unclean.recovery.strategy``, the default last.
+        older: of ``unclean.leader.election.enable``, likewise.
+    """
+    *places, default = own
+    for each in older:
+        if each.value is not None and each.source is not ConfigSource.DEFAULT_CONFIG:
+            places.append(msgspec.structs.replace(each, value=strategy_of_unclean_enable(each.value).value))
+    order = tuple(ConfigSource)
+    unset = msgspec.structs.replace(default, value=RecoveryStrategy.BALANCED.value)
+    return [*sorted(places, key=lambda each: order.index(each.source)), unset]

@@ -1,8 +1,10 @@
 """The commands for a standing cluster, as far as they get without one: what they refuse, and how they print."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -21,11 +23,13 @@ from emulator.cli.tables import print_listing
 from emulator.cli.topics import TopicListing, parse_assignment, partition_line, topic_line
 from emulator.cli.up import parse_ports
 from emulator.cli.user_error import UserError
+from emulator.core.admin_messages import FeatureUpdate, RequestedElection
 from emulator.core.errors import EmulatorError, ErrorCode
 from emulator.core.messages import DescribedPartition, DescribedTopic
 from emulator.core.switches import Switches
 from emulator.core.types import (
     BrokerId,
+    FeatureUpgradeType,
     LeaderEpoch,
     LeaderRecoveryState,
     NodeId,
@@ -258,6 +262,77 @@ def test_topics_are_described_as_kafka_does() -> None:
         "\tTopic: orders\tPartition: 3\tLeader: 1\tReplicas: 0,1,2\tIsr: 1\tElr: 0,2\tLastKnownElr: "
     )
     assert "Leader: none" in partition_line("orders", described(leader=None, elr=()))
+    recovering = msgspec.structs.replace(partition, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    assert partition_line("orders", recovering).endswith("\tLastKnownElr: \tLeaderRecoveryState: RECOVERING")
+
+
+def told(monkeypatch: pytest.MonkeyPatch, module: str, *arguments: str) -> tuple[list[object], str]:
+    """What an administrator's command asks of the client, and what it prints; every answer is empty."""
+    asked: list[object] = []
+
+    class Client:
+        def __getattr__(self, name: str) -> Callable[..., Awaitable[tuple[()]]]:
+            async def answer(*words: object, **named: object) -> tuple[()]:
+                asked.append((name, *words))
+                return ()
+
+            return answer
+
+    monkeypatch.setattr(f"emulator.cli.{module}.locate", lambda place: place)
+    monkeypatch.setattr(f"emulator.cli.{module}.administer", lambda _, work: asyncio.run(work(Client())))
+    monkeypatch.setattr("emulator.cli.standing.era_of", lambda _: "kip-966")
+    if module in ("topics", "configs"):
+        monkeypatch.setattr(f"emulator.cli.{module}.era_of", lambda _: "kip-966")
+    result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
+    return asked, result.output + (result.stderr if result.stderr not in result.output else "")
+
+
+@pytest.mark.parametrize("word", ["preferred", "PREFERRED", "Longest-Log-Balanced"])
+def test_an_election_type_is_taken_in_any_case(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, _ = told(monkeypatch, "elect_leaders", "elect-leaders", "--election-type", word, "--all-topic-partitions")
+    assert asked == [("elect_leaders", RequestedElection[word.upper().replace("-", "_")], None)]
+
+
+@pytest.mark.parametrize(("text", "level"), [("4.0-IV1", 23), ("23", 23), ("4.0", 25)])
+def test_a_metadata_version_is_taken_by_name(text: str, level: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, said = told(monkeypatch, "features", "features", "upgrade", "--feature", f"metadata.version={text}")
+    upgrade = FeatureUpgradeType.UPGRADE
+    update = FeatureUpdate(feature="metadata.version", max_version_level=level, upgrade_type=upgrade)
+    assert asked == [("update_features", [update])]
+    assert f"metadata.version was upgraded to {level} (4.0-IV" in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics", "create", "orders", "--config"),
+        ("topics", "alter", "orders", "--config"),
+        ("configs", "alter", "--entity-type", "topics", "--entity-name", "orders", "--add-config"),
+    ],
+)
+def test_a_deprecated_property_is_told_where_it_is_set(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    warning = "unclean.leader.election.enable is deprecated (KIP-966), use unclean.recovery.strategy"
+    assert warning in told(monkeypatch, words[0], *words, "unclean.leader.election.enable=true")[1]
+    assert "deprecated" not in told(monkeypatch, words[0], *words, "min.insync.replicas=1")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--topic", "orders"), "give --topic, --partition and --offset, or --offset-json-file"),
+        (("--topic", "orders", "--offset-json-file", "f"), "--offset-json-file excludes"),
+        (("--topic", "orders", "--partition", "0", "--offset", "-2"), "-2 is not in the range"),
+        (("--topic", "orders", "--partition", "0", "--offset", "3"), "no partition orders-0"),
+    ],
+)
+def test_what_delete_records_cannot_do_is_told(
+    words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        output = told(monkeypatch, "delete_records", "delete-records", *words)[1]
+    except UserError as error:
+        output = str(error)
+    assert said in output
 
 
 class JustCreated:

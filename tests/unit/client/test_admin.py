@@ -14,15 +14,25 @@ from emulator.core.admin_messages import (
     CreatablePartitions,
     CreatableTopic,
     ElectablePartition,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     FeatureUpdate,
+    PartitionResult,
     RequestedElection,
 )
 from emulator.core.errors import ErrorCode
-from emulator.core.messages import DescribeTopicPartitionsRequest, Request, Response
+from emulator.core.messages import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsResult,
+    DescribeTopicPartitionsRequest,
+    Request,
+    Response,
+)
 from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.properties import NodeProperties
 from emulator.core.switches import Switches
-from emulator.core.types import CauseId, ConfigResource, FeatureUpgradeType, NodeId, TopicId, TopicPartition
+from emulator.core.types import CauseId, ConfigResource, FeatureUpgradeType, NodeId, Offset, TopicId, TopicPartition
 from emulator.rpc.channel import keepalive_for
 from emulator.rpc.run_token import RunToken
 from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
@@ -112,6 +122,79 @@ def test_elections_over_the_limit_are_split_so_that_all_are_served() -> None:
 
     assert [result.partition for result in results] == list(range(ELECT_LEADERS_MAX + 1))
     assert {result.error for result in results} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_elections_in_all_partitions_are_asked_for_again_beyond_the_limit() -> None:
+    asked: list[ElectLeadersRequest] = []
+
+    async def answer(_: NodeId, request: Request) -> Response:
+        assert isinstance(request, ElectLeadersRequest)
+        asked.append(request)
+        numbers = range(4) if request.partitions is None else [each.partition for each in request.partitions]
+        errors = {0: ErrorCode.NONE, 1: ErrorCode.NONE, 2: ErrorCode.NONE, 3: ErrorCode.ELECTION_NOT_NEEDED}
+        if request.partitions is None:
+            errors |= dict.fromkeys((2, 3), ErrorCode.REQUEST_LIMIT_REACHED)
+        results = [PartitionResult(topic="orders", partition=number, error=errors[number]) for number in numbers]
+        return ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(results))
+
+    client = AdminClient(answer, controller_id=CONTROLLER)
+    results = asyncio.run(client.elect_leaders(RequestedElection.PREFERRED, None))
+
+    assert [(each.partition, each.error) for each in results] == [(number, ErrorCode.NONE) for number in range(3)]
+    assert len(asked) == 2
+    assert asked[1].partitions is not None
+    assert [each.partition for each in asked[1].partitions] == [2, 3]
+
+
+def test_a_page_is_as_small_as_the_administrator_wants() -> None:
+    office = Office()
+    office.create("a", (0, 1, 2), (1, 2, 0), (2, 0, 1))
+    [topic] = asyncio.run(office.client.describe_topics(["a"], page_size=1))
+    assert [each.partition for each in topic.partitions] == [0, 1, 2]
+    pages = [request for request in office.asked if isinstance(request, DescribeTopicPartitionsRequest)]
+    assert [page.response_partition_limit for page in pages] == [1, 1, 1]
+
+
+def test_each_leader_is_asked_to_delete_records_of_its_own() -> None:
+    asked: dict[NodeId, list[tuple[int, int | None]]] = {}
+
+    async def answer(node_id: NodeId, request: Request) -> Response:
+        assert isinstance(request, DeleteRecordsRequest)
+        asked[node_id] = [(each.partition, each.offset) for each in request.partitions]
+        results = [
+            DeleteRecordsResult(topic=each.topic, partition=each.partition, error=ErrorCode.NONE)
+            for each in request.partitions
+        ]
+        return DeleteRecordsResponse(partitions=tuple(results))
+
+    first, second, third = (TopicPartition("orders", number) for number in range(3))
+    leaders = dict(zip((first, second, third), ids(1, 0, 1), strict=True))
+    offsets = {first: Offset(3), second: None, third: Offset(0)}
+    results = asyncio.run(AdminClient(answer, controller_id=CONTROLLER).delete_records(offsets, leaders))
+    assert asked == {NodeId(0): [(1, None)], NodeId(1): [(0, 3), (2, 0)]}
+    assert len(results) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "strategy", "source"),
+    [
+        (None, "", "Balanced", ConfigSource.DEFAULT_CONFIG),
+        ("unclean.leader.election.enable", "true", "Aggressive", ConfigSource.DYNAMIC_TOPIC_CONFIG),
+        ("unclean.leader.election.enable", "false", "Balanced", ConfigSource.DYNAMIC_TOPIC_CONFIG),
+        ("unclean.recovery.strategy", "None", "None", ConfigSource.DYNAMIC_TOPIC_CONFIG),
+    ],
+)
+def test_the_strategy_in_effect_is_shown(name: str | None, value: str, strategy: str, source: ConfigSource) -> None:
+    office = Office()
+    office.create("orders", (0, 1, 2))
+    if name is not None:
+        change = AlterableConfig(name=name, operation=ConfigOperation.SET, value=value)
+        asyncio.run(office.client.alter_configs(ConfigResource.TOPIC, "orders", (change,)))
+    for resource, subject in ((ConfigResource.TOPIC, "orders"), (ConfigResource.BROKER, "0")):
+        found = asyncio.run(office.client.describe_configs(resource, subject))
+        shown = next(each for each in found if each.name == "unclean.recovery.strategy")
+        expected = (strategy, source) if subject == "orders" else ("Balanced", ConfigSource.DEFAULT_CONFIG)
+        assert (shown.value, shown.source) == expected
 
 
 def test_reassignments_start_show_and_are_cancelled() -> None:
