@@ -33,12 +33,11 @@ from emulator.core.client.settings import (
     consumer_settings,
     producer_settings,
 )
-from emulator.core.eras import ALL_ERAS, era_rules, rule_changes
+from emulator.core.eras import ALL_ERAS, era_rules, rule_changes, with_rule
 from emulator.core.errors import ConfigError
 from emulator.core.inter_broker_protocol import PROPERTY, parse_ibps
 from emulator.core.promises import OUTCOME_CHECKS
 from emulator.core.properties import node_properties
-from emulator.core.switches import ERAS, era_switches, with_switch
 from emulator.plan.actions import CreateTopic
 from emulator.plan.fields import milliseconds, take_enum
 from emulator.plan.names import Names
@@ -170,12 +169,12 @@ def _name(cursor: Cursor) -> str:
 
 
 def _rules(era: Cursor, switches: Cursor | None) -> Rules:
-    rules = era_switches(era.choice(ERAS))
+    rules = era_rules(era.choice(ALL_ERAS))
     if switches is not None:
         with switches.fields() as fields:
             for name, value in fields.take_rest():
                 try:
-                    rules = with_switch(rules, name, value.text())
+                    rules = with_rule(rules, name, value.text())
                 except ConfigError as error:
                     value.fail(config_reason(error))
     return Rules(era=era.text(), switches=rules)

@@ -10,10 +10,10 @@ from chaos.scenario.scenario import Ending, MissedStep, VerdictName
 from chaos.scenario.scenario_file import BROKERS_MAX
 from chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
-from emulator.core.eras import ALL_ERAS
+from emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES
 from emulator.core.inter_broker_protocol import PROPERTY
 from emulator.core.promises import OUTCOME_CHECKS
-from emulator.core.switches import ERAS, Switches
+from emulator.core.switches import Switches
 from emulator.core.types import LeaderRecoveryState
 from emulator.plan.actions import DEEDS, Deed
 from emulator.plan.administration_fields import TopicSpec
@@ -57,8 +57,8 @@ def scenario_schema() -> Schema:
                     "patternProperties": {"^[a-z0-9.-]+ with .+=": _expectation()},
                 },
                 "report": _enum((REPORT,)),
-                "era": _enum(ERAS),
-                "switches": _mapping(dict.fromkeys(Switches.__struct_fields__, _ANY)),
+                "era": _enum(ALL_ERAS),
+                "switches": _mapping(dict.fromkeys((*Switches.__struct_fields__, *ZOOKEEPER_RULES, PROPERTY), _ANY)),
             },
             required=("name", "cluster", "topics", "workload", "steps"),
         ),

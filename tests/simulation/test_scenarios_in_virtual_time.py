@@ -209,3 +209,12 @@ def test_clients_work_with_a_topic_that_a_step_makes(topics: str, era: str, tmp_
     finals = [line for line in read_history(directory / "history.jsonl") if isinstance(line, FinalReadOperation)]
     read = {f"{line.topic}-{line.partition}" for line in finals if line.error is None}
     assert read >= {"refunds-0", "refunds-1"}
+
+
+@pytest.mark.parametrize("era", ["kip-966", "kafka-2.6-zk", "kip-550-zk"])
+def test_the_plan_that_a_run_leaves_has_the_rules_of_its_era(era: str, tmp_path: Path) -> None:
+    scenario = read_scenario(tmp_path / "short.yaml", BROKEN + "  - until: {acked: 1}\n")
+    directory = play(tmp_path, scenario, era, switches=era_rules(era))
+    rules = load_scenario(directory / "plan.yaml").rules
+    assert rules is not None
+    assert (rules.era, rules.switches) == (era, era_rules(era))
