@@ -268,9 +268,8 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             stray_cleanup=("delete", "rename"),
         ),
         "M16": _rule(
-            "A reassignment completes with every target replica in the ISR, and a replica that leaves ends the leader "
-            "epoch.",
-            reassignment_needs_all="on",
+            "A reassignment completes with every replica in the ISR that it adds, and with min ISR members or every "
+            "target, by the era's rule; a replica that leaves ends the leader epoch.",
             clusters=Clusters.KRAFT,
         ),
         "M17": _rule("An ELR contains replicas only.", elr_within_replicas="on"),
@@ -283,8 +282,9 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "M20": _rule(
             "An unclean recovery elects the longest log of the highest epoch among the replicas that answered, by what "
-            "they answered; with strategy Balanced the last known ELR and leader are among them. The strategy is the "
-            "one that is configured, or asked for.",
+            "they answered; with strategy Balanced the last known ELR and leader are among them. Before the timeout "
+            "every replica has answered, or, by the era's rule and with Aggressive, every one that could lead. The "
+            "strategy is the one that is configured, or asked for.",
             clusters=Clusters.KRAFT,
         ),
         "M21": _rule(

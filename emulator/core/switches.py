@@ -163,6 +163,14 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     (``PartitionChangeBuilder``).
     """
 
+    recovery_waits: bool = True
+    """Balanced waits until the timeout for every replica that has not answered, and may still start (KIP-966): S52.
+
+    KIP-966: "all the LastKnownELR members have replied, plus the replicas replied within the timeout", and who starts
+    within the timeout can still reply. ``off`` is the other reading: it elects once everybody has answered who could
+    lead then. Kafka has no unclean recovery.
+    """
+
     recovering_gate: bool = True
     """An uncleanly elected leader recovers before it serves, and its followers serve no reads meanwhile (KIP-704).
 
@@ -207,12 +215,21 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     member (KIP-455).
     """
 
-    reassignment_needs_all: bool = True
+    reassignment_needs_all: bool = False
     """A reassignment completes with every target in the ISR, not with those alone that it adds (KAFKA-15665).
 
-    Kafka 3.8: KAFKA-15665 asks for every target replica in the ISR, which KIP-966 builds upon; since KAFKA-19975
-    (4.3) only for those that are added, unless they are fewer than those that leave
-    (``PartitionReassignmentReplicas.maybeCompleteReassignment``). Of no era: ``off`` plays 4.3 and later.
+    Kafka 3.8: KIP-966 leaves it at "all the adding replicas should be in ISR", and asks for min ISR beside that; Kafka
+    asks for every target (KAFKA-15665), so that a dead one that stays keeps a reassignment from its end. Since 4.3
+    (KAFKA-19975) it asks for those that are added again, unless they are fewer than those that leave
+    (``PartitionReassignmentReplicas.maybeCompleteReassignment``), which is ``off`` without
+    ``reassignment_requires_min_isr``.
+    """
+
+    reassignment_requires_min_isr: bool = True
+    """A reassignment completes with an ISR of min ISR only (KIP-966).
+
+    KIP-966: "Other behaviors", where one that completes with those that it adds could leave one member; Kafka does not
+    ask for it: up to 4.2 every target is no fewer, and since 4.3 the ISR only does not shrink (KAFKA-19975).
     """
 
     downgrade_ignores_elr: bool = True
@@ -349,6 +366,8 @@ _KAFKA_4_2: Final = replace(
     elr_within_replicas=False,
     min_isr_per_partition=False,
     cancel_requires_min_isr=False,
+    reassignment_needs_all=True,
+    reassignment_requires_min_isr=False,
     downgrade_ignores_elr=False,
 )
 _KAFKA_3_9: Final = replace(

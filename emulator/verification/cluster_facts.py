@@ -19,6 +19,7 @@ from emulator.core.events import (
     ConfigChanged,
     ControlledShutdownStarted,
     Event,
+    FaultInjected,
     FeatureChanged,
     IncarnationEnd,
     IncarnationEnded,
@@ -41,6 +42,7 @@ METADATA_VERSION: Final = "metadata.version"
 _LEADER_RECOVERY: Final = 3
 """Level of ``metadata.version`` 3.2-IV0, below which no partition is RECOVERING (KIP-704)."""
 
+_CLOCK_FAULTS: Final = frozenset({"clock", "clock_jump"})
 _ISR_CHANGE_NOTIFICATIONS: Final = "/isr_change_notification/"
 
 _Process = tuple[int, int]
@@ -96,6 +98,17 @@ class ClusterFacts:
         return frozenset(
             (end.ended_node, end.ended_incarnation) for end in ends if end.end is not IncarnationEnd.STOPPED
         )
+
+    @cached_property
+    def switches(self) -> Mapping[str, str]:
+        """The rules of the run, as the node that has the metadata began with; empty if that is not told."""
+        started = (each.event for each in self.events.of(NodeStarted))
+        return next((each.switches for each in started if each.role.has_metadata), {})
+
+    @cached_property
+    def has_changed_clocks(self) -> bool:
+        """Whether somebody set a clock, or made one run fast or slow."""
+        return any(injected.event.fault in _CLOCK_FAULTS for injected in self.events.of(FaultInjected))
 
     @cached_property
     def configuration(self) -> Configuration:

@@ -17,6 +17,7 @@ _MIN_ISR: Final = "min.insync.replicas"
 _CAP: Final = "min_isr_capped"
 _STRATEGY: Final = "unclean.recovery.strategy"
 _UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+_RECOVERY_TIMEOUT: Final = "unclean.recovery.timeout.ms"
 _EVERY_BROKER: Final = ""
 
 _Values: TypeAlias = dict[tuple[ConfigResource, str, str], str]
@@ -83,6 +84,11 @@ class Configuration:
         if self._static.get(_STRATEGY):
             return RecoveryStrategy(self._static[_STRATEGY])
         return _strategy_of(self._static.get(_UNCLEAN_ELECTION, "false"))
+
+    @property
+    def recovery_timeout_ms(self) -> int:
+        """For how long an unclean recovery waits for replicas; no dynamic property."""
+        return int(self._static.get(_RECOVERY_TIMEOUT, "300000"))
 
     def _values(self, at: int) -> _Values:
         return self._states[bisect_left(self._offsets, at)]

@@ -8,12 +8,11 @@ anything, its own word is believed: which segments were old or too many by a nod
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import ConfigChanged, FaultInjected, NodeStarted, RunEnded, StepReached
+from emulator.core.events import ConfigChanged, NodeStarted, RunEnded, StepReached
 from emulator.verification.cluster_facts import ClusterFacts
 
 _TIME_LIMITS: Final = ("retention.ms", "log.retention.ms")
 _SIZE_LIMITS: Final = ("retention.bytes", "log.retention.bytes")
-_CLOCK_FAULTS: Final = frozenset({"clock", "clock_jump"})
 _UNLIMITED: Final = -1
 _DAY_MS: Final = 24 * 3600 * 1000
 _NS_PER_MS: Final = 1_000_000
@@ -34,7 +33,7 @@ def wanted_log_start(cluster: ClusterFacts, partition: str) -> int | None:
 
 def may_expire(cluster: ClusterFacts) -> bool:
     """Whether any topic may have had records that were too old or too many."""
-    if any(injected.event.fault in _CLOCK_FAULTS for injected in cluster.events.of(FaultInjected)):
+    if cluster.has_changed_clocks:
         return True
     oldest_ms = _oldest_ms(cluster)
     for name, value in _configured(cluster):

@@ -10,12 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
+from chaos.plans.lost_records import lost_records_of
 from chaos.play.expectation import compare
 from chaos.play.expressible import not_expressible
 from chaos.play.run_order import RunOrder
 from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
 from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.eras import era_rules
+from emulator.core.eras import era_rules, with_rule
 from emulator.plan.drivers import DriverName
 from emulator.verification.verdict import Expected, VerdictReport
 from emulator.verification.verify import verify_runs
@@ -29,6 +30,9 @@ AS_PROCESSES = {
     "kip-966/elect-leaders-designated": "kip-966",
     "kip-966/elr-election": "kafka-4.2",
     "kip-966/reassignment": "kip-966",
+    "kip-966/reassignment-below-min-isr": "kip-966",
+    "kip-966/reassignment-with-a-dead-target": "kip-966-text",
+    "kip-966/recovery-waits-for-a-late-replica": "kip-966",
     "kip-966/hole-between-segments": "kafka-4.2",
     "kip-966/min-isr-of-another-partition": "kafka-4.2",
     "kip-966/proof-of-a-start-in-vain": "kafka-4.2",
@@ -66,10 +70,13 @@ DOCUMENTED = [
 DRIVERS = (DriverName.PROCESS, DriverName.SIMULATOR)
 
 
-def order(name: str, era: str, driver: DriverName, store: Path) -> RunOrder:
+def order(name: str, era: str, driver: DriverName, store: Path, *changed: tuple[str, str]) -> RunOrder:
+    switches = era_rules(era)
+    for rule, value in changed:
+        switches = with_rule(switches, rule, value)
     campaign = Campaign(
         scenario=documented_scenarios().get(name) or load_scenario(find_scenario(name)),
-        eras=(EraOrder(era=era, switches=era_rules(era)),),
+        eras=(EraOrder(era=era, switches=switches),),
         store=store,
         seed=SEED,
         toxiproxy=find_toxiproxy() if driver is DriverName.PROCESS else None,
@@ -110,6 +117,13 @@ def test_in_virtual_time_a_scenario_does_what_it_expects(name: str, era: str, ju
 @pytest.mark.parametrize(("name", "era"), AS_PROCESSES.items())
 def test_processes_do_what_a_scenario_expects(name: str, era: str, judged: Judged) -> None:
     assert_as_expected(judged, DriverName.PROCESS, name, era)
+
+
+def test_processes_elect_an_empty_replica_by_the_other_reading_of_the_kip(tmp_path: Path) -> None:
+    name = "kip-966/recovery-waits-for-a-late-replica"
+    hasty = order(name, "kip-966", DriverName.PROCESS, tmp_path / "store", ("recovery_waits", "off"))
+    play_runs([hasty], on_status=lambda _: None)
+    assert len(lost_records_of(hasty.directory)) == 300
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -119,6 +119,7 @@ def _rules(vector: Vector) -> PartitionRules:
         last_known=switches_of(vector).last_known,
         elr_within_replicas=vector.switches.elr_within_replicas,
         reassignment_needs_all=vector.switches.reassignment_needs_all,
+        reassignment_requires_min_isr=vector.switches.reassignment_requires_min_isr,
         clear_elr=vector.switches.clear_elr_on_min_isr_change,
         downgrade_ignores_elr=vector.switches.downgrade_ignores_elr,
     )
@@ -470,6 +471,7 @@ def run_complete_reassignment(vector: Vector) -> list[str]:
         removing=ids(event.get("removing", [])),
         isr=ids(event["target_isr"]),
         needs_all=vector.switches.reassignment_needs_all,
+        min_isr=None,
     )
     actual: dict[str, object] = {"completed": completed is not None}
     if completed is not None:

@@ -120,7 +120,11 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ),
         ("min_isr_per_partition", "off"): Lethal(scenario="S42", profiles=("reassignment",)),
         ("cancel_requires_min_isr", "off"): Lethal(scenario="S39", profiles=("cancelled",)),
-        ("reassignment_needs_all", "off"): Harmless(
+        ("reassignment_needs_all", "on"): Harmless(
+            scenario="-",
+            why="with every target there is never less than min ISR; a reassignment waits for a dead one that stays",
+        ),
+        ("reassignment_requires_min_isr", "off"): Harmless(
             scenario="S37",
             why="whoever leaves the ISR is replaced in it by who is added, and does not stay in the ELR; it is lethal "
             "beside elr_within_replicas=off",
@@ -133,6 +137,7 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             "epoch of either",
         ),
         ("last_known", "leader"): Costly(scenario="S33", profiles=("recovery",)),
+        ("recovery_waits", "off"): Costly(scenario="S52", profiles=("recovery",)),
         ("unclean_pick", "first"): Costly(scenario="S34", profiles=("unclean-races",)),
         ("recovering_gate", "off"): Costly(scenario="S23", profiles=("unclean-races",)),
         ("stray_cleanup", "rename"): Harmless(

@@ -87,6 +87,15 @@ def test_a_leader_that_acts_on_an_isr_it_only_asked_for_loses_what_it_acknowledg
         assert least <= len(lost_records_of(directory)) <= most
 
 
+def test_an_unclean_recovery_waits_for_a_late_replica_or_loses_what_it_has(tmp_path: Path) -> None:
+    scenario = load_scenario(find_scenario("kip-966/recovery-waits-for-a-late-replica"))
+    hasty = with_switch(era_switches("kip-966"), "recovery_waits", "off")
+    for switches, lost in ((era_switches("kip-966"), 0), (hasty, 300)):
+        directory = play(tmp_path, scenario, "kip-966", switches=switches)
+        assert problems(directory) == []
+        assert len(lost_records_of(directory)) == lost
+
+
 def test_a_list_for_a_former_life_that_is_believed_loses_all_that_was_acknowledged(tmp_path: Path) -> None:
     scenario = load_scenario(find_scenario("zookeeper/list-of-a-former-life"))
     unfenced = with_rule(era_rules("kip-550-zk"), "control_broker_epoch_check", "off")

@@ -23,6 +23,7 @@ from emulator.core.types import (
     NodeId,
     Offset,
     PartitionEpoch,
+    RecoveryOrigin,
     RecoveryStrategy,
     StrayCleanup,
     StrayReason,
@@ -799,12 +800,16 @@ def recovery_compares_logs(
     told: tuple[int, ...] = (),
     told_later: tuple[int, ...] = (),
     broker_epoch: int | None = None,
+    after_s: float | None = None,
+    up: tuple[int, ...] = (0, 1, 2),
+    switches: dict[str, str] | None = None,
 ) -> Path:
     """Everybody was gone; broker 1 is elected by what replicas answered: broker, epoch and end of its log.
 
-    Brokers that ``told`` say where their logs ended, and those that ``told_later`` that they heard of the election.
+    Brokers that ``told`` say where their logs ended, and those that ``told_later`` that they heard of the election. The
+    controller says that it began to ask where it took so long (``after_s``), and only who is ``up`` can lead then.
     """
-    run = healthy(path)
+    run = healthy(path, switches=switches)
     if configured is not None:
         run.configure("orders", "unclean.recovery.strategy", configured.value)
     for broker in (0, 1, 2):
@@ -821,9 +826,25 @@ def recovery_compares_logs(
     )
     for broker in told:
         run.follow_leader(broker)
-    for broker in (0, 1, 2):
+    for broker in up:
         run.unfence(broker)
     offset = MetadataOffset(run.metadata_offset)
+    if after_s is not None:
+        run.at(1_000)
+        run.note(
+            CONTROLLER,
+            e.UncleanRecoveryStarted(
+                cause_id=CAUSE,
+                topic="orders",
+                partition=0,
+                topic_id=ORDERS_ID,
+                leader_epoch=LeaderEpoch(1),
+                strategy=strategy,
+                origin=RecoveryOrigin.CONFIGURED,
+                must_hear_from=(),
+            ),
+        )
+        run.at(1_000 + after_s)
     elect_uncleanly(run)
     for broker in told_later:
         run.follow_leader(broker)
@@ -855,6 +876,8 @@ def recovery_compares_logs(
             why="test",
         ),
     )
+    for broker in {0, 1, 2} - set(up):
+        run.unfence(broker)
     for name in asked:
         run.step("elect_leaders", unclean=(name,))
     finish_recovery(run)
@@ -1319,6 +1342,21 @@ def reassignment_completes_without_an_old_replica(path: Path, *, switches: dict[
     run.alter(reason="alter_partition", broker=0, isr=(0, 3), replicas=(0, 1, 3), leader=0, election=e.Election.ISR)
     run.accept((0, 1, 3))
     run.alter(reason="alter_partition", broker=0, isr=(0, 1, 3))
+    run.settle()
+    drop_log(run, 2)
+    return run.finish()
+
+
+def reassignment_completes_below_min_isr(path: Path, *, switches: dict[str, str] | None = None) -> Path:
+    run = reassigning(path, switches)
+    run.follow(3, 30)
+    run.accept((0, 1, 2, 3))
+    run.alter(
+        reason="alter_partition", broker=0, isr=(3,), elr=(0, 1), replicas=(0, 1, 3), leader=3, election=e.Election.ISR
+    )
+    for isr in ((3, 0), (3, 0, 1)):
+        run.accept(isr)
+        run.alter(reason="alter_partition", broker=3, isr=isr, elr=())
     run.settle()
     drop_log(run, 2)
     return run.finish()
@@ -1902,7 +1940,11 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "old data under a new id": (new_topic_has_old_data, frozenset({"E1", "M15"})),
     "log of another topic": (log_is_used_for_another_topic, frozenset({"M15"})),
     "reassigned too early": (reassignment_completes_without_its_new_replica, frozenset({"L4", "M16"})),
-    "reassigned without an old replica": (reassignment_completes_without_an_old_replica, frozenset({"M16"})),
+    "reassigned without an old replica": (
+        partial(reassignment_completes_without_an_old_replica, switches={"reassignment_needs_all": "on"}),
+        frozenset({"M16"}),
+    ),
+    "reassigned below min ISR": (reassignment_completes_below_min_isr, frozenset({"M16"})),
     "reassigned in one epoch": (replica_leaves_in_the_same_epoch, frozenset({"M16"})),
     "called off with nobody in sync": (cancellation_hands_the_isr_over, frozenset({"M2", "M11", "M19"})),
     "called off under min isr": (reassignment_is_called_off_under_min_isr, frozenset({"M19"})),
@@ -1941,6 +1983,25 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     ),
     "longest log of an epoch that it has not": (
         lambda p: recovery_compares_logs(p, (0, 0, 30), (1, 1, 30), told=(1,)),
+        frozenset({"M20"}),
+    ),
+    "elected before everybody answered": (
+        lambda p: recovery_compares_logs(p, (0, 0, 30), (1, 0, 30), after_s=250, up=(0, 1)),
+        frozenset({"M20"}),
+    ),
+    "elected before everybody answered who is up": (
+        lambda p: recovery_compares_logs(p, (0, 0, 30), (1, 0, 30), after_s=250, switches={"recovery_waits": "off"}),
+        frozenset({"M20"}),
+    ),
+    "Aggressive elected before everybody answered who is up": (
+        lambda p: recovery_compares_logs(
+            p,
+            (0, 0, 30),
+            (1, 0, 30),
+            after_s=250,
+            strategy=RecoveryStrategy.AGGRESSIVE,
+            configured=RecoveryStrategy.AGGRESSIVE,
+        ),
         frozenset({"M20"}),
     ),
     "longest log by answers of earlier incarnations": (
@@ -2015,6 +2076,10 @@ HOLDS: Mapping[str, Build] = {
     "proposal made again": leader_proposes_again_what_was_never_sent,
     "proposal overtaken": lambda p: leader_gives_up_what_the_controller_carries_out(p, hears=True),
     "reassignment": reassignment_completes,
+    "reassignment without an old replica, by the KIP": reassignment_completes_without_an_old_replica,
+    "reassignment below min ISR, where nobody asks for it": partial(
+        reassignment_completes_below_min_isr, switches={"reassignment_requires_min_isr": "off"}
+    ),
     "reassignment under way": reassignment_is_under_way,
     "recovery step": uncleanly_elected_leader_recovers,
     "unclean leader of an old metadata version": lambda path: unclean_leader_of_a_metadata_version(path, 2),
@@ -2025,6 +2090,12 @@ HOLDS: Mapping[str, Build] = {
     "stray deleted in time": lambda path: broker_deletes_a_stray(path, waited_ms=1000),
     "stray that was noted late": lambda path: broker_deletes_a_stray(path, waited_ms=993),
     "longest log elected": lambda path: recovery_compares_logs(path, (0, 0, 30), (1, 0, 30)),
+    "longest log elected at the timeout": lambda path: recovery_compares_logs(
+        path, (0, 0, 30), (1, 0, 30), after_s=300
+    ),
+    "longest log elected of all that are up": lambda path: recovery_compares_logs(
+        path, (0, 0, 30), (1, 0, 30), after_s=1, up=(0, 1), switches={"recovery_waits": "off"}
+    ),
     "longest log elected, logs as told": lambda path: recovery_compares_logs(
         path, (0, 0, 30), (1, 0, 30), told=(0, 1, 2), told_later=(0, 2)
     ),
@@ -2084,7 +2155,6 @@ NOT_PROMISED: Mapping[tuple[str, str], Callable[..., Path]] = {
     ("M10", "ap_partition_epoch_check"): stranger_alters_the_isr,
     ("M11", "cancel_requires_min_isr"): cancellation_hands_the_isr_over,
     ("M15", "stray_cleanup"): log_is_used_for_another_topic,
-    ("M16", "reassignment_needs_all"): reassignment_completes_without_an_old_replica,
     ("M17", "elr_within_replicas"): elr_has_a_stranger,
     ("M18", "recovering_gate"): leader_appends_while_it_recovers,
     ("M19", "cancel_requires_min_isr"): reassignment_is_called_off_under_min_isr,

@@ -1,19 +1,21 @@
-"""Changing dynamic configuration, and what that does to eligible leader replicas.
+"""Changing dynamic configuration, and what a new min ISR does to eligible leader replicas and reassignments.
 
 With ELR on, ``min.insync.replicas`` cannot be set per broker, the cluster's value cannot be deleted, and a change of it
 may empty ELRs in the same batch. KIP-966 empties those of partitions whose ISR has the new size. Where it has not, the
 high watermark stands still under the new size as under the old one, so every member still holds what is committed.
 Kafka's ``ConfigurationControlManager`` empties all of them, raise and lower alike, also of partitions that are offline
-and have no other candidate (switch ``clear_elr_on_min_isr_change``).
+and have no other candidate (switch ``clear_elr_on_min_isr_change``). A reassignment that waited for min ISR is complete
+if the ISR has the new one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from emulator.core.controller.decision import Decision, ElrCause, PartitionCause
 from emulator.core.controller.features import is_elr_enabled
 from emulator.core.controller.min_isr import MIN_ISR
+from emulator.core.controller.partition_change import PartitionTarget
 from emulator.core.controller.view import ClusterView
 from emulator.core.effective_config import CLUSTER
 from emulator.core.errors import ConfigError, ErrorCode
@@ -22,7 +24,7 @@ from emulator.core.image import MetadataImage
 from emulator.core.properties import check_topic_properties, node_properties
 from emulator.core.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from emulator.core.switches import ClearElr
-from emulator.core.types import ChangeReason, ConfigResource
+from emulator.core.types import ChangeReason, ConfigResource, TopicPartition
 
 
 class ConfigOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,9 +63,13 @@ def alter_config(
         for name, value in changes.items()
         if _is_written(view, resource, resource_name, name, value)
     ]
-    if elr_enabled and any(_is_min_isr(decision) for decision in decisions):
+    if any(_is_min_isr(decision) for decision in decisions):
         topic = resource_name if resource is ConfigResource.TOPIC else None
-        decisions += _clear_elr(view, topic, _Changed(view.image, resource, resource_name, changes))
+        changed = _Changed(view.image, resource, resource_name, changes)
+        if elr_enabled:
+            decisions += _clear_elr(view, topic, changed)
+        for name in _partitions(view, topic):
+            decisions += _complete_reassignment(view, name, changed)
     return ConfigOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
 
 
@@ -91,23 +97,48 @@ def _clear_elr(view: ClusterView, topic: str | None, changed: _Changed) -> list[
             record = ClearElrRecord(topic_id=None if topic is None else view.image.topics[topic])
             return [Decision(record=record, cause=ElrCause(reason=ChangeReason.MIN_ISR_CHANGED))]
         case ClearElr.SATISFIED:
-            topics = sorted(view.image.topics) if topic is None else [topic]
-            return [decision for name in topics for decision in _clear_satisfied(view, name, changed)]
+            return _clear_satisfied(view, topic, changed)
 
 
-def _clear_satisfied(view: ClusterView, topic: str, changed: _Changed) -> list[Decision]:
-    min_isr = view.min_isr(topic, config=changed)
+def _clear_satisfied(view: ClusterView, topic: str | None, changed: _Changed) -> list[Decision]:
     decisions = []
-    for name in view.image.partitions_of(topic):
+    for name in _partitions(view, topic):
         state = view.image.partitions[name]
-        required = min_isr.effective(state.replicas)
-        if len(state.isr) >= required and (state.elr or state.last_known_elr):
+        required = view.min_isr(name.topic, config=changed).effective(state.replicas)
+        is_satisfied = len(state.isr) >= required and (state.elr or state.last_known_elr)
+        if is_satisfied and not _complete_reassignment(view, name, changed):
             cause = PartitionCause(
                 reason=ChangeReason.MIN_ISR_CHANGED, election=Election.NONE, broker_id=None, effective_min_isr=required
             )
             record = PartitionChangeRecord(topic_id=state.topic_id, partition=name.partition, elr=(), last_known_elr=())
             decisions.append(Decision(record=record, cause=cause))
     return decisions
+
+
+def _complete_reassignment(view: ClusterView, name: TopicPartition, changed: _Changed) -> list[Decision]:
+    """Returns the change that completes a reassignment which waited for min ISR; it empties the ELR, too."""
+    state = view.image.partitions[name]
+    if not state.adding_replicas and not state.removing_replicas:
+        return []
+    decisions = view.change_partition(
+        name,
+        PartitionTarget(acceptable=view.active_brokers()),
+        reason=ChangeReason.MIN_ISR_CHANGED,
+        broker_id=None,
+        config=changed,
+    )
+    return [each for each in decisions if _ends_reassignment(each)]
+
+
+def _ends_reassignment(decision: Decision) -> bool:
+    record = decision.record
+    return isinstance(record, PartitionChangeRecord) and () in (record.adding_replicas, record.removing_replicas)
+
+
+def _partitions(view: ClusterView, topic: str | None) -> Iterator[TopicPartition]:
+    """Yields the partitions of a topic, or of all topics, by name."""
+    for name in sorted(view.image.topics) if topic is None else [topic]:
+        yield from view.image.partitions_of(name)
 
 
 def _is_written(view: ClusterView, resource: ConfigResource, resource_name: str, name: str, value: str | None) -> bool:

@@ -36,6 +36,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
         last_known: what a leaderless partition remembers.
         elr_within_replicas: whether only replicas are eligible and remembered, also after a reassignment.
         reassignment_needs_all: whether a reassignment completes with every target in the ISR only.
+        reassignment_requires_min_isr: whether it completes with min ISR members in the ISR only.
         clear_elr: what a new min ISR does to the ELR, hence whether one may be left that is none any more.
         downgrade_ignores_elr: whether an ELR that is left over counts for nothing once the feature is gone.
         is_last_known_leader_electable: whether the topic takes a leader unseen that may lack records.
@@ -47,6 +48,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
     last_known: LastKnown
     elr_within_replicas: bool
     reassignment_needs_all: bool
+    reassignment_requires_min_isr: bool
     clear_elr: ClearElr
     downgrade_ignores_elr: bool
     is_last_known_leader_electable: bool = True
@@ -113,7 +115,7 @@ def next_partition_change(
     min_isr: MinIsr,
 ) -> PartitionChange | None:
     """Returns the record that takes a partition to its target, or ``None`` if nothing would change."""
-    lists = _target_lists(state, target, rules=rules)  # 1
+    lists = _target_lists(state, target, rules=rules, min_isr=min_isr)  # 1
     effective_min_isr = min_isr.effective(lists.replicas)
     memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)  # 2
     result = _elect(state, target, lists=lists, memory=memory, rules=rules)  # 3
@@ -170,13 +172,18 @@ def next_partition_change(
     )
 
 
-def _target_lists(state: PartitionState, target: PartitionTarget, *, rules: PartitionRules) -> _Lists:
+def _target_lists(state: PartitionState, target: PartitionTarget, *, rules: PartitionRules, min_isr: MinIsr) -> _Lists:
     isr = state.isr if target.isr is UNSET else target.isr
     replicas = state.replicas if target.replicas is UNSET else target.replicas
     adding = state.adding_replicas if target.adding_replicas is UNSET else target.adding_replicas
     removing = state.removing_replicas if target.removing_replicas is UNSET else target.removing_replicas
     completed = complete_reassignment(
-        replicas=replicas, adding=adding, removing=removing, isr=isr, needs_all=rules.reassignment_needs_all
+        replicas=replicas,
+        adding=adding,
+        removing=removing,
+        isr=isr,
+        needs_all=rules.reassignment_needs_all,
+        min_isr=min_isr if rules.reassignment_requires_min_isr else None,
     )
     if completed is not None:
         replicas, isr, adding, removing = completed.replicas, completed.isr, (), ()

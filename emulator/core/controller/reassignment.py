@@ -1,9 +1,9 @@
 """Moving a partition to other brokers, and calling that off (AlterPartitionReassignments).
 
-The arithmetic is in ``reassignment_lists``; completion is part of every change, and asks for every target in the ISR
-(switch ``reassignment_needs_all``), which is never less than min ISR. KIP-966 wants a cancellation to leave min ISR
-members, too (switch ``cancel_requires_min_isr``); Kafka's ``ReplicationControlManager`` takes even one that leaves
-none, and as clean.
+The arithmetic is in ``reassignment_lists``; completion is part of every change. By KIP-966 it asks for an ISR with all
+that are added, and of min ISR (switches ``reassignment_needs_all``, ``reassignment_requires_min_isr``). A cancellation
+leaves min ISR members, too (switch ``cancel_requires_min_isr``); Kafka's ``ReplicationControlManager`` takes even one
+that leaves none, and as clean.
 """
 
 from collections.abc import Iterable

@@ -6,6 +6,7 @@ change brings the targets into the ISR. Kafka's ``ReplicationControlManager.alte
 
 import msgspec
 
+from emulator.core.controller.min_isr import MinIsr
 from emulator.core.types import BrokerId
 
 
@@ -52,18 +53,23 @@ def complete_reassignment(
     removing: tuple[BrokerId, ...],
     isr: tuple[BrokerId, ...],
     needs_all: bool,
+    min_isr: MinIsr | None,
 ) -> CompletedReassignment | None:
     """Returns the final lists, or ``None``: not complete, or none runs.
 
-    Every target must be in the ISR (KAFKA-15665). Where not all are needed, those that are added suffice, if they are
-    no fewer than those that leave: the ISR does not shrink (KAFKA-19975).
+    Those that are added must be in the ISR, which must have min ISR members (KIP-966), or every target
+    (``needs_all``, KAFKA-15665). Where no min ISR is asked for (``None``), those that are added suffice if they are no
+    fewer than those that leave: the ISR does not shrink (KAFKA-19975).
     """
     if not adding and not removing:
         return None
     final_replicas = tuple(broker_id for broker_id in replicas if broker_id not in removing)
     final_isr = tuple(broker_id for broker_id in isr if broker_id not in removing)
-    needed = final_replicas if needs_all or len(adding) < len(removing) else adding
-    if not final_isr or not set(needed) <= set(final_isr):
+    is_smaller = min_isr is None and len(adding) < len(removing)
+    # Who was being added when a newer reassignment removed it again is in both lists, and not waited for.
+    needed = final_replicas if needs_all or is_smaller else set(adding) - set(removing)
+    required = 1 if min_isr is None else min(min_isr.effective(final_replicas), len(final_replicas))
+    if len(final_isr) < max(required, 1) or not set(needed) <= set(final_isr):
         return None
     return CompletedReassignment(replicas=final_replicas, isr=final_isr)
 

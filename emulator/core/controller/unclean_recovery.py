@@ -336,8 +336,9 @@ class UncleanRecoveries:
     ) -> None:
         """Elects, once KIP-966 allows it.
 
-        Balanced waits for all that it must hear from, however long that takes; beside them, as Aggressive does, for
-        everyone who may lead, until the timeout. Then whoever has answered is enough, or who answers first.
+        Balanced waits for all that it must hear from, however long that takes; beside them, until the timeout, for
+        every other replica (switch ``recovery_waits``), and Aggressive for everyone who may lead. Then whoever has
+        answered is enough, or who answers first.
         """
         task, state = self._tasks[partition], self._view.image.partitions[partition]
         asked = [broker_id for broker_id in state.replicas if broker_id in active]
@@ -345,7 +346,9 @@ class UncleanRecoveries:
         choice = choose_leader(state, reports, broker_epochs=broker_epochs)
         for broker_id in choice.discarded:
             task.drop_report(broker_id)
-        is_complete = all(broker_id in task.reports for broker_id in asked)
+        waits = self._view.switches.recovery_waits and task.strategy is RecoveryStrategy.BALANCED
+        expected = state.replicas if waits else asked
+        is_complete = all(broker_id in asked and broker_id in task.reports for broker_id in expected)
         must_wait = any(broker_id not in task.reports for broker_id in task.must_hear_from)
         if choice.leader is None or must_wait or not (is_complete or task.is_overdue):
             return

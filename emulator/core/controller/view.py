@@ -61,6 +61,7 @@ class ClusterView:
             last_known=self.switches.last_known,
             elr_within_replicas=self.switches.elr_within_replicas,
             reassignment_needs_all=self.switches.reassignment_needs_all,
+            reassignment_requires_min_isr=self.switches.reassignment_requires_min_isr,
             clear_elr=self.clear_elr,
             downgrade_ignores_elr=self.switches.downgrade_ignores_elr,
         )
@@ -138,6 +139,7 @@ class ClusterView:
         reason: ChangeReason,
         broker_id: BrokerId | None,
         unclean: UncleanElection | None = None,
+        config: DynamicConfig | None = None,
     ) -> list[Decision]:
         """Returns the record that takes the partition to its target, or nothing if it is there.
 
@@ -148,6 +150,7 @@ class ClusterView:
             broker_id: the broker that the reason is about.
             unclean: how the one acceptable leader was found, should electing it be unclean; ``None`` where the
                 pipeline finds it.
+            config: dynamic configuration as a change in the same batch leaves it; the committed one, if ``None``.
         """
         # Elections of one turn share a draw; neighbours get different ones of it.
         draw = self.draw + partition.partition if self.picks_at_random else 0
@@ -160,7 +163,7 @@ class ClusterView:
                 draw=draw,
                 is_last_known_leader_electable=self._is_last_known_leader_electable(partition.topic, target.election),
             ),
-            min_isr=self.min_isr(partition.topic),
+            min_isr=self.min_isr(partition.topic, config=config),
         )
         if change is None:
             return []

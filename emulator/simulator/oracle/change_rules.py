@@ -1,4 +1,4 @@
-"""Rules about one committed change of a partition, by its states before and after: M7, M9, M11, M19."""
+"""Rules about one committed change of a partition, by its states before and after: M7, M9, M11, M16, M19."""
 
 from collections.abc import Iterator
 from typing import Final, TypeAlias
@@ -16,13 +16,22 @@ Problem: TypeAlias = tuple[str, str]
 
 
 def change_problems(
-    before: PartitionChanged, event: PartitionChanged, *, has_recovery_state: bool
+    before: PartitionChanged, event: PartitionChanged, *, has_recovery_state: bool, completes_at_min_isr: bool
 ) -> Iterator[Problem]:
-    """Yields what is wrong with a change; ``has_recovery_state`` says whether partitions can be RECOVERING."""
+    """Yields what is wrong with a change.
+
+    Args:
+        before: the state that was changed.
+        event: the state that it became.
+        has_recovery_state: whether partitions can be RECOVERING.
+        completes_at_min_isr: whether reassignments complete with min ISR members only.
+    """
     yield from _epochs(before, event)
     yield from _recovery(before, event, has_recovery_state=has_recovery_state)
     yield from _growth(before, event)
     yield from _cancellation(before, event)
+    if completes_at_min_isr:
+        yield from _completion(before, event)
 
 
 def _epochs(before: PartitionChanged, event: PartitionChanged) -> Iterator[Problem]:
@@ -64,3 +73,12 @@ def _cancellation(before: PartitionChanged, event: PartitionChanged) -> Iterator
         return
     if len(event.isr) < min(event.effective_min_isr, len(event.replicas)):
         yield "M19", f"was cancelled with too few in sync: {event.describe()}"
+
+
+def _completion(before: PartitionChanged, event: PartitionChanged) -> Iterator[Problem]:
+    kept = set(before.replicas) - set(before.removing_replicas)
+    is_over = bool(before.removing_replicas or before.adding_replicas) and not event.adding_replicas
+    if not is_over or event.removing_replicas or event.reason == REASSIGNED or set(event.replicas) != kept:
+        return
+    if len(event.isr) < min(event.effective_min_isr, len(event.replicas)):
+        yield "M16", f"was reassigned with too few in sync: {event.describe()}"

@@ -27,6 +27,7 @@ from emulator.core.events import (
     IncarnationEnded,
     PartitionChanged,
     UncleanLeaderElected,
+    UncleanRecoveryStarted,
 )
 from emulator.core.image import PartitionState
 from emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
@@ -35,7 +36,7 @@ from emulator.plan.nodes import CONTROLLER
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.change_rules import PROPOSED, REASSIGNED, UNCLEAN, change_problems
-from emulator.simulator.oracle.recovery_rule import Electorate, RecoveryRule
+from emulator.simulator.oracle.recovery_rule import Electorate, Patience, RecoveryRule
 
 _REGISTERED: Final = "broker_registered"
 _REQUESTED: Final = "elect_leaders"
@@ -88,7 +89,7 @@ class ControllerRules:
     # --- Partitions -------------------------------------------------------------------------------------------------
 
     def committed(self, name: TopicPartition, event: PartitionChanged) -> None:
-        """A partition's state was committed: M1-M7, M9, M11, M17, M19."""
+        """A partition's state was committed: M1-M7, M9, M11, M16, M17, M19."""
         before = self._last.get(name)
         self._last[name] = self._states[name, event.partition_epoch] = event
         self._check_state(name, event)
@@ -96,7 +97,12 @@ class ControllerRules:
             before = None
         self._check_floor(name, before, event)
         if before is not None:
-            for check_id, problem in change_problems(before, event, has_recovery_state=self._has_recovery_state):
+            for check_id, problem in change_problems(
+                before,
+                event,
+                has_recovery_state=self._has_recovery_state,
+                completes_at_min_isr=self._cluster.switches.reassignment_requires_min_isr,
+            ):
                 self._alarm_log.report(check_id, name, f"{name} {problem}")
             self._check_election(name, before, event)
             self._check_unclean(name, event)
@@ -114,9 +120,24 @@ class ControllerRules:
         after = self._last.get(name)
         before = None if after is None else self._states.get((name, PartitionEpoch(after.partition_epoch - 1)))
         electorate = Electorate(self._epochs, self._active)
-        for problem in self.recovery.problems(event, before, electorate, configured=configured):
+        patience = Patience(
+            timeout_ms=self._cluster.properties.unclean_recovery_timeout_ms, waits=self._cluster.switches.recovery_waits
+        )
+        problems = self.recovery.problems(
+            event, before, electorate, configured=configured, patience=patience, now_ms=self._controller_ms
+        )
+        for problem in problems:
             sentence = f"{name}: {problem.sentence}: {event.describe()}"
             self._alarm_log.report("M20", name, sentence, leaves_evidence=problem.leaves_evidence)
+
+    def recovery_started(self, event: UncleanRecoveryStarted) -> None:
+        """The controller began to ask replicas what they hold."""
+        self.recovery.started(event, now_ms=self._controller_ms)
+
+    @property
+    def _controller_ms(self) -> int:
+        """The time by the controller's clock."""
+        return self._cluster.metadata_node.clock.local_ms(self._cluster.now_ms)
 
     def deleted(self, topic: str) -> None:
         """A topic is gone."""
@@ -226,7 +247,7 @@ class ControllerRules:
     def ended(self, event: IncarnationEnded) -> None:
         """A process ended: the controller has heard of it last no earlier than it knows now."""
         if event.ended_node == CONTROLLER:
-            self.recovery.answers.ended()
+            self.recovery.ended()
         broker_id = BrokerId(event.ended_node)
         epoch = self._epochs.get(broker_id)
         if epoch is None:

@@ -102,7 +102,7 @@ class EventRouter:
             StrayDetected: self._stray_detected,
             UncleanLeaderElected: self._elected_uncleanly,
             UncleanRecoveryDropped: self._recovery_dropped,
-            UncleanRecoveryStarted: self._counted,
+            UncleanRecoveryStarted: self._recovery_started,
         }
 
     def route(self, node_id: NodeId, incarnation: int, event: Event) -> None:
@@ -254,10 +254,15 @@ class EventRouter:
         configured = self._checks.configuration.recovery_strategy(name.topic)
         self._checks.controller.elected_uncleanly(name, event, configured=configured)
 
+    def _recovery_started(self, _: NodeId, __: TopicPartition, event: Event) -> None:
+        assert isinstance(event, UncleanRecoveryStarted)
+        self._checks.tally.seen(event)
+        self._checks.controller.recovery_started(event)
+
     def _recovery_dropped(self, _: NodeId, __: TopicPartition, event: Event) -> None:
         assert isinstance(event, UncleanRecoveryDropped)
         self._checks.tally.seen(event)
-        self._checks.controller.recovery.answers.dropped(event)
+        self._checks.controller.recovery.dropped(event)
 
     def _decided(self, _: NodeId, name: TopicPartition, event: Event) -> None:
         assert isinstance(event, AlterPartitionDecided)

@@ -126,11 +126,15 @@ class MetadataChecks:
         # Who is first added and then to be removed again is in both lists: then calling it off leaves the targets, too.
         is_complete = set(after.replicas) == target != earlier
         strangers = set(after.isr) - set(after.replicas)
+        switches = self._cluster.switches
+        # KAFKA-19975: without min ISR, every target is needed where fewer are added than leave.
+        is_smaller = not switches.reassignment_requires_min_isr and len(added) < len(before.removing_replicas)
+        needs_all = is_complete and (switches.reassignment_needs_all or is_smaller)
         wrong = [
             word
             for word, is_wrong in (
                 ("without all that were added in sync", not added <= set(after.isr)),
-                ("without all targets in sync", is_complete and not target <= set(after.isr)),
+                ("without all targets in sync", needs_all and not target <= set(after.isr)),
                 (f"with {sorted(strangers)} still in the ISR", bool(strangers)),
                 ("under the same leader epoch", after.leader_epoch == before.leader_epoch),
             )

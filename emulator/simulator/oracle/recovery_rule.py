@@ -2,6 +2,8 @@
 
 "The one with the highest leader epoch plus the longest log end offset will be the new leader", among the replicas that
 answered. Strategy Balanced elects nobody before everybody answered who is remembered: the last known ELR and leader.
+Who has not answered is waited for until the timeout: every replica, or with Aggressive, and where Balanced does not
+wait, every one that could lead.
 
 The answers are those that were delivered to the controller; what its event says of them must agree. The strategy is the
 one that is configured, or one that an administrator asked for: each request accounts for one election.
@@ -12,8 +14,15 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from emulator.core.admin_messages import RequestedElection
-from emulator.core.events import PartitionChanged, ReplicaAnswer, UncleanLeaderElected, UncleanMethod
-from emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset, RecoveryStrategy, TopicPartition
+from emulator.core.events import (
+    PartitionChanged,
+    ReplicaAnswer,
+    UncleanLeaderElected,
+    UncleanMethod,
+    UncleanRecoveryDropped,
+    UncleanRecoveryStarted,
+)
+from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, RecoveryStrategy, TopicPartition
 from emulator.simulator.oracle.replica_answers import Heard, ReplicaAnswers
 
 _ASKED_FOR: Final = MappingProxyType(
@@ -31,6 +40,13 @@ class Electorate(NamedTuple):
 
     registered: Mapping[BrokerId, BrokerEpoch]
     active: Set[BrokerId]
+
+
+class Patience(NamedTuple):
+    """How long a controller has to wait for answers, by its own clock, and whether Balanced waits for all replicas."""
+
+    timeout_ms: int
+    waits: bool
 
 
 class Problem(NamedTuple):
@@ -51,12 +67,27 @@ class RecoveryRule:
         self.answers = ReplicaAnswers()
         self._asked: dict[TopicPartition, list[RecoveryStrategy]] = {}
         self._judged: set[MetadataOffset] = set()
+        self._started_ms: dict[tuple[TopicPartition, LeaderEpoch], int] = {}
 
     def asked(self, name: TopicPartition, election: RequestedElection) -> None:
         """An administrator asks for a leader."""
         strategy = _ASKED_FOR.get(election)
         if strategy is not None:
             self._asked.setdefault(name, []).append(strategy)
+
+    def started(self, event: UncleanRecoveryStarted, *, now_ms: int) -> None:
+        """The controller began to ask, at a time of its clock, or went on by another strategy."""
+        self._started_ms.setdefault((TopicPartition(event.topic, event.partition), event.leader_epoch), now_ms)
+
+    def dropped(self, event: UncleanRecoveryDropped) -> None:
+        """The controller ended a recovery without choosing."""
+        self.answers.dropped(event)
+        self._started_ms.pop((TopicPartition(event.topic, event.partition), event.leader_epoch), None)
+
+    def ended(self) -> None:
+        """The controller's process is gone, and with it whom it had asked since when."""
+        self.answers.ended()
+        self._started_ms.clear()
 
     def problems(
         self,
@@ -65,6 +96,8 @@ class RecoveryRule:
         electorate: Electorate,
         *,
         configured: RecoveryStrategy,
+        patience: Patience,
+        now_ms: int,
     ) -> Iterator[Problem]:
         """Yields what is wrong with an election by the longest log.
 
@@ -73,6 +106,8 @@ class RecoveryRule:
             before: the state that it was held in; ``None`` if that is not known.
             electorate: the brokers then.
             configured: the topic's strategy then.
+            patience: how long who has not answered is waited for.
+            now_ms: when it was told, by the controller's clock.
         """
         if event.method is not UncleanMethod.LONGEST_LOG or event.metadata_offset in self._judged:
             return  # the latter is told again by the controller's next process
@@ -81,6 +116,10 @@ class RecoveryRule:
             yield Problem(sentence, leaves_evidence=True)
         if before is None:
             return
+        started_ms = self._started_ms.pop((TopicPartition(event.topic, event.partition), before.leader_epoch), None)
+        if started_ms is not None and now_ms - started_ms < patience.timeout_ms:
+            for sentence in _hasty(event, before, electorate, waits=patience.waits):
+                yield Problem(f"{sentence} within {patience.timeout_ms} ms", leaves_evidence=False)
         heard = self.answers.heard(event, leader_epoch=before.leader_epoch, registered=electorate.registered)
         for sentence in _answer_problems(event, heard, could_lead=electorate.active & set(before.replicas)):
             yield Problem(sentence, leaves_evidence=False)
@@ -106,6 +145,16 @@ class RecoveryRule:
             return False
         asked.remove(event.strategy)
         return True
+
+
+def _hasty(
+    event: UncleanLeaderElected, before: PartitionChanged, electorate: Electorate, *, waits: bool
+) -> Iterator[str]:
+    is_patient = waits and event.strategy is RecoveryStrategy.BALANCED
+    awaited = set(before.replicas) if is_patient else electorate.active & set(before.replicas)
+    missing = sorted(awaited - {answer.broker_id for answer in event.answers})
+    if missing:
+        yield f"{missing} were not waited for"
 
 
 def _rank_problems(event: UncleanLeaderElected) -> Iterator[str]:

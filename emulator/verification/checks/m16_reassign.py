@@ -1,6 +1,10 @@
-"""M16 Reassign: a reassignment completes only when every target replica is in sync (KIP-455, KAFKA-15665)."""
+"""M16 Reassign: a reassignment completes only when those are in sync whom its rule asks for (KIP-455, KIP-966).
 
-from collections.abc import Iterator
+KIP-966: all that are added, and min ISR members. Kafka up to 4.2: every target (KAFKA-15665). Kafka since 4.3: all that
+are added, if they are no fewer than those that leave, and every target else (KAFKA-19975).
+"""
+
+from collections.abc import Iterator, Mapping
 
 from emulator.core.events import PartitionChanged
 from emulator.core.types import ChangeReason
@@ -10,9 +14,10 @@ from emulator.verification.sentences import listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    switches = facts.cluster.switches
     for change in facts.changes:
         new, old = change.new, change.old
-        problem = None if old is None else _problem(new, old)
+        problem = None if old is None else _problem(new, old, switches)
         if old is not None and problem is not None:
             yield Finding(
                 new.metadata_offset,
@@ -22,13 +27,20 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _problem(new: PartitionChanged, old: PartitionChanged) -> str | None:
+def _problem(new: PartitionChanged, old: PartitionChanged, switches: Mapping[str, str]) -> str | None:
     was_moving = bool(old.adding_replicas or old.removing_replicas)
     is_moving = bool(new.adding_replicas or new.removing_replicas)
     if was_moving and not is_moving and new.reason is not ChangeReason.REASSIGNMENT:
-        missing = [replica for replica in new.replicas if replica not in new.isr]
+        asks_for_min_isr = switches.get("reassignment_requires_min_isr") == "on"
+        is_smaller = not asks_for_min_isr and len(old.adding_replicas) < len(old.removing_replicas)
+        needs_all = switches.get("reassignment_needs_all") != "off" or is_smaller
+        needed = new.replicas if needs_all else sorted(set(old.adding_replicas) - set(old.removing_replicas))
+        missing = [replica for replica in needed if replica not in new.isr]
         if missing:
             return f"without {', '.join(map(str, missing))} in the ISR"
+        required = min(new.effective_min_isr, len(new.replicas))
+        if asks_for_min_isr and len(new.isr) < required:
+            return f"fewer than the {required} members required"
         if set(new.replicas) - set(old.replicas) or set(new.replicas) & set(old.removing_replicas):
             return "which is not the target"
     if set(old.replicas) - set(new.replicas) and new.leader_epoch == old.leader_epoch:

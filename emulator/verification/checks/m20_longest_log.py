@@ -4,20 +4,29 @@
 replicas that answered. Strategy Balanced elects nobody before everybody answered who is remembered: the last known ELR
 and the last known leader. The strategy is the configured one, or another one where an administrator asked for leaders.
 An answer must be what the replica's own events say that its log held, as far as they tell.
+
+"Plus the replicas replied within the timeout": until then every replica is waited for (``recovery_waits``), and with
+strategy Aggressive, and where Balanced does not wait, every one that could lead. Times are those of the controller's
+own events, give or take ``_LATE_NS``, and say nothing where somebody changed clocks.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from emulator.core.events import (
     BrokerRegistered,
+    Event,
     FaultHealed,
     FaultInjected,
     IncarnationEnded,
     PartitionChanged,
+    PartitionEvent,
     ReplicaAnswer,
     StepReached,
     UncleanLeaderElected,
     UncleanMethod,
+    UncleanRecoveryDropped,
+    UncleanRecoveryStarted,
 )
 from emulator.core.types import RecoveryStrategy
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
@@ -27,7 +36,10 @@ from emulator.verification.guarantee import UncleanRequests
 from emulator.verification.leaderless_logs import leaderless_log
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import broker, listed
-from emulator.verification.timeline import Timeline
+from emulator.verification.timeline import CollectedEvent, Timeline
+
+_LATE_NS: Final = 1_000_000_000
+"""How much later than it began to ask a controller may say so: on a machine under load."""
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
@@ -39,9 +51,11 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     if not elections:
         return
     before = {change.new.metadata_offset: change.old for change in facts.changes}
+    hasty = _hasty(facts)
     requests = UncleanRequests(_harness(facts.cluster), str(facts))
     for offset, elected in sorted(elections.items()):
-        for problem in _problems(facts, elected, before.get(offset), requests):
+        problems = _problems(facts, elected, before.get(offset), requests, is_hasty=offset in hasty)
+        for problem in problems:
             yield Finding(offset, f"{facts} at metadata offset {offset}: {problem}")
 
 
@@ -53,7 +67,12 @@ def _harness(cluster: ClusterFacts) -> Timeline:
 
 
 def _problems(
-    facts: PartitionFacts, elected: UncleanLeaderElected, before: PartitionChanged | None, requests: UncleanRequests
+    facts: PartitionFacts,
+    elected: UncleanLeaderElected,
+    before: PartitionChanged | None,
+    requests: UncleanRequests,
+    *,
+    is_hasty: bool,
 ) -> Iterator[str]:
     yield from _rank_problems(elected)
     strategy = facts.cluster.configuration.recovery_strategy(elected.topic, at=elected.metadata_offset)
@@ -67,10 +86,54 @@ def _problems(
         unheard = sorted(_remembered(before) - {answer.broker_id for answer in elected.answers})
         if unheard:
             yield f"{broker(elected.leader)} was elected before {listed(unheard)}, who must be waited for, had answered"
+    missing = sorted(_awaited(facts, elected, before) - {answer.broker_id for answer in elected.answers})
+    if is_hasty and missing:
+        yield f"{broker(elected.leader)} was elected before the timeout, and {listed(missing)} had not answered"
     registered = facts.cluster.registered_before(elected.metadata_offset)
     for answer in elected.answers:
         if answer.broker_id in registered:
             yield from _answer_problems(facts, elected, answer, registered[answer.broker_id], before)
+
+
+def _awaited(facts: PartitionFacts, elected: UncleanLeaderElected, before: PartitionChanged) -> set[int]:
+    """Returns the replicas that are waited for until the timeout."""
+    waits = facts.cluster.switches.get("recovery_waits") == "on"
+    if waits and elected.strategy is RecoveryStrategy.BALANCED:
+        return set(before.replicas)
+    return {each for each in before.replicas if facts.cluster.is_active(each, elected.metadata_offset)}
+
+
+def _hasty(facts: PartitionFacts) -> set[int]:
+    """Returns the elections that were held well within the timeout of a recovery, by metadata offset."""
+    timeout_ms = facts.cluster.configuration.recovery_timeout_ms
+    if facts.cluster.has_changed_clocks:
+        return set()
+    moments: list[CollectedEvent[PartitionEvent]] = [
+        *facts.events.of(UncleanRecoveryStarted),
+        *facts.events.of(UncleanRecoveryDropped),
+        *facts.events.of(UncleanLeaderElected),
+    ]
+    hasty: set[int] = set()
+    began: CollectedEvent[PartitionEvent] | None = None
+    for each in sorted(moments, key=place_of):
+        match each.event:
+            case UncleanRecoveryStarted():
+                is_another = began is None or not _is_one_process(began, each)
+                began = each if is_another else began
+            case UncleanRecoveryDropped():
+                began = None
+            case UncleanLeaderElected():
+                if began is not None and _is_one_process(began, each):
+                    passed_ns = each.time_ns - began.time_ns + _LATE_NS
+                    hasty |= {each.event.metadata_offset} if passed_ns < timeout_ms * 1_000_000 else set()
+                began = None
+            case _:
+                pass
+    return hasty
+
+
+def _is_one_process(one: CollectedEvent[Event], other: CollectedEvent[Event]) -> bool:
+    return (one.node, one.incarnation) == (other.node, other.incarnation)
 
 
 def _is_asked_for(elected: UncleanLeaderElected, configured: RecoveryStrategy, requests: UncleanRequests) -> bool:

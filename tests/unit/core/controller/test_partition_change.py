@@ -16,6 +16,7 @@ RULES = PartitionRules(
     last_known=LastKnown.KIP,
     elr_within_replicas=True,
     reassignment_needs_all=True,
+    reassignment_requires_min_isr=False,
     clear_elr=ClearElr.SATISFIED,
     downgrade_ignores_elr=True,
 )
@@ -167,3 +168,67 @@ def test_a_reassignment_completes_with_all_its_targets_in_sync_or_with_those_tha
         after = moving.after(change.record)
         completed.append(after.replicas == target and not after.adding_replicas and set(after.isr) <= set(target))
     assert completed == [completes_with_all, completes_with_added]
+
+
+@pytest.mark.parametrize(
+    ("target", "isr", "completes"),
+    [
+        ((SECOND, THIRD, FOURTH), (FIRST, FOURTH), False),
+        ((SECOND, THIRD, FOURTH), (FIRST, SECOND, FOURTH), True),
+        ((SECOND, THIRD, FOURTH), (FIRST, SECOND, THIRD), False),
+        ((THIRD, FOURTH), (FIRST, FOURTH), False),
+        ((FOURTH,), (FIRST, FOURTH), True),
+    ],
+)
+def test_by_the_kip_a_reassignment_completes_with_those_that_it_adds_and_min_isr(
+    *, target: tuple[BrokerId, ...], isr: tuple[BrokerId, ...], completes: bool
+) -> None:
+    # Min ISR of the final replicas: one that is left alone is enough for itself.
+    before = (FIRST, SECOND, THIRD)
+    removing = tuple(broker_id for broker_id in before if broker_id not in target)
+    moving = msgspec.structs.replace(
+        OFFLINE, replicas=(*target, *removing), isr=(FIRST,), leader=FIRST, adding_replicas=(FOURTH,),
+        removing_replicas=removing,
+    )  # fmt: skip
+    change = next_partition_change(
+        moving,
+        PartitionTarget(acceptable=frozenset({*before, FOURTH}), isr=isr),
+        partition=0,
+        rules=msgspec.structs.replace(RULES, reassignment_needs_all=False, reassignment_requires_min_isr=True),
+        min_isr=MinIsr(configured=2),
+    )
+    assert change is not None
+    assert (moving.after(change.record).replicas == target) is completes
+
+
+def test_who_is_added_and_removed_again_keeps_no_reassignment_from_its_end() -> None:
+    # An empty new list of those that are added leaves what an earlier reassignment put there, as in Kafka.
+    moving = msgspec.structs.replace(
+        OFFLINE, replicas=(FIRST, SECOND, THIRD, FOURTH), isr=(FIRST, SECOND), leader=FIRST,
+        adding_replicas=(FOURTH,), removing_replicas=(FOURTH,),
+    )  # fmt: skip
+    change = next_partition_change(
+        moving,
+        PartitionTarget(acceptable=frozenset({FIRST, SECOND, THIRD, FOURTH}), isr=(FIRST, SECOND, THIRD, FOURTH)),
+        partition=0,
+        rules=msgspec.structs.replace(RULES, reassignment_needs_all=False, reassignment_requires_min_isr=True),
+        min_isr=MinIsr(configured=2),
+    )
+    assert change is not None
+    assert moving.after(change.record).isr == (FIRST, SECOND, THIRD)
+
+
+def test_a_reassignment_asks_for_no_more_members_than_it_leaves_replicas() -> None:
+    # Min ISR as Kafka has it, capped by the replicas of partition 0.
+    moving = msgspec.structs.replace(
+        OFFLINE, replicas=(FIRST, SECOND, THIRD), isr=(FIRST,), leader=FIRST, removing_replicas=(THIRD,)
+    )
+    change = next_partition_change(
+        moving,
+        PartitionTarget(acceptable=frozenset({FIRST, SECOND, THIRD}), isr=(FIRST, SECOND)),
+        partition=0,
+        rules=msgspec.structs.replace(RULES, reassignment_needs_all=False, reassignment_requires_min_isr=True),
+        min_isr=MinIsr(configured=3, partition0_replicas=3),
+    )
+    assert change is not None
+    assert moving.after(change.record).replicas == (FIRST, SECOND)

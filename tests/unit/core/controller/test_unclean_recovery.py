@@ -43,7 +43,7 @@ from emulator.core.inputs import NumberDrawn, RequestFailed, ResponseReceived
 from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
 from emulator.core.properties import NodeProperties
 from emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
-from emulator.core.switches import Switches, era_switches
+from emulator.core.switches import Switches, era_switches, with_switch
 from emulator.core.types import (
     BrokerEpoch,
     ConfigResource,
@@ -249,6 +249,52 @@ def test_balanced_waits_for_the_others_until_the_timeout() -> None:
     assert state(cluster).leader is None
     wait(cluster, 1)
     assert state(cluster).leader == 3
+
+
+def test_balanced_waits_for_who_is_not_up_yet_too_by_one_reading_of_the_kip() -> None:
+    cluster = driver()
+    lose_all(cluster, 2, 3)  # broker 1, in neither ISR nor ELR, is still fenced
+    for broker_id, request in asked(cluster).items():
+        answer(cluster, request, last_epoch=None, end=0)
+        assert state(cluster).leader is None, broker_id
+
+    wait(cluster, TIMEOUT_MS - 1)
+    assert state(cluster).leader is None
+    cluster.heartbeat(1)
+    answer(cluster, asked(cluster)[1], last_epoch=0, end=300)
+    assert state(cluster).leader == 1
+
+
+def test_balanced_waits_for_who_does_not_come_back_until_the_timeout() -> None:
+    cluster = driver()
+    lose_all(cluster, 2, 3)
+    for request in asked(cluster).values():
+        answer(cluster, request, last_epoch=None, end=0)
+
+    wait(cluster, TIMEOUT_MS)
+    assert state(cluster).leader == 2
+
+
+def test_who_answered_and_is_gone_again_is_waited_for() -> None:
+    cluster = driver()
+    lose_all(cluster, 1, 2, 3)
+    requests = asked(cluster)
+    answer(cluster, requests[1], last_epoch=0, end=300)
+    fence(cluster, 1)
+    answer(cluster, requests[2], last_epoch=None, end=0)
+    answer(cluster, requests[3], last_epoch=None, end=0)
+    assert state(cluster).leader is None
+
+    cluster.heartbeat(1)
+    assert state(cluster).leader == 1
+
+
+def test_by_the_other_reading_balanced_elects_once_all_have_answered_who_are_up() -> None:
+    cluster = driver(switches=with_switch(Switches(), "recovery_waits", "off"))
+    lose_all(cluster, 2, 3)
+    for request in asked(cluster).values():
+        answer(cluster, request, last_epoch=None, end=0)
+    assert state(cluster).leader == 2
 
 
 def test_kafka_s_memory_is_the_last_known_leader_alone() -> None:

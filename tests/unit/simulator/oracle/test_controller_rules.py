@@ -17,6 +17,7 @@ from emulator.core.events import (
     UncleanLeaderElected,
     UncleanMethod,
     UncleanRecoveryDropped,
+    UncleanRecoveryStarted,
 )
 from emulator.core.inputs import ResponseReceived, TimerFired
 from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
@@ -36,6 +37,7 @@ from emulator.core.types import (
     Offset,
     PartitionEpoch,
     RecoveryDropReason,
+    RecoveryOrigin,
     RecoveryStrategy,
 )
 from emulator.plan.actions import ElectLeaders
@@ -327,6 +329,30 @@ def hears_all_but_counts(world: World, *counted: BrokerId) -> None:
     elects_the_longest_log(world, *(given[broker] for broker in counted))
 
 
+def begins_to_ask(world: World) -> None:
+    event = UncleanRecoveryStarted(
+        cause_id=CAUSE,
+        topic=NAME.topic,
+        partition=NAME.partition,
+        topic_id=TOPIC,
+        leader_epoch=LeaderEpoch(1),
+        strategy=RecoveryStrategy.BALANCED,
+        origin=RecoveryOrigin.CONFIGURED,
+        must_hear_from=(LEADER,),
+    )
+    world.happens(event)
+
+
+def does_not_wait_for_everybody(world: World) -> None:
+    begins_to_ask(world)
+    recovers_by_answers(world, (LEADER, None, 0), (OTHER, 0, 5))
+
+
+def aggressive_does_not_wait_for_who_is_up(world: World) -> None:
+    begins_to_ask(world)
+    aggressive_is_configured(world)
+
+
 def leaves_an_answer_out(world: World) -> None:
     hears_all_but_counts(world, LEADER, OTHER)
 
@@ -454,6 +480,17 @@ def called_off_under_min_isr(world: World) -> None:
     called_off(world, (LEADER,))
 
 
+def reassigned_under_min_isr(world: World) -> None:
+    world.changes(partition_epoch=NEXT, removing_replicas=(OTHER,))
+    world.changes(
+        partition_epoch=PartitionEpoch(2),
+        leader_epoch=LeaderEpoch(1),
+        replicas=(LEADER, FOLLOWER),
+        isr=(LEADER,),
+        removing_replicas=(),
+    )
+
+
 def decides(world: World, **fields: object) -> None:
     """Lets the oracle see that a proposal of all but ``OTHER`` was accepted, as it should be but for ``fields``."""
     brokers = world.cluster.image.brokers
@@ -562,12 +599,15 @@ CASES = (
     ("M10", takes_the_future_for_old),
     ("M12", registers_during_the_session),
     ("M17", elr_is_no_replica),
+    ("M16", reassigned_under_min_isr),
     ("M19", called_off_under_min_isr),
     ("M21", goes_by_a_smaller_min_isr),
     ("M20", elects_a_shorter_log),
     ("M20", elects_a_lower_epoch),
     ("M20", elects_who_said_nothing),
     ("M20", elects_before_the_last_leader_answered),
+    ("M20", does_not_wait_for_everybody),
+    ("M20", aggressive_does_not_wait_for_who_is_up),
     ("M20", elects_by_answers_that_nobody_gave),
     ("M20", alters_an_answer),
     ("M20", leaves_an_answer_out),
