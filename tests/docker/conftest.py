@@ -1,4 +1,8 @@
-"""Tests in containers are skipped, with the reason, where no engine answers or no image can be made."""
+"""Tests in containers are skipped, with the reason, where no engine answers or no image can be made.
+
+The images are built when the first of them begins, which takes minutes on a machine that has none: a test's timeout is
+for the test alone. One that ran out in the middle of the build was once told as an error of every test.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -10,39 +14,49 @@ import pytest
 from emulator.cluster.containers.engine import connect
 from emulator.core.errors import MissingToolError
 from tests.docker.commands import ROOT, Commands
+from tests.docker.image_build import build_once
 
-_BUILD_TIMEOUT_S: Final = 420
+_BUILD_TIMEOUT_S: Final = 900
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            time_the_test_alone(item)
+
+
+def time_the_test_alone(item: pytest.Item) -> None:
+    """Leaves what a test needs out of its timeout."""
+    marker = item.get_closest_marker("timeout")
+    timeout_s = float(item.config.getini("timeout") or 0) if marker is None else marker.args[0]
+    item.add_marker(pytest.mark.timeout(timeout_s, func_only=True), append=False)
 
 
 @pytest.fixture(scope="session")
-def images() -> None:
+def images(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The images of this checkout; quick where nothing changed since the last build."""
     try:
         connect().close()
     except MissingToolError as error:
         pytest.skip(str(error))
-    _build()
+    _build(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
-def analysis_image(images: None) -> None:
+def analysis_image(images: None, tmp_path_factory: pytest.TempPathFactory) -> None:
     """That with Spark, of this checkout; downloading Spark for it is left to whoever wants these tests."""
     looked = subprocess.run(["docker", "image", "inspect", "laststand-analysis"], capture_output=True, check=False)
     if looked.returncode:
         pytest.skip("no image laststand-analysis: docker/build.sh --analysis")
-    _build("--analysis")
+    _build(tmp_path_factory, "--analysis")
 
 
-def _build(*options: str) -> None:
-    try:
-        built = subprocess.run(
-            [ROOT / "docker/build.sh", *options], capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"the images were not built within {_BUILD_TIMEOUT_S} s")
-    if built.returncode == 254:
-        pytest.skip(built.stderr.strip())
-    assert built.returncode == 0, built.stderr
+def _build(tmp_path_factory: pytest.TempPathFactory, *options: str) -> None:
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if base.name.startswith("popen-") else base  # of all workers of this run
+    built = build_once(ROOT / "docker/build.sh", *options, shared=shared, timeout_s=_BUILD_TIMEOUT_S)
+    if built.problem is not None:
+        (pytest.fail if built.is_possible else pytest.skip)(built.problem)
 
 
 @pytest.fixture
