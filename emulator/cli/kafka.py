@@ -31,11 +31,13 @@ def install(version: str, *, output: Output) -> int:
 
     A version comes from Maven's central repository, through the user's mvn and its settings, or where there is none
     through the Ivy that PySpark brings, and the settings file that LASTSTAND_IVY_SETTINGS names, if any. It takes 90 MB
-    in ~/.cache/laststand/kafka.
+    in ~/.cache/laststand/kafka. Jars must have the SHA-256 that is known here; those of a folder that
+    have another are named, and installed.
 
     Exit code: 0 installed, 254 for a user error.
     """
     from emulator.cluster.kafka_install import KafkaInstallError, install_distribution, install_kafka
+    from emulator.cluster.kafka_jars import check_jars
     from emulator.verification.java import find_java
 
     java = find_java().executable
@@ -44,6 +46,11 @@ def install(version: str, *, output: Output) -> int:
         made = install_distribution(folder, java=java) if folder.is_dir() else install_kafka(version, java=java)
     except KafkaInstallError as error:
         raise UserError(str(error)) from None
+    checked = check_jars(made.folder / "jars")
+    if checked.changed:
+        click.echo(f"{', '.join(checked.changed)}: not what was published, by their SHA-256", err=True)
+    if checked.unknown:
+        click.echo(f"no SHA-256 is known here of {len(checked.unknown)} jars, such as {checked.unknown[0]}", err=True)
     if output is Output.JSON:
         print_json(InstalledVersion(version=made.version, folder=str(made.folder)))
     else:

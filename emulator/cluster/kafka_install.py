@@ -2,8 +2,9 @@
 
 Jars come from Maven's central repository by their coordinates, through the user's ``mvn`` and its settings; where there
 is none, through the Ivy that PySpark brings, which needs no more than Java; or from a distribution that the user has
-unpacked. A version appears under its name when its jars and directories are complete;
-the archive, which only makes starts quicker, is made in place, because it holds the jars' paths.
+unpacked. Those that come from elsewhere must have the SHA-256 that is known here (``kafka_jars.py``). A version appears
+under its name when its jars and directories are complete; the archive, which only makes starts quicker, is made in
+place, because it holds the jars' paths.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from typing import Final
 
 from emulator.cluster.child import ProcessSpec
 from emulator.cluster.kafka_distribution import JVM_OPTIONS, PLAYED_VERSION, KafkaDistribution, kafka_cache
+from emulator.cluster.kafka_jars import check_jars, is_known_version
 from emulator.cluster.kafka_probe import await_kafka
 from emulator.cluster.ports import LOOPBACK, ReservedPort
 from emulator.cluster.supervisor import Supervisor
@@ -82,7 +84,7 @@ def install_kafka(version: str, *, java: Path) -> KafkaDistribution:
 
     Raises:
         MissingToolError: there is neither.
-        KafkaInstallError: there is no such version, or it does not start.
+        KafkaInstallError: there is no such version, a jar is not the one that was published, or it does not start.
     """
     if not _VERSION.fullmatch(version):
         expected = f"neither a version such as {PLAYED_VERSION}, nor a distribution's folder"
@@ -99,6 +101,7 @@ def install_kafka(version: str, *, java: Path) -> KafkaDistribution:
             command = (str(java), "-jar", str(ivy), *_ivy_arguments(version, folder, jars=made / "jars"))
         tool = "mvn" if maven is not None else "Ivy"
         _run(command, step=f"{tool}, Kafka {version}", timeout_s=_DOWNLOAD_TIMEOUT_S)
+        _require_published(made / "jars", version, step=f"{tool}, Kafka {version}")
         return _finish(made, version, java=java)
 
 
@@ -140,6 +143,16 @@ def install_distribution(distribution: Path, *, java: Path) -> KafkaDistribution
     with _new_folder() as name:
         shutil.copytree(libraries, Path(name) / "jars")
         return _finish(Path(name), found[0], java=java)
+
+
+def _require_published(jars: Path, version: str, *, step: str) -> None:
+    checked = check_jars(jars)
+    if checked.changed:
+        output = f"{checked.changed[0]} is not what was published, by its SHA-256; nothing was installed"
+        raise KafkaInstallError(step=step, output=output)
+    if checked.unknown and is_known_version(version):
+        output = f"it brought {checked.unknown[0]}, which this version does not need; nothing was installed"
+        raise KafkaInstallError(step=step, output=output)
 
 
 def _new_folder() -> "tempfile.TemporaryDirectory[str]":

@@ -1,12 +1,14 @@
 """What is said when a version of Apache Kafka is not installed, and by what it is installed."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from emulator.cluster import kafka_install
-from emulator.cluster.kafka_distribution import find_kafka
+from emulator.cluster import kafka_install, kafka_jars
+from emulator.cluster.kafka_distribution import PLAYED_VERSION, find_kafka
 from emulator.cluster.kafka_install import KafkaInstallError, install_kafka
+from emulator.cluster.kafka_jars import is_known_version
 from emulator.core.errors import MissingToolError
 
 
@@ -56,3 +58,38 @@ def test_of_what_ivy_prints_the_line_is_told_that_says_why() -> None:
     printed = ":: problems summary ::\n\t\tmodule not found: org.apache.kafka#kafka_2.13;9.9.9\n:::: ERRORS\n\tmore\n"
     error = KafkaInstallError(step="Ivy, Kafka 9.9.9", output=printed)
     assert str(error) == "Ivy, Kafka 9.9.9: module not found: org.apache.kafka#kafka_2.13;9.9.9"
+
+
+def jars_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Maven is a script that brings empty jars of these names."""
+    maven = tmp_path / "mvn"
+    touch = "; ".join(f'/usr/bin/touch "$folder/{name}"' for name in names)
+    find = "for word; do case $word in -DoutputDirectory=*) folder=${word#*=};; esac; done"
+    maven.write_text(f'#!/bin/sh\n{find}\n/bin/mkdir -p "$folder"; {touch}\n', encoding="utf-8")
+    maven.chmod(0o700)
+    monkeypatch.setattr("shutil.which", lambda _: str(maven))
+
+
+def test_a_jar_that_is_not_the_published_one_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jars_by(tmp_path, monkeypatch, "kafka-clients-4.2.0.jar")
+    with pytest.raises(
+        KafkaInstallError, match=r"kafka-clients-4\.2\.0\.jar is not what was published, by its SHA-256"
+    ):
+        install_kafka("4.2.0", java=Path("java"))
+    assert not (tmp_path / "laststand/kafka/4.2.0").exists()
+
+
+def test_a_jar_that_nobody_knows_is_none_of_a_version_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jars_by(tmp_path, monkeypatch, "stranger-1.0.jar")
+    with pytest.raises(KafkaInstallError, match=r"it brought stranger-1\.0\.jar, which this version does not need"):
+        install_kafka("4.2.0", java=Path("java"))
+
+
+def test_every_jar_of_the_version_that_was_played_has_a_checksum() -> None:
+    assert is_known_version(PLAYED_VERSION)
+    lines = Path(kafka_jars.__file__).with_suffix(".sha256").read_text().splitlines()
+    names = [line.split("  ")[1] for line in lines]
+    assert all(re.fullmatch(r"[0-9a-f]{64}  [\w.+-]+\.jar", line) for line in lines)
+    assert len(set(names)) == len(names) > 46
