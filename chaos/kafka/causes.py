@@ -17,6 +17,7 @@ from emulator.core.controller.decision import (
     RegistrationCause,
     UncleanElection,
 )
+from emulator.core.controller.min_isr import MinIsr, configured_min_isr
 from emulator.core.controller.view import ClusterView
 from emulator.core.events import Election, UncleanMethod
 from emulator.core.image import PartitionState
@@ -111,8 +112,12 @@ class Causes:
         leader: BrokerId | None = None,
     ) -> PartitionCause:
         topic = next(name for name, each in self._view.image.topics.items() if each == topic_id)
-        has_partition = TopicPartition(topic, 0) in self._view.image.partitions
-        min_isr = self._view.min_isr(topic).effective(replicas) if has_partition else len(replicas)
+        view = self._view
+        if TopicPartition(topic, 0) in view.image.partitions:
+            min_isr = view.min_isr(topic).effective(replicas)
+        else:  # partition 0 itself, whose topic already has its configuration
+            configured = configured_min_isr(view.image, topic=topic, node_id=view.node_id, static=view.properties)
+            min_isr = MinIsr(configured=configured).effective(replicas)
         unclean = None
         if election in (Election.UNCLEAN, Election.LAST_KNOWN_LEADER) and leader is not None:
             is_last_known = election is Election.LAST_KNOWN_LEADER

@@ -6,14 +6,19 @@
     events/<controller>-0.jsonl      the metadata log, record by record; times are those of the records
     events/<broker>-<n>.jsonl        one line per registration of a broker: nothing else is known of its processes
     events/harness-0.jsonl           that these processes started
-    nodes/<broker>/data/             links to the folders of partitions, and copies of the small files
+    nodes/<broker>/data/             links to the folders of partitions, and the small files of all its directories
 
 There is no history: what clients sent and what was acknowledged to them is in no log. So its verdict is ``unknown``;
 the story has leaders, ISR and ELR over time, and what the logs hold at the end. Compacted topics stay out: the oracle
 takes the gaps in their logs for lost batches.
+
+A broker may have several log directories; its run directory has one. Of several logs of a partition on one broker that
+counts which the metadata log names (``broker_logs``); where it names none, the longest is taken, and that is told.
+
+The run is made beside its place and moved there when it is whole.
 """
 
-import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -21,6 +26,7 @@ from typing import Final
 import yaml
 
 from chaos.kafka.causes import Causes
+from chaos.kafka.imported_logs import chosen_logs, lay_out_broker
 from chaos.play.run_directory import DIRECTORY_MODE
 from emulator.autopsy.log_directories import LogDirectoryFacts
 from emulator.core.controller.committed_events import committed_events
@@ -51,36 +57,54 @@ from emulator.core.types import (
     TopicPartition,
     Witness,
 )
-from emulator.kafka.metadata_copy import DatedRecord, MetadataCopy, add_to, fold, read_metadata_copy
+from emulator.kafka.metadata_copy import (
+    DatedRecord,
+    MetadataCopy,
+    add_to,
+    fold,
+    read_metadata_copy,
+    replica_directories,
+)
 from emulator.kafka.metadata_records import OtherRecord
 from emulator.node.event_writer import EventWriter
 from emulator.plan.nodes import HARNESS
+from emulator.verification.run_directory import IMPORTED
 
 _CAUSE: Final = CauseId("kafka")
 _NS_PER_MS: Final = 1_000_000
 _CONTROLLER_WITHOUT_DIRECTORY: Final = NodeId(100)
 _ELR_SINCE: Final = LEVELS.index("4.0-IV0")
 _RUN: Final = "imported"
+_PREFIX_LENGTH: Final = 100
+_NAMED_MAX: Final = 1
 
 
-def newest_metadata_copy(directories: Sequence[LogDirectoryFacts]) -> MetadataCopy:
-    """Returns the longest copy of the metadata log.
+def newest_metadata_copy(directories: Sequence[LogDirectoryFacts]) -> tuple[MetadataCopy, list[str]]:
+    """Returns the longest copy of the metadata log, and why others cannot be read.
 
     Raises:
-        ConfigError: there is none.
-        StorageError: one cannot be read.
+        ConfigError: there is none that can be read and holds a record.
     """
-    copies = [read_metadata_copy(each.metadata_log) for each in directories if each.metadata_log is not None]
-    if not copies:
-        names = ", ".join(str(each.path) for each in directories)
-        raise ConfigError(key="DIR", value=names, expected="a copy of __cluster_metadata-0 among them")
-    return max(copies, key=lambda copy: copy.end_offset)
+    copies: list[MetadataCopy] = []
+    problems: list[str] = []
+    for log in (each.metadata_log for each in directories if each.metadata_log is not None):
+        try:
+            copies.append(read_metadata_copy(log))
+        except StorageError as error:
+            problems.append(f"a metadata log cannot be read: {error}")
+    problems += [f"a metadata log is damaged: {copy.problem}" for copy in copies if copy.problem is not None]
+    newest = max(copies, key=lambda copy: copy.end_offset, default=None)
+    if newest is None or not newest.records:
+        found = f" with a record in it ({problems[0]})" if problems else ""
+        expected = f"a copy of __cluster_metadata-0{found} among them"
+        raise ConfigError(key="DIR", value=_named(directories), expected=expected)
+    return newest, problems
 
 
 def import_run(
     directories: Sequence[LogDirectoryFacts], target: Path, *, only: frozenset[TopicPartition] | None
-) -> None:
-    """Makes a run directory.
+) -> tuple[str, ...]:
+    """Makes a run directory, whole or not at all; returns what could not be read, or is not certain, in words.
 
     Args:
         directories: of the brokers and controllers of one cluster.
@@ -91,7 +115,8 @@ def import_run(
         ConfigError: there is no metadata log, or one of ``only`` is not in it or compacted.
         StorageError: a file cannot be read or written.
     """
-    copy = newest_metadata_copy(directories)
+    copy, problems = newest_metadata_copy(directories)
+    problems += [problem for each in directories for problem in each.problems]
     image = fold(copy)
     known = frozenset(partition for partition in image.partitions if _is_importable(partition.topic, image))
     chosen = known if only is None else only
@@ -106,16 +131,28 @@ def import_run(
     era = "kafka-4.2" if image.feature_level(METADATA_VERSION) >= _ELR_SINCE else "kafka-3.9"
     controller = next((each.node_id for each in directories if each.node_id not in image.brokers), None)
     try:
-        target.mkdir(parents=True, mode=DIRECTORY_MODE)
-        (target / "events").mkdir()
-        _write_descriptions(target, era, controllers=controller, image=image, copy=copy)
-        importer = _Importer(target, era_switches(era), controller or _CONTROLLER_WITHOUT_DIRECTORY, chosen)
-        importer.write(copy)
-        for directory in directories:
-            if directory.node_id in image.brokers:
-                _link_logs(directory, target / "nodes" / str(directory.node_id) / "data", chosen)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name[:_PREFIX_LENGTH]}-") as scratch:
+            fresh = Path(scratch) / "run"
+            fresh.mkdir(mode=DIRECTORY_MODE)
+            (fresh / "events").mkdir()
+            _write_descriptions(fresh, era, controllers=controller, image=image, copy=copy)
+            for broker_id in sorted(image.brokers):
+                own = [directory for directory in directories if directory.node_id == broker_id]
+                if own:
+                    logs = chosen_logs(own, chosen, image, replica_directories(copy), problems)
+                    lay_out_broker(own, logs, fresh / "nodes" / str(broker_id) / "data")
+            importer = _Importer(fresh, era_switches(era), controller or _CONTROLLER_WITHOUT_DIRECTORY, chosen)
+            importer.write(copy, problems)
+            fresh.rename(target)
     except OSError as error:
         raise StorageError(path=str(error.filename or target), reason=error.strerror or str(error)) from error
+    return tuple(problems)
+
+
+def _named(directories: Sequence[LogDirectoryFacts]) -> str:
+    names = [str(each.path) for each in directories[:_NAMED_MAX]]
+    return ", ".join([*names, *(["..."] if len(directories) > _NAMED_MAX else [])])
 
 
 def _is_importable(topic: str, image: MetadataImage) -> bool:
@@ -130,23 +167,13 @@ def _write_descriptions(
         "run": _RUN,
         "scenario": _RUN,
         "era": era,
-        "driver": _RUN,
+        "driver": IMPORTED,
         "controllers": [int(controllers or _CONTROLLER_WITHOUT_DIRECTORY)],
         "brokers": [int(broker) for broker in sorted(image.brokers)],
     }
     scenario = {"name": _RUN, "description": f"A real cluster, from {copy.directory}."}
     for name, document in (("cluster.yaml", cluster), ("scenario.yaml", scenario)):
         (target / name).write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-
-
-def _link_logs(directory: LogDirectoryFacts, data: Path, chosen: frozenset[TopicPartition]) -> None:
-    data.mkdir(parents=True, exist_ok=True)
-    for partition, folder in directory.partitions():
-        if partition in chosen:
-            (data / folder.name).symlink_to(folder.resolve(), target_is_directory=True)
-    for file in directory.path.iterdir():
-        if file.is_file() and (file.name.endswith("-checkpoint") or file.name.startswith((".kafka", "meta."))):
-            shutil.copyfile(file, data / file.name)
 
 
 class _Importer:
@@ -163,8 +190,8 @@ class _Importer:
         self._incarnations: dict[BrokerId, int] = {}
         self._harness = self._open("harness-0", HARNESS, 0)
 
-    def write(self, copy: MetadataCopy) -> None:
-        """Writes everything that a metadata log tells.
+    def write(self, copy: MetadataCopy, problems: Sequence[str]) -> None:
+        """Writes everything that a metadata log tells, and what is not certain.
 
         Raises:
             StorageError: a record changes what does not exist, or a file cannot be written.
@@ -187,7 +214,8 @@ class _Importer:
                     controller.add(event)
             controller.flush()
         controller.close()
-        self._harness.add(RunEnded(cause_id=_CAUSE, problem="it was imported: nobody saw what its clients did"))
+        told = "; ".join(["it was imported: nobody saw what its clients did", *problems])
+        self._harness.add(RunEnded(cause_id=_CAUSE, problem=told))
         self._harness.close()
 
     def _replay(self, dated: DatedRecord, causes: Causes, directory: str) -> list[ControllerEvent]:

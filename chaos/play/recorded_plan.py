@@ -22,6 +22,7 @@ from emulator.core.types import CauseId
 from emulator.plan.actions import Action, ActionTemplate, DeleteRecords, ElectLeaders, Outcome, nodes_of
 from emulator.plan.fields import plain
 from emulator.plan.steps import action_text, flow_text
+from emulator.user_files import read_text
 
 _STEPS: Final = "steps:\n"
 
@@ -98,6 +99,6 @@ def write_plan(
 def recorded_steps(path: Path) -> str:
     """Returns the steps of a recorded plan as they stand in the file; none where there is no file."""
     try:
-        return path.read_text(encoding="utf-8").partition(_STEPS)[2]
+        return read_text(path).partition(_STEPS)[2]
     except FileNotFoundError:
         return ""

@@ -16,10 +16,11 @@ import yaml
 from chaos.scenario.scenario import Scenario
 from emulator.cluster.layout import ClusterLayout
 from emulator.core.eras import era_rules, rule_texts, with_rule
-from emulator.core.errors import ConfigError
+from emulator.core.errors import ConfigError, shown
 from emulator.core.switches import Switches
 from emulator.plan.drivers import DriverName
 from emulator.plan.path_words import LATEST
+from emulator.user_files import read_text
 
 DIRECTORY_MODE: Final = 0o700
 """Of a run's directory."""
@@ -180,7 +181,7 @@ def read_cluster_file(path: Path) -> ClusterRules:
         ConfigError: it is no such file, or names rules that do not exist.
     """
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.safe_load(read_text(path))
         era, rules, properties = document["era"], document["switches"], document.get("properties", {})
         switches = era_rules(str(era))
         for name, rule in rules.items():
@@ -190,7 +191,7 @@ def read_cluster_file(path: Path) -> ClusterRules:
         line = 1 if error.problem_mark is None else error.problem_mark.line + 1
         why = f"line {line} is no YAML: {error.problem}"
         raise ConfigError(key="cluster.yaml", value=str(path), expected=f"a run's ({why})") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
-        why = " ".join(str(error).split())
+    except (OSError, ValueError, RecursionError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        why = shown(" ".join(str(error).split()))
         raise ConfigError(key="cluster.yaml", value=str(path), expected=f"a run's ({why})") from None
     return ClusterRules(era=str(era), switches=switches, properties=listed)

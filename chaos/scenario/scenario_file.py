@@ -45,6 +45,7 @@ from emulator.plan.overrides import parse_overrides
 from emulator.plan.path_words import PATH_WORD_RULE, is_path_name
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
+from emulator.user_files import read_document
 from emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
 from emulator.verification.verdict import era_label
 
@@ -100,7 +101,7 @@ def read_text(path: Path) -> str:
         ScenarioError: it cannot be read.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_document(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(path=path, line=1, key=None, reason=f"cannot be read: {error}") from None
 

@@ -13,6 +13,7 @@ import msgspec
 from emulator.core.errors import ConfigError
 from emulator.core.types import Offset, TopicPartition
 from emulator.plan.path_words import PATH_WORD_RULE, is_path_word
+from emulator.user_files import read_bytes
 
 GROUPS_FOLDER: Final = "groups"
 
@@ -59,10 +60,10 @@ class GroupFile:
 
     def _read(self) -> dict[str, dict[str, int]]:
         try:
-            return _DECODER.decode(self._path.read_bytes())
+            return _DECODER.decode(read_bytes(self._path))
         except FileNotFoundError:
             return {}
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigError(
                 key="--group", value=str(self._path), expected=f"positions of a group ({error})"
             ) from None

@@ -31,6 +31,7 @@ from emulator.core.types import BrokerId, NodeId
 from emulator.node.config import ZooKeeperConfig, all_rules, with_quick_shutdown
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
+from emulator.user_files import read_bytes
 from emulator.verification.verdict import era_label
 
 STANDING: Final = "standing"
@@ -157,8 +158,8 @@ def read_order(directory: Path) -> StandingOrder:
         ConfigError: there is none.
     """
     try:
-        return _DECODER.decode((directory / ORDER_FILE).read_bytes())
-    except (OSError, msgspec.MsgspecError) as error:
+        return _DECODER.decode(read_bytes(directory / ORDER_FILE))
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(
             key=str(directory), value=None, expected=f"the directory of a standing cluster ({error})"
         ) from None

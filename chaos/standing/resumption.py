@@ -13,6 +13,7 @@ import msgspec
 from emulator.core.events import AnyEvent, ClientStarted, IncarnationEnded, IncarnationStarted, NodeStopped
 from emulator.core.types import NodeId
 from emulator.storage.line_file import line_files, read_texts
+from emulator.user_files import read_bytes
 
 _EVENT: Final[msgspec.json.Decoder[AnyEvent]] = msgspec.json.Decoder(AnyEvent)
 _HARNESS_FILES: Final = "harness-*.jsonl"
@@ -44,7 +45,7 @@ def find_leftovers(directory: Path) -> Leftovers:
     running: dict[tuple[NodeId, int], None] = {}
     histories: list[str] = []
     for path in sorted(files, key=lambda file: int(file.stem.rpartition("-")[2])):
-        for line in path.read_bytes().splitlines():
+        for line in read_bytes(path).splitlines():
             try:
                 event = _EVENT.decode(line)
             except msgspec.MsgspecError:

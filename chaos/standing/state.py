@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from emulator.core.errors import ConfigError
+from emulator.user_files import read_bytes
 
 STATE_FILE: Final = "state.json"
 
@@ -122,10 +123,10 @@ def read_state(directory: Path) -> StandingState | None:
         ConfigError: the file is damaged.
     """
     try:
-        content = (directory / STATE_FILE).read_bytes()
+        content = read_bytes(directory / STATE_FILE)
     except FileNotFoundError:
         return None
     try:
         return _DECODER.decode(content)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(key=STATE_FILE, value=str(directory), expected=f"a supervisor's ({error})") from None

@@ -16,6 +16,7 @@ from chaos.standing.cluster import StandingCluster
 from chaos.standing.order import STANDING, StandingOrder
 from emulator.cluster.ports import is_free
 from emulator.live.server import LiveView, ViewPlace
+from emulator.user_files import read_bytes
 
 _FILE: Final = "view.json"
 
@@ -46,7 +47,7 @@ async def view_of_standing(order: StandingOrder, cluster: StandingCluster) -> As
 
 def _place_before(directory: Path) -> ViewPlace | None:
     try:
-        place = msgspec.json.decode((directory / _FILE).read_bytes(), type=ViewPlace)
+        place = msgspec.json.decode(read_bytes(directory / _FILE), type=ViewPlace)
     except (FileNotFoundError, msgspec.MsgspecError):
         return None
     return place if is_free(place.port) else None

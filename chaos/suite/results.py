@@ -9,6 +9,7 @@ import msgspec
 
 from chaos.suite.cells import Cell, column_of, name_of_cell
 from emulator.core.errors import ConfigError
+from emulator.user_files import read_bytes
 from emulator.verification.junit import doubts, failure_text
 from emulator.verification.verdict import Expected, VerdictReport, era_label, headline
 
@@ -216,10 +217,10 @@ def read_report(path: Path) -> SuiteReport:
         ConfigError: it is none, or of another version.
     """
     try:
-        report = msgspec.json.decode(path.read_bytes(), type=SuiteReport)
+        report = msgspec.json.decode(read_bytes(path), type=SuiteReport)
     except OSError as error:
         raise ConfigError(key="--rerun", value=str(path), expected=f"a suite's results ({error.strerror})") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(key="--rerun", value=str(path), expected=f"a suite's results ({error})") from None
     if report.version != VERSION:
         raise ConfigError(key="--rerun", value=str(path), expected=f"results of version {VERSION}")

@@ -23,6 +23,7 @@ from chaos.scenario.scenario_file import SCENARIOS, read_scenario, read_text, sc
 from emulator.core.eras import ALL_ERAS
 from emulator.core.errors import ConfigError, EmulatorError
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
+from emulator.user_files import read_bytes
 
 SUITES: Final = Path(__file__).parents[1] / "suites"
 """Where suite files are found by name."""
@@ -131,7 +132,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _is_ours(path: Path) -> bool:
     try:
-        return _IS_OURS.search(path.read_bytes()) is not None
+        return _IS_OURS.search(read_bytes(path)) is not None
     except OSError:
         return True  # reading it again tells why it cannot be read
 

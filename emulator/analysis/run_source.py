@@ -2,6 +2,8 @@
 
 A run of which not all can be read fills no tables: figures without a part of the evidence would be wrong and would not
 look so. A run that is whole and proves nothing (a fault had no effect, say) fills them, and its verdict says so.
+So does one that was imported from a real cluster: it has no history and no records of how processes ended, and all that
+its logs tell is there.
 """
 
 import typing
@@ -14,7 +16,7 @@ from emulator.analysis.schema import Nanoseconds, Seconds
 from emulator.core.events import NodeStarted
 from emulator.core.history import Operation
 from emulator.core.packed.reading import is_packed, json_lines
-from emulator.verification.evidence import find_doubts
+from emulator.verification.evidence import doubts_about_files, find_doubts
 from emulator.verification.run_directory import RunDirectory
 from emulator.verification.run_plan import ReadLedger, RunPlan, differences
 from emulator.verification.run_reader import RunEvidence, read_run
@@ -69,10 +71,11 @@ def read_source(plan: RunPlan) -> RunSource:
         OSError: a file cannot be read.
     """
     evidence = read_run(plan.run)
-    faults = [
-        *(doubt.sentence for doubt in find_doubts(evidence) if doubt.about is not None),
-        *differences(plan, evidence.sizes),
-    ]
+    if plan.run.is_imported:
+        doubts = tuple(doubts_about_files(evidence.timeline, evidence.files))
+    else:
+        doubts = tuple(doubt for doubt in find_doubts(evidence) if doubt.about is not None)
+    faults = [*(doubt.sentence for doubt in doubts), *differences(plan, evidence.sizes)]
     if faults:
         more = f" (and {len(faults) - 1} more such reasons)" if len(faults) > 1 else ""
         raise BrokenRunError(f"{faults[0]}{more}")
@@ -93,5 +96,5 @@ def _clock(evidence: RunEvidence, operations: tuple[Operation, ...]) -> RunClock
     ends = [collected.time_ns for collected in evidence.timeline.events]
     return RunClock(
         begin_ns=Nanoseconds(min(begins)),
-        end_ns=Nanoseconds(max(*ends, *(operation.time_ns for operation in operations))),
+        end_ns=Nanoseconds(max([*ends, *(operation.time_ns for operation in operations)])),
     )

@@ -1,5 +1,6 @@
 """Reads log directories and says of each partition what electing each of its replicas would lose."""
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from emulator.autopsy.bring_back import brokers_to_return
+from emulator.autopsy.broker_logs import BrokerLog, choose_logs
 from emulator.autopsy.comparison import Log
 from emulator.autopsy.eligibility import UNKNOWN_ELIGIBILITY, BrokerEvidence, Eligibility, judge_eligibility
 from emulator.autopsy.findings import (
@@ -17,18 +20,21 @@ from emulator.autopsy.findings import (
     ExaminedDirectory,
     MetadataSource,
     PartitionAutopsy,
+    SeveralLogs,
+    UnreadReplica,
 )
 from emulator.autopsy.log_directories import LogDirectoryFacts
-from emulator.autopsy.replica_reader import CrcScope, ReplicaReading, read_replica
-from emulator.autopsy.weighing import Weighing, weigh
+from emulator.autopsy.replica_reader import CrcScope, ReplicaReading, read_replica, topic_id_of
+from emulator.autopsy.weighing import ReplicaLog, Weighing, weigh
 from emulator.core.controller.min_isr import MIN_ISR
 from emulator.core.controller.unclean_config import UNCLEAN_ELECTION
 from emulator.core.effective_config import CLUSTER
-from emulator.core.errors import StorageError
+from emulator.core.errors import StorageError, shown
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.metadata_version import ELR_VERSION
 from emulator.core.types import BrokerId, ConfigResource, Offset, TopicId, TopicPartition
-from emulator.kafka.metadata_copy import MetadataCopy, fold, read_metadata_copy
+from emulator.kafka.metadata_copy import MetadataCopy, fold, read_metadata_copy, replica_directories
+from emulator.storage.clean_shutdown import previous_broker_epoch
 
 _READERS: Final = 16
 """Segments that are read at a time: a disk that is asked for many things at once answers more of them."""
@@ -39,6 +45,7 @@ _PARTITIONS_AT_ONCE: Final = 4
 class _Metadata(NamedTuple):
     copy: MetadataCopy
     image: MetadataImage
+    directories: dict[tuple[TopicId, int], dict[BrokerId, str]]
 
 
 class _Replica(NamedTuple):
@@ -49,6 +56,20 @@ class _Replica(NamedTuple):
     @property
     def broker_id(self) -> BrokerId:
         return BrokerId(self.directory.node_id)
+
+    @property
+    def name(self) -> ReplicaLog:
+        return ReplicaLog(self.broker_id, str(self.folder))
+
+
+_Found = Sequence[tuple[LogDirectoryFacts, Path]]
+"""The folders of a partition."""
+
+
+class _Examined(NamedTuple):
+    partitions: list[PartitionAutopsy]
+    several_logs: list[SeveralLogs]
+    unread: list[UnreadReplica]
 
 
 def examine(
@@ -74,31 +95,43 @@ def examine(
         for partition, folder in directory.partitions():
             if only is None or partition in only:
                 folders.setdefault(partition, []).append((directory, folder))
-    partitions: list[PartitionAutopsy] = []
-    with ThreadPoolExecutor(_READERS) as readers, ThreadPoolExecutor(_PARTITIONS_AT_ONCE) as examiners:
+    found = _Examined([], [], [])
+    with _threads(_READERS) as readers, _threads(_PARTITIONS_AT_ONCE) as examiners:
 
-        def examine_one(
-            entry: tuple[TopicPartition, list[tuple[LogDirectoryFacts, Path]]],
-        ) -> tuple[list[PartitionAutopsy], list[str]]:
-            partition, found = entry
-            replicas, unread = _read_replicas(partition, found, scope, readers)
-            return list(_examine_partition(partition, replicas, metadata)), unread
+        def examine_one(entry: tuple[TopicPartition, _Found]) -> _Examined:
+            return _examine_partition(*entry, metadata=metadata, directories=directories, scope=scope, readers=readers)
 
-        for examined, unread in examiners.map(examine_one, sorted(folders.items())):
-            partitions += examined
-            problems += unread
+        for examined in examiners.map(examine_one, sorted(folders.items())):
+            found.partitions.extend(examined.partitions)
+            found.several_logs.extend(examined.several_logs)
+            found.unread.extend(examined.unread)
     return AutopsyReport(
         directories=tuple(_examined(directory) for directory in directories),
         metadata=None if metadata is None else _source(metadata),
-        partitions=tuple(partitions),
-        problems=tuple(problems),
+        partitions=tuple(found.partitions),
+        brokers_to_return=brokers_to_return(found.partitions),
+        several_logs=tuple(found.several_logs),
+        unread=tuple(found.unread),
+        problems=(*problems, *(each.reason for each in found.unread)),
     )
+
+
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[Executor]:
+    """Yields threads; when whoever uses them is interrupted, what waits for a thread is dropped."""
+    threads = ThreadPoolExecutor(count)
+    try:
+        yield threads
+    except BaseException:
+        threads.shutdown(wait=False, cancel_futures=True)
+        raise
+    threads.shutdown()
 
 
 def _strangers(directories: Sequence[LogDirectoryFacts]) -> Iterator[str]:
     clusters = sorted({directory.cluster_id for directory in directories if directory.cluster_id is not None})
     if len(clusters) > 1:
-        yield f"the directories are of {len(clusters)} clusters: {', '.join(clusters)}"
+        yield f"the directories are of {len(clusters)} clusters: {', '.join(map(shown, clusters))}"
 
 
 def _newest_metadata(directories: Sequence[LogDirectoryFacts], problems: list[str]) -> _Metadata | None:
@@ -113,28 +146,25 @@ def _newest_metadata(directories: Sequence[LogDirectoryFacts], problems: list[st
     if newest is None:
         return None
     try:
-        return _Metadata(newest, fold(newest))
+        return _Metadata(newest, fold(newest), replica_directories(newest))
     except StorageError as error:
         problems.append(f"the metadata log cannot be read: {error}")
         return None
 
 
-def _read_replicas(
+def _examine_partition(
     partition: TopicPartition,
-    found: Sequence[tuple[LogDirectoryFacts, Path]],
+    found: _Found,
+    *,
+    metadata: _Metadata | None,
+    directories: Sequence[LogDirectoryFacts],
     scope: CrcScope,
     readers: Executor,
-) -> tuple[list[_Replica], list[str]]:
-    """Returns the replicas of a partition that can be read, one of each broker, and why others cannot."""
+) -> _Examined:
+    state = None if metadata is None else metadata.image.partitions.get(partition)
+    chosen, several_logs, unread = _choose(partition, found, state, metadata)
     replicas: list[_Replica] = []
-    problems: list[str] = []
-    brokers: set[int] = set()
-    for directory, folder in found:
-        if directory.node_id in brokers:
-            problems.append(
-                f"{folder}: broker {directory.node_id} has another log of {partition}; this one is left out"
-            )
-            continue
+    for directory, folder in chosen:
         try:
             reading = read_replica(
                 folder,
@@ -144,26 +174,82 @@ def _read_replicas(
                 readers=readers,
             )
         except StorageError as error:
-            problems.append(str(error))
-            continue
-        brokers.add(directory.node_id)
-        replicas.append(_Replica(directory, folder, reading))
-    return replicas, problems
-
-
-def _examine_partition(
-    partition: TopicPartition, replicas: Sequence[_Replica], metadata: _Metadata | None
-) -> Iterator[PartitionAutopsy]:
-    for topic_id in sorted({replica.reading.topic_id for replica in replicas}, key=str):
+            unread.append(_unread(partition, directory, folder, str(error)))
+        else:
+            replicas.append(_Replica(directory, folder, reading))
+    unread_brokers = tuple(sorted({each.broker_id for each in unread}))
+    autopsies = []
+    named = None if state is None else state.topic_id
+    ids = {replica.reading.topic_id for replica in replicas}
+    for topic_id in sorted(ids, key=lambda each: (each != named, str(each))):
         same = [replica for replica in replicas if replica.reading.topic_id == topic_id]
-        yield _examine_topic(partition, topic_id, same, metadata)
+        autopsies.append(
+            _examine_topic(partition, topic_id, same, metadata=metadata, directories=directories, unread=unread_brokers)
+        )
+    return _Examined(autopsies, several_logs, unread)
+
+
+def _choose(
+    partition: TopicPartition, found: _Found, state: PartitionState | None, metadata: _Metadata | None
+) -> tuple[list[tuple[LogDirectoryFacts, Path]], list[SeveralLogs], list[UnreadReplica]]:
+    """Returns the logs to look at, which brokers have several, and those whose topic cannot be read.
+
+    Logs of another topic of the name are looked at, too: they are another partition in the report.
+    """
+    unread: list[UnreadReplica] = []
+    logs: dict[BrokerId, list[BrokerLog]] = {}
+    for directory, folder in found:
+        try:
+            log = BrokerLog(directory, folder, topic_id_of(folder))
+        except OSError as error:
+            reason = f"{error.filename or folder}: {error.strerror or error}"
+            unread.append(_unread(partition, directory, folder, reason))
+        else:
+            logs.setdefault(BrokerId(directory.node_id), []).append(log)
+    topic_id = None if state is None else state.topic_id
+    assigned = {} if metadata is None or topic_id is None else metadata.directories.get((topic_id, partition.partition))
+    chosen: list[tuple[LogDirectoryFacts, Path]] = []
+    several: list[SeveralLogs] = []
+    for broker_id, own in logs.items():
+        choice = choose_logs(own, topic_id=topic_id, directory_id=(assigned or {}).get(broker_id))
+        of_others = [log for log in choice.others if log.topic_id not in (None, topic_id)]
+        chosen += [(log.directory, log.folder) for log in (*choice.logs, *of_others)]
+        if len(own) > 1:
+            several.append(
+                SeveralLogs(
+                    topic=partition.topic,
+                    partition=partition.partition,
+                    broker_id=broker_id,
+                    folders=tuple(str(log.folder) for log in choice.logs),
+                    other_folders=tuple(str(log.folder) for log in choice.others),
+                    deciding=choice.deciding,
+                )
+            )
+    return chosen, several, unread
+
+
+def _unread(partition: TopicPartition, directory: LogDirectoryFacts, folder: Path, reason: str) -> UnreadReplica:
+    return UnreadReplica(
+        topic=partition.topic,
+        partition=partition.partition,
+        broker_id=BrokerId(directory.node_id),
+        folder=str(folder),
+        reason=reason,
+    )
 
 
 def _examine_topic(
-    partition: TopicPartition, topic_id: TopicId | None, replicas: Sequence[_Replica], metadata: _Metadata | None
+    partition: TopicPartition,
+    topic_id: TopicId | None,
+    replicas: Sequence[_Replica],
+    *,
+    metadata: _Metadata | None,
+    directories: Sequence[LogDirectoryFacts],
+    unread: tuple[BrokerId, ...],
 ) -> PartitionAutopsy:
     state = None if metadata is None else metadata.image.partitions.get(partition)
-    if state is not None and topic_id not in (None, state.topic_id):
+    is_of_other_topic = state is not None and topic_id not in (None, state.topic_id)
+    if is_of_other_topic:
         state = None
     assignment = () if state is None else state.replicas
 
@@ -172,39 +258,74 @@ def _examine_topic(
         return assignment.index(broker_id) if broker_id in assignment else len(assignment), broker_id
 
     is_compacted = any(replica.reading.log.has_gaps for replica in replicas)
-    logs: dict[BrokerId, Log] = {replica.broker_id: replica.reading.log for replica in sorted(replicas, key=preference)}
+    logs: dict[ReplicaLog, Log] = {replica.name: replica.reading.log for replica in sorted(replicas, key=preference)}
     high_watermarks = {
-        replica.broker_id: high_watermark
+        replica.name: high_watermark
         for replica in replicas
         if (high_watermark := replica.directory.high_watermarks.get(partition)) is not None
     }
     weighing = weigh(logs, high_watermarks, is_compacted=is_compacted)
+    seen = {*unread, *(replica.broker_id for replica in replicas)}
     return PartitionAutopsy(
         topic=partition.topic,
         partition=partition.partition,
         topic_id=topic_id,
+        is_of_other_topic=is_of_other_topic,
         is_compacted=is_compacted,
         committed=None if metadata is None or state is None else _committed(partition, state, metadata.image),
         candidates=tuple(
-            _candidate(partition, replica, weighing, _eligibility(state, replica, metadata))
-            for replica in sorted(replicas, key=lambda replica: replica.broker_id)
+            _candidate(
+                partition, replica, weighing, _eligibility(state, replica, directories=directories, metadata=metadata)
+            )
+            for replica in sorted(replicas, key=lambda replica: replica.name)
         ),
-        longest=weighing.longest,
+        longest=weighing.longest.broker_id,
+        longest_folder=weighing.longest.folder,
         highest_high_watermark=max(high_watermarks.values(), default=None),
+        unread=unread,
+        absent=tuple(broker_id for broker_id in assignment if broker_id not in seen),
     )
 
 
-def _eligibility(state: PartitionState | None, replica: _Replica, metadata: _Metadata | None) -> Eligibility:
+def _eligibility(
+    state: PartitionState | None,
+    replica: _Replica,
+    *,
+    directories: Sequence[LogDirectoryFacts],
+    metadata: _Metadata | None,
+) -> Eligibility:
     if metadata is None:
         return UNKNOWN_ELIGIBILITY
     if state is None:
         return msgspec.structs.replace(UNKNOWN_ELIGIBILITY, reason="the metadata log does not have this partition")
-    registration = metadata.image.brokers.get(replica.broker_id)
-    evidence = BrokerEvidence(
-        registered_epoch=None if registration is None else registration.broker_epoch,
-        clean_epoch=replica.directory.clean_broker_epoch,
+    return judge_eligibility(
+        state,
+        replica.broker_id,
+        _evidence(replica, directories, metadata),
+        elr_level=metadata.image.feature_level(ELR_VERSION),
     )
-    return judge_eligibility(state, replica.broker_id, evidence, elr_level=metadata.image.feature_level(ELR_VERSION))
+
+
+def _evidence(replica: _Replica, directories: Sequence[LogDirectoryFacts], metadata: _Metadata) -> BrokerEvidence:
+    """Returns what is known of a broker's last process by the directory of a log and those that go with it."""
+    registration = metadata.image.brokers.get(replica.broker_id)
+    registered = frozenset[str | None](() if registration is None else registration.log_dirs)
+    own = replica.directory
+    # What is a copy of the same directory, or none that the broker registered with, is not what it would look into.
+    live = [
+        own,
+        *(
+            each
+            for each in directories
+            if each.node_id == own.node_id and each.directory_id in registered - {own.directory_id}
+        ),
+    ]
+    unseen = registered - {each.directory_id for each in live} if own.directory_id in registered else frozenset()
+    return BrokerEvidence(
+        registered_epoch=None if registration is None else registration.broker_epoch,
+        clean_epoch=previous_broker_epoch(each.clean_broker_epoch for each in live),
+        unseen_directories=tuple(sorted(each for each in unseen if each is not None)),
+    )
 
 
 def _candidate(
@@ -231,9 +352,9 @@ def _candidate(
         crc_checked_bytes=reading.crc_checked_bytes,
         damage=reading.damage,
         eligibility=eligibility,
-        losses=weighing.losses[replica.broker_id],
-        lost_against_longest=weighing.against_longest(replica.broker_id),
-        lost_committed=weighing.committed(replica.broker_id),
+        losses=weighing.losses[replica.name],
+        lost_against_longest=weighing.against_longest(replica.name),
+        lost_committed=weighing.committed(replica.name),
     )
 
 
@@ -259,6 +380,7 @@ def _examined(directory: LogDirectoryFacts) -> ExaminedDirectory:
     return ExaminedDirectory(
         path=str(directory.path),
         node_id=directory.node_id,
+        directory_id=directory.directory_id,
         cluster_id=directory.cluster_id,
         is_clean=directory.is_clean,
         clean_broker_epoch=directory.clean_broker_epoch,

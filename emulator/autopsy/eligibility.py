@@ -59,11 +59,14 @@ class BrokerEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         registered_epoch: its broker epoch by the metadata log; ``None`` if it is not registered.
-        clean_epoch: the broker epoch that its log directory was closed under; ``None`` if it was not closed in order.
+        clean_epoch: the broker epoch that its log directories were closed under; ``None`` if they were not closed in
+            order, or under different ones.
+        unseen_directories: ids of log directories that it registered with, and that are not here.
     """
 
     registered_epoch: int | None
     clean_epoch: int | None
+    unseen_directories: tuple[str, ...] = ()
 
 
 UNKNOWN_ELIGIBILITY = Eligibility(
@@ -106,6 +109,9 @@ def judge_eligibility(
     if not is_at_risk:
         return Eligibility(rule=rule, survives_restart=None, reason=reason)
     survives = evidence.clean_epoch is not None and evidence.clean_epoch == evidence.registered_epoch
+    if survives and evidence.unseen_directories:
+        reason += f"; whether it stopped in order is not known: directory {evidence.unseen_directories[0]} is not here"
+        return Eligibility(rule=rule, survives_restart=None, reason=reason)
     if not survives:
         reason += "; but it did not stop in order, and loses that place when it registers"
     return Eligibility(rule=rule, survives_restart=survives, reason=reason)

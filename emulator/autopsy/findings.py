@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from emulator.autopsy.broker_logs import Deciding
 from emulator.autopsy.comparison import Parting, Surplus
 from emulator.autopsy.eligibility import Eligibility
 from emulator.autopsy.replica_reader import Damage
@@ -22,6 +23,7 @@ class ExaminedDirectory(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: of the directory.
         node_id: whose it is.
+        directory_id: by its `meta.properties`; null if that does not say so.
         cluster_id: by its `meta.properties`.
         is_clean: whether its logs were closed in order.
         clean_broker_epoch: which incarnation of the broker closed them.
@@ -29,6 +31,7 @@ class ExaminedDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     node_id: NodeId
+    directory_id: str | None
     cluster_id: str | None
     is_clean: bool
     clean_broker_epoch: int | None
@@ -80,13 +83,15 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     """What electing a replica would lose of what another one holds: that one truncates its log to follow.
 
     Attributes:
-        held_by: the other replica.
+        held_by: broker of the other replica.
+        held_in: folder of the other replica's log.
         parting: where the two logs part.
         lost: what only the other one holds.
         committed: the part of it that is below a high watermark of the other log, or of one that agrees with it.
     """
 
     held_by: BrokerId
+    held_in: str
     parting: Parting
     lost: Surplus
     committed: Surplus
@@ -157,27 +162,107 @@ class PartitionAutopsy(msgspec.Struct, frozen=True, kw_only=True):
         topic: name of the topic.
         partition: number of the partition.
         topic_id: by the replicas' folders; replicas of another topic of that name are a partition of their own.
+        is_of_other_topic: whether the metadata log names another topic id: the topic was deleted, or is another
+            cluster's.
         is_compacted: whether any log has gaps, as a cleaner leaves them: only leader epochs are compared then.
         committed: by the metadata log; null without one, or if it does not have the partition.
         candidates: replicas that were read, by broker.
-        longest: the replica with the newest epoch and, among those, the highest end (KIP-966's unclean recovery takes
-            it).
+        longest: broker of the replica with the newest epoch and, among those, the highest end (KIP-966's unclean
+            recovery takes it).
+        longest_folder: folder of that replica's log.
         highest_high_watermark: of all replicas; null if none was checkpointed.
+        unread: brokers whose log is here and could not be read.
+        absent: brokers that the partition is assigned to and whose log is not here.
     """
 
     topic: str
     partition: int
     topic_id: TopicId | None
+    is_of_other_topic: bool
     is_compacted: bool
     committed: CommittedState | None
     candidates: tuple[CandidateReport, ...]
     longest: BrokerId
+    longest_folder: str
     highest_high_watermark: Offset | None
+    unread: tuple[BrokerId, ...]
+    absent: tuple[BrokerId, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether two replicas that were read hold something else, or one is damaged."""
+        return any(candidate.losses or candidate.damage is not None for candidate in self.candidates)
 
     @property
     def is_alike(self) -> bool:
-        """Whether all replicas hold the same, undamaged."""
-        return all(not candidate.losses and candidate.damage is None for candidate in self.candidates)
+        """Whether all replicas that are here hold the same, undamaged."""
+        return not self.differs and not self.unread
+
+    @property
+    def is_leaderless(self) -> bool:
+        """Whether the metadata log says that nobody leads it."""
+        return self.committed is not None and self.committed.leader is None
+
+
+class UnreadReplica(msgspec.Struct, frozen=True, kw_only=True):
+    """A log that could not be read.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        broker_id: whose it is.
+        folder: of the log.
+        reason: why, in words.
+    """
+
+    topic: str
+    partition: int
+    broker_id: BrokerId
+    folder: str
+    reason: str
+
+
+class SeveralLogs(msgspec.Struct, frozen=True, kw_only=True):
+    """Several logs of a partition in directories of one broker.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        broker_id: whose they are.
+        folders: of those that count; several if nothing tells them apart.
+        other_folders: of the others.
+        deciding: what tells which one counts.
+    """
+
+    topic: str
+    partition: int
+    broker_id: BrokerId
+    folders: tuple[str, ...]
+    other_folders: tuple[str, ...]
+    deciding: Deciding
+
+
+class BrokerReturn(msgspec.Struct, frozen=True, kw_only=True):
+    """What bringing a broker back does for the partitions without a leader.
+
+    Attributes:
+        broker_id: of the broker.
+        replicas: of such partitions, on this broker.
+        eligible: of these, how many it may lead without an unclean election after its restart.
+        complete: of these, for how many no other log that was read holds a record that it lacks.
+        eligible_and_complete: how many are both.
+        added: of those that are both, how many no broker before it in the list leads so.
+        complete_otherwise: of the partitions that no broker leads so, for how many it is complete: there only an
+            unclean election of it loses nothing.
+    """
+
+    broker_id: BrokerId
+    replicas: int
+    eligible: int
+    complete: int
+    eligible_and_complete: int
+    added: int
+    complete_otherwise: int
 
 
 class AutopsyReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,6 +273,9 @@ class AutopsyReport(msgspec.Struct, frozen=True, kw_only=True):
         directories: that were read.
         metadata: the metadata log that was read; null if there is none.
         partitions: by name.
+        brokers_to_return: brokers with replicas of partitions without a leader, those first that should return first.
+        several_logs: partitions of which a broker has more than one log.
+        unread: logs that could not be read.
         problems: what could not be read, and what does not fit together, in words.
     """
 
@@ -195,4 +283,12 @@ class AutopsyReport(msgspec.Struct, frozen=True, kw_only=True):
     directories: tuple[ExaminedDirectory, ...]
     metadata: MetadataSource | None
     partitions: tuple[PartitionAutopsy, ...]
+    brokers_to_return: tuple[BrokerReturn, ...]
+    several_logs: tuple[SeveralLogs, ...]
+    unread: tuple[UnreadReplica, ...]
     problems: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything could be read, and each broker's log of each partition is known."""
+        return not self.problems and not any(each.deciding is Deciding.NOTHING for each in self.several_logs)

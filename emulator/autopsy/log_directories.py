@@ -29,9 +29,12 @@ from emulator.storage.checkpoints import (
 from emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_broker_epoch
 from emulator.storage.log_directory import partition_of_directory
 from emulator.storage.meta_properties import META_PROPERTIES, parse_pairs
+from emulator.user_files import read_text
 
-_NAMED: Final = re.compile(r"(\d+)=(.+)")
-_NUMBER_AT_END: Final = re.compile(r"(\d+)$")
+_NAMED: Final = re.compile(r"([0-9]{1,9})=(.+)", re.DOTALL)
+_NUMBER_AT_END: Final = re.compile(r"(?<![0-9])([0-9]{1,9})$")
+_NODE_ID: Final = re.compile(r"[0-9]{1,10}")
+_NODE_ID_MAX: Final = 2**31 - 1
 _DEPTH_MAX: Final = 3
 
 
@@ -41,6 +44,7 @@ class LogDirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: of the directory.
         node_id: whose it is.
+        directory_id: by ``meta.properties``; ``None`` where it does not say so.
         cluster_id: by ``meta.properties``; ``None`` where there is none.
         is_clean: whether its logs were closed in order.
         clean_broker_epoch: which incarnation closed them, -1 for one that never registered; ``None``: unknown.
@@ -52,6 +56,7 @@ class LogDirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     node_id: NodeId
+    directory_id: str | None
     cluster_id: str | None
     is_clean: bool
     clean_broker_epoch: int | None
@@ -121,7 +126,9 @@ def _log_directories(path: Path, *, depth: int) -> Iterator[Path]:
 
 def _has_logs(path: Path) -> bool:
     return any(
-        partition_of_directory(folder.name) is not None and any(folder.glob("[0-9]*.log")) for folder in path.iterdir()
+        partition_of_directory(folder.name) is not None
+        and (any(folder.glob("[0-9]*.log")) or (folder.name == METADATA_LOG and any(folder.glob("*.checkpoint"))))
+        for folder in path.iterdir()
     )
 
 
@@ -132,6 +139,7 @@ def _read(path: Path, *, node_id: NodeId | None) -> LogDirectoryFacts:
     return LogDirectoryFacts(
         path=path,
         node_id=_node_of(path, properties) if node_id is None else node_id,
+        directory_id=properties.get("directory.id"),
         cluster_id=properties.get("cluster.id"),
         is_clean=(path / CLEAN_SHUTDOWN_FILE).exists(),
         clean_broker_epoch=None if clean_shutdown is None else parse_broker_epoch(clean_shutdown.encode()),
@@ -145,7 +153,7 @@ def _read(path: Path, *, node_id: NodeId | None) -> LogDirectoryFacts:
 def _node_of(path: Path, properties: dict[str, str]) -> NodeId:
     # A broker of a ZooKeeper cluster wrote version 0, with broker.id.
     written = properties.get("node.id") or properties.get("broker.id") or ""
-    if written.isdecimal():
+    if _NODE_ID.fullmatch(written) and int(written) <= _NODE_ID_MAX:
         return NodeId(int(written))
     resolved = path.resolve()
     for name in (resolved.name, resolved.parent.name):
@@ -159,7 +167,7 @@ def _node_of(path: Path, properties: dict[str, str]) -> NodeId:
 
 def _text(path: Path, problems: list[str]) -> str | None:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

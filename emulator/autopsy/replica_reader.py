@@ -5,6 +5,7 @@ shows at once. A batch's content is compared with its CRC from the recovery poin
 everywhere only if that is asked for.
 """
 
+import re
 from concurrent.futures import Executor
 from enum import Enum
 from pathlib import Path
@@ -22,8 +23,12 @@ from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, parse_epochs
 from emulator.storage.header_columns import Headers, SegmentHeaders, batch_sizes, first_wrong_crc, read_headers
 from emulator.storage.meta_properties import PARTITION_METADATA, parse_pairs
 from emulator.storage.segment import LOG_SUFFIX
+from emulator.user_files import read_text
 
 _CONTROL: Final = 0x20
+_SEGMENT: Final = re.compile(rf"[0-9]{{20}}{re.escape(LOG_SUFFIX)}")
+_OFFSET_MAX: Final = 2**63 - 1
+_TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _TAIL_BYTES: Final = 1 << 20
 
 
@@ -112,9 +117,11 @@ def read_replica(
 def _read(
     folder: Path, checkpointed_start: Offset, recovery_point: Offset | None, scope: CrcScope, readers: Executor
 ) -> ReplicaReading:
-    paths = sorted(folder.glob(f"[0-9]*{LOG_SUFFIX}"))
+    paths = sorted(path for path in folder.iterdir() if _SEGMENT.fullmatch(path.name))
     if not paths:
         raise StorageError(path=str(folder), reason="holds no segment")
+    if int(paths[-1].stem) > _OFFSET_MAX:
+        raise StorageError(path=str(paths[-1]), reason="its name is no offset")
     file_bytes = sum(path.stat().st_size for path in paths)
     tail_start = int(paths[-1].stem) if recovery_point is None else recovery_point
     end = int(paths[0].stem)
@@ -148,7 +155,7 @@ def _read(
             epochs=epochs_of(batches, _checkpointed_epochs(folder), end=Offset(end)),
             batches=batches,
         ),
-        topic_id=_topic_id(folder),
+        topic_id=topic_id_of(folder),
         segments=len(paths),
         file_bytes=file_bytes,
         crc_checked_bytes=checked_bytes,
@@ -199,14 +206,20 @@ def _checkpointed_epochs(folder: Path) -> tuple[EpochEntry, ...]:
     """Returns the epoch checkpoint; none where it is missing or bad, as the batches tell the same."""
     path = folder / LEADER_EPOCH_CHECKPOINT
     try:
-        return parse_epochs(path.read_text(encoding="utf-8"), path=str(path))
+        return parse_epochs(read_text(path), path=str(path))
     except (FileNotFoundError, UnicodeDecodeError, StorageError):
         return ()
 
 
-def _topic_id(folder: Path) -> TopicId | None:
+def topic_id_of(folder: Path) -> TopicId | None:
+    """Returns the id of the topic that a log is of; ``None`` where ``partition.metadata`` is missing or names none.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     try:
-        pairs = parse_pairs((folder / PARTITION_METADATA).read_text(encoding="utf-8"), ":")
+        pairs = parse_pairs(read_text(folder / PARTITION_METADATA), ":")
     except (FileNotFoundError, UnicodeDecodeError):
         return None
-    return TopicId(pairs["topic_id"]) if pairs.get("topic_id") else None
+    written = pairs.get("topic_id", "")
+    return TopicId(written) if _TOPIC_ID.fullmatch(written) else None

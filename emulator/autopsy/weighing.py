@@ -10,31 +10,40 @@ from emulator.core.controller.recovery import log_rank
 from emulator.core.types import BrokerId, Offset
 
 
+class ReplicaLog(NamedTuple):
+    """Names a log: its broker may have several of a partition."""
+
+    broker_id: BrokerId
+    folder: str
+
+
 class Weighing(NamedTuple):
     """What a comparison of all logs of a partition comes to.
 
     Attributes:
-        longest: the broker with the longest log.
-        losses: by the broker that would be elected; only of others that hold something more.
+        longest: the longest log.
+        losses: by the log that would lead; only of others that hold something more.
     """
 
-    longest: BrokerId
-    losses: Mapping[BrokerId, tuple[Loss, ...]]
+    longest: ReplicaLog
+    losses: Mapping[ReplicaLog, tuple[Loss, ...]]
 
-    def against_longest(self, broker_id: BrokerId) -> int:
+    def against_longest(self, elected: ReplicaLog) -> int:
         """Returns the records that the longest log holds and this one lacks."""
-        return sum(loss.lost.records for loss in self.losses[broker_id] if loss.held_by == self.longest)
+        return sum(loss.lost.records for loss in self.losses[elected] if (loss.held_by, loss.held_in) == self.longest)
 
-    def committed(self, broker_id: BrokerId) -> int:
+    def committed(self, elected: ReplicaLog) -> int:
         """Returns the most committed records that any other log holds and this one lacks."""
-        return max((loss.committed.records for loss in self.losses[broker_id]), default=0)
+        return max((loss.committed.records for loss in self.losses[elected]), default=0)
 
 
-def weigh(logs: Mapping[BrokerId, Log], high_watermarks: Mapping[BrokerId, Offset], *, is_compacted: bool) -> Weighing:
+def weigh(
+    logs: Mapping[ReplicaLog, Log], high_watermarks: Mapping[ReplicaLog, Offset], *, is_compacted: bool
+) -> Weighing:
     """Compares the logs of a partition, at least one, each with each.
 
     Args:
-        logs: by broker, those first that are preferred where logs are equally long.
+        logs: those first that are preferred where logs are equally long.
         high_watermarks: as far as they are known.
         is_compacted: whether a cleaner may have rewritten some.
     """
@@ -43,7 +52,7 @@ def weigh(logs: Mapping[BrokerId, Log], high_watermarks: Mapping[BrokerId, Offse
         for holder, elected in permutations(logs, 2)
     }
     committed_ends = {holder: _committed_end(holder, partings, high_watermarks) for holder in logs}
-    losses: dict[BrokerId, tuple[Loss, ...]] = {}
+    losses: dict[ReplicaLog, tuple[Loss, ...]] = {}
     for elected in logs:
         found = []
         for holder in logs:
@@ -53,20 +62,28 @@ def weigh(logs: Mapping[BrokerId, Log], high_watermarks: Mapping[BrokerId, Offse
             lost = surplus(logs[holder], start=parting.offset)
             if lost.records or lost.markers:
                 committed = surplus(logs[holder], start=parting.offset, end=committed_ends[holder])
-                found.append(Loss(held_by=holder, parting=parting, lost=lost, committed=committed))
+                found.append(
+                    Loss(
+                        held_by=holder.broker_id,
+                        held_in=holder.folder,
+                        parting=parting,
+                        lost=lost,
+                        committed=committed,
+                    )
+                )
         losses[elected] = tuple(found)
-    longest = max(logs, key=lambda broker: log_rank(logs[broker].last_leader_epoch, logs[broker].log_end_offset))
+    longest = max(logs, key=lambda each: log_rank(logs[each].last_leader_epoch, logs[each].log_end_offset))
     return Weighing(longest, losses)
 
 
 def _committed_end(
-    holder: BrokerId,
-    partings: Mapping[tuple[BrokerId, BrokerId], Parting],
-    high_watermarks: Mapping[BrokerId, Offset],
+    holder: ReplicaLog,
+    partings: Mapping[tuple[ReplicaLog, ReplicaLog], Parting],
+    high_watermarks: Mapping[ReplicaLog, Offset],
 ) -> Offset:
     """Returns up to where a log is committed: by its own high watermark, or by that of a log that agrees with it."""
     agreeing = [holder]
-    for (broker, other), parting in partings.items():
-        if broker == holder and parting.parted_by in (PartedBy.NOTHING, PartedBy.END):
+    for (one, other), parting in partings.items():
+        if one == holder and parting.parted_by in (PartedBy.NOTHING, PartedBy.END):
             agreeing.append(other)
-    return Offset(max((high_watermarks.get(broker, 0) for broker in agreeing), default=0))
+    return Offset(max((high_watermarks.get(each, 0) for each in agreeing), default=0))

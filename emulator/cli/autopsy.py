@@ -38,15 +38,20 @@ def autopsy(
     copy of the metadata log among them tells who may lead. Nothing is written, and no Kafka has to run; copy the
     directories of brokers that do, for a log that is written meanwhile looks torn.
 
-    Exits with 2 if anything could not be read; the rest is shown all the same.
+    Exits with 2 if anything could not be read, or if nothing tells which of several logs of a broker counts; the rest
+    is shown all the same.
     """
     from emulator.autopsy.autopsy import examine
     from emulator.autopsy.log_directories import find_log_directories
     from emulator.autopsy.replica_reader import CrcScope
+    from emulator.core.errors import StorageError
     from emulator.report.autopsy_page import write_autopsy
 
     only = frozenset(map(parse_partition, names)) or None
-    found = find_log_directories(directories)
+    try:
+        found = find_log_directories(directories)
+    except StorageError as error:
+        raise UserError(str(error)) from None
     report = examine(found, scope=CrcScope.ALL if deep else CrcScope.TAIL, only=only)
     if not report.partitions and not report.problems:
         known = sorted({str(partition) for directory in found for partition, _ in directory.partitions()})
@@ -63,27 +68,41 @@ def autopsy(
         print_json(report)
     else:
         _print(report, is_all=is_all or bool(names))
-    return ExitCode.UNKNOWN if report.problems else ExitCode.VALID
+    return ExitCode.VALID if report.is_whole else ExitCode.UNKNOWN
 
 
 def _print(report: "AutopsyReport", *, is_all: bool) -> None:
-    from emulator.report.autopsy_words import metadata_words, summary
+    from emulator.report.autopsy_words import metadata_words, several_logs_words, summary
 
     click.echo(summary(report))
     click.echo(metadata_words(report))
+    _print_brokers_to_return(report)
     for partition in report.partitions:
         if is_all or not partition.is_alike:
             click.echo()
             _print_partition(partition)
+    several = list(several_logs_words(report))
+    if several:
+        click.echo("\n".join(["", "several logs of a partition on one broker:", *(f"  {each}" for each in several)]))
     if report.problems:
         click.echo("\n".join(["", "problems:", *(f"  {problem}" for problem in report.problems)]))
+
+
+def _print_brokers_to_return(report: "AutopsyReport") -> None:
+    from emulator.cli.tables import print_listing
+    from emulator.report.autopsy_words import RETURN_COLUMNS, return_row_of, return_words
+
+    words = return_words(report)
+    if words is not None:
+        click.echo(words)
+        print_listing(RETURN_COLUMNS, [return_row_of(broker) for broker in report.brokers_to_return])
 
 
 def _print_partition(partition: "PartitionAutopsy") -> None:
     from emulator.cli.tables import print_listing
     from emulator.report.autopsy_words import COLUMNS, details_of, row_of, state_words
 
-    click.echo(f"{partition.topic}-{partition.partition}: {state_words(partition.committed)}")
+    click.echo(f"{partition.topic}-{partition.partition}: {state_words(partition)}")
     print_listing(COLUMNS, [row_of(candidate, partition) for candidate in partition.candidates])
     for detail in details_of(partition):
         click.echo(f"  {detail}")

@@ -1,5 +1,6 @@
 """``laststand import``: a run directory of what a real cluster left behind."""
 
+import shutil
 from pathlib import Path
 
 import click
@@ -7,6 +8,7 @@ import click
 from emulator.cli.output import Output, json_option, report_done
 from emulator.cli.partitions import parse_partition
 from emulator.cli.requirements import check_new
+from emulator.cli.user_error import UserError
 
 
 @click.command("import", short_help="Make a run directory of a real cluster's logs.")
@@ -18,14 +20,27 @@ def import_run(directories: tuple[str, ...], *, out: Path, names: tuple[str, ...
     """Make the run directory RUN of copied log directories of Apache Kafka, for show and report.
 
     DIR is as in laststand autopsy, and one of them must have the metadata log. RUN links to the folders of partitions.
-    No log says what clients did, so the verdict is unknown; leaders, ISR, ELR and what each log holds are told.
+    No log says what clients did, so the verdict is unknown; leaders, ISR, ELR and what each log holds are told. What
+    cannot be read, or is not certain, is told on stderr, and in the verdict.
     """
     from chaos.kafka import imported_run
     from emulator.autopsy.log_directories import find_log_directories
+    from emulator.core.errors import StorageError
     from emulator.verification.judge_here import judge_here
 
     check_new(out)
-    found = find_log_directories(directories)
-    imported_run.import_run(found, out, only=frozenset(map(parse_partition, names)) or None)
-    judge_here(out)
+    only = frozenset(map(parse_partition, names)) or None
+    try:
+        problems = imported_run.import_run(find_log_directories(directories), out, only=only)
+    except StorageError as error:
+        raise UserError(str(error)) from None
+    for problem in problems:
+        click.echo(f"not certain: {problem}", err=True)
+    try:
+        judged = judge_here(out)
+    except OSError:
+        shutil.rmtree(out, ignore_errors=True)
+        raise
+    if judged.story.problem is not None:
+        click.echo(f"not certain: the run cannot be told: {'; '.join(judged.report.unknown_reasons[:1])}", err=True)
     report_done(f"{out}: laststand show {out}, laststand report {out}", {"run": str(out)}, output)

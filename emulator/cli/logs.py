@@ -16,6 +16,7 @@ from emulator.cli.standing import directory_option, locate
 from emulator.cli.user_error import UserError
 from emulator.core.packed.reading import LineReader, is_packed
 from emulator.storage.line_file import line_files
+from emulator.user_files import open_file
 
 _FOLLOW_S: Final = 0.2
 _BLOCK_BYTES: Final = 1 << 20
@@ -94,7 +95,7 @@ class Source:
 
     def _new_lines(self, path: Path) -> Iterator[bytes]:
         try:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 file.seek(self._read.get(path, 0))
                 while block := file.read(_BLOCK_BYTES):
                     self._read[path] = file.tell()

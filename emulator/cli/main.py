@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import resource
 import sys
 import traceback
 from typing import Final
@@ -14,8 +15,20 @@ from emulator.cli.sections import SectionedGroup
 from emulator.cli.signals import Signals
 from emulator.cli.streams import ClosedPipeError, OutputError, leave_streams, open_streams
 
-_USERS_TO_FIX: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of files: somebody may not write there, or there is no room."""
+_USERS_TO_FIX: Final = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    *(errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN),
+)
+"""Errors of the system: somebody may not read or write a file, or there is no room for it."""
+
+_NO_FILES: Final = (errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO, errno.EIO)
+"""Errors of files that are none, or that cannot be read."""
+
+_LINK_LOOP: Final = "Symlink loop from "
+_NO_THREAD: Final = "can't start new thread"
+
+_MEMORY_MIN_MB: Final = 192
+"""Address space without which NumPy ends the process by itself, and with 1: that would look like a verdict."""
 
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
@@ -69,8 +82,22 @@ def explain(error: Exception) -> int:
             return ExitCode.USAGE
         case ConfigError() | UserError() | OutputError():
             code = ExitCode.USAGE
+        case MemoryError():
+            click.echo(f"laststand: not enough memory{_limit_in_words()}", err=True)
+            return ExitCode.USAGE
+        case RuntimeError() if str(error) == _NO_THREAD:
+            click.echo(
+                f"laststand: {_NO_THREAD}: too little memory, or too many processes{_limit_in_words()}", err=True
+            )
+            return ExitCode.USAGE
+        case RuntimeError() if str(error).startswith(_LINK_LOOP):  # ``Path.resolve`` of Python 3.11
+            click.echo(f"laststand: {os.strerror(errno.ELOOP)}: {str(error).removeprefix(_LINK_LOOP)}", err=True)
+            return ExitCode.USAGE
         case CommandFailedError():
             code = error.exit_code
+        case OSError() if error.filename is not None and error.errno in (*_USERS_TO_FIX, *_NO_FILES):
+            click.echo(f"laststand: {error.filename}: {error.strerror}", err=True)
+            return ExitCode.USAGE
         case OSError() if error.errno in _USERS_TO_FIX:
             code = ExitCode.USAGE
         case EmulatorError():
@@ -82,10 +109,25 @@ def explain(error: Exception) -> int:
     return code
 
 
+def _memory_limit_mb() -> int | None:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if limit == resource.RLIM_INFINITY else limit >> 20
+
+
+def _limit_in_words() -> str:
+    limit_mb = _memory_limit_mb()
+    return "" if limit_mb is None else f"; a limit allows this process {limit_mb} MiB (ulimit -v)"
+
+
 def main() -> int:
     """Runs the command line; returns the exit code of the process."""
     logging.raiseExceptions = False  # a log that cannot be written any more is not worth a traceback
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC reads it when it is imported, which a verb does
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # nothing here multiplies matrices, and each has its buffer
+    limit_mb = _memory_limit_mb()
+    if limit_mb is not None and limit_mb < _MEMORY_MIN_MB:
+        click.echo(f"laststand: expected {_MEMORY_MIN_MB} MiB of memory{_limit_in_words()}", err=True)
+        return ExitCode.USAGE
     signals = Signals()
     signals.hear()
     code: int | None

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from emulator.cli.user_error import UserError
+from emulator.core.errors import shown
+from emulator.user_files import read_bytes
 
 if TYPE_CHECKING:
     from emulator.core.types import TopicPartition
 
 FileT = TypeVar("FileT", bound=msgspec.Struct)
 
-_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+)")
+_PARTITION: Final = re.compile(r"([A-Za-z0-9._-]+)-([0-9]{1,9})")
 
 
 def parse_partition(text: str) -> "TopicPartition":
@@ -26,7 +28,7 @@ def parse_partition(text: str) -> "TopicPartition":
 
     match = _PARTITION.fullmatch(text)
     if match is None:
-        raise UserError(f"{text!r} is no partition: expected TOPIC-NUMBER, such as orders-0")
+        raise UserError(f"{shown(text)!r} is no partition: expected TOPIC-NUMBER, such as orders-0")
     return TopicPartition(match[1], int(match[2]))
 
 
@@ -37,8 +39,8 @@ def read_json_file(path: Path, kind: type[FileT], *, option: str) -> FileT:
         UserError: it cannot be read, or is not of that form; the text says where.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        return msgspec.json.decode(read_bytes(path), type=kind)
     except OSError as error:
         raise UserError(f"{option} {path}: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(f"{option} {path}: {error}") from None

@@ -17,6 +17,7 @@ from emulator.plan.plan_lint import find_problem
 from emulator.plan.plan_yaml import has_workload, read_numbered_yaml
 from emulator.plan.topics import PlannedTopic
 from emulator.plan.yaml_cursor import ScenarioError
+from emulator.user_files import read_document
 
 _YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -58,7 +59,7 @@ def read_plan(path: Path) -> NumberedPlan:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_document(path, encoding="utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
 """``laststand sql``: a query over run directories."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 import click
 
@@ -10,17 +10,20 @@ from emulator.cli.output import Output, csv_option, json_option
 from emulator.cli.run_tables import skip_broken_option, tables_of
 from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
+from emulator.user_files import read_document
 
 
 @click.command(short_help="Query run directories with SQL.")
 @click.argument("words", metavar="RUN... QUERY", nargs=-1, required=True, type=click.Path())
-@click.option("--file", type=click.File(encoding="utf-8"), help="Read the query from this file, or - for stdin.")
+@click.option(
+    "--file", type=click.Path(path_type=Path, allow_dash=True), help="Read the query from this file, or - for stdin."
+)
 @skip_broken_option
 @spark_options
 @csv_option
 @json_option
 def sql(
-    words: tuple[str, ...], *, file: TextIO | None, skip_broken: bool, spark_choice: SparkChoice, output: Output
+    words: tuple[str, ...], *, file: Path | None, skip_broken: bool, spark_choice: SparkChoice, output: Output
 ) -> None:
     """Print the answer to QUERY, in Spark's SQL, over all RUN directories together.
 
@@ -37,11 +40,22 @@ def sql(
         print_frame(frame, output=output)
 
 
-def _divide(words: Sequence[str], file: TextIO | None) -> tuple[list[Path], str]:
+def _divide(words: Sequence[str], file: Path | None) -> tuple[list[Path], str]:
     """Returns the runs and the query."""
-    runs, query = (words[:-1], words[-1]) if file is None else (words, file.read())
+    runs, query = (words[:-1], words[-1]) if file is None else (words, _query(file))
     if not runs or (file is None and Path(query).is_dir()):
         raise UserError('the runs or the query are missing: laststand sql RUN... "SELECT ..."')
     if not query.strip():
         raise UserError("the query is empty")
     return [Path(run) for run in runs], query.strip().rstrip(";")
+
+
+def _query(file: Path) -> str:
+    if str(file) == "-":
+        return sys.stdin.read()
+    try:
+        return read_document(file)
+    except OSError as error:
+        raise UserError(f"--file {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"--file {file}: not a text file, so it is no query") from None

@@ -6,6 +6,7 @@ process; nothing catches them.
 """
 
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -87,8 +88,26 @@ _INDEFINITE = frozenset(
 )
 
 
+_SHOWN_CHARACTERS: Final = 80
+
+
+def shown(text: str) -> str:
+    """Returns a text of a user's file as a message may quote it: the beginning of a long one, and how long it is."""
+    if len(text) <= _SHOWN_CHARACTERS:
+        return text
+    return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
+
+
 class EmulatorError(Exception):
     """An environment error: something outside the protocol went wrong. Subclasses carry fields, not prose."""
+
+
+_TOLD_CHARACTERS: Final = 400
+"""A value on a command line may be a list of paths, of which a user wants to see all."""
+
+
+def _told(value: str) -> str:
+    return value if len(value) <= _TOLD_CHARACTERS else shown(value)
 
 
 class ConfigError(EmulatorError):
@@ -101,7 +120,7 @@ class ConfigError(EmulatorError):
     """
 
     def __init__(self, *, key: str, value: str | None, expected: str) -> None:
-        what = f"unknown key {key!r}" if value is None else f"{key}={value} is not allowed"
+        what = f"unknown key {shown(key)!r}" if value is None else f"{shown(key)}={_told(value)} is not allowed"
         super().__init__(f"{what}; expected {expected}")
         self.key = key
         self.value = value
@@ -121,6 +140,19 @@ class MissingToolError(ConfigError):
         self.key = tool
         self.value = None
         self.expected = expected
+
+
+class FailingToolError(MissingToolError):
+    """A program that Laststand needs is there and does not run.
+
+    Attributes:
+        key: the program's name.
+        expected: what keeps it from running, in words.
+    """
+
+    def __init__(self, *, tool: str, program: str, reason: str) -> None:
+        super().__init__(tool=tool, expected=reason)
+        self.args = (f"{tool} does not run: {program}: {reason}",)
 
 
 class StorageError(EmulatorError):

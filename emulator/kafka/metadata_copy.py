@@ -6,10 +6,11 @@
     00000000000000000821-0000000003.checkpoint        a snapshot of everything below offset 821, in the same format
 
 A log that begins at 0 is read from there, with its history. Of one whose beginning was deleted, the newest snapshot
-comes first. What was written last may not have been committed: the files do not say. Records between
-BeginTransactionRecord and EndTransactionRecord count once that is there (KIP-868).
+comes first; a snapshot without any log is the state at its end. What was written last may not have been committed: the
+files do not say. Records between BeginTransactionRecord and EndTransactionRecord count once that is there (KIP-868).
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,15 +19,19 @@ import msgspec
 
 from emulator.core.errors import CorruptRecordError, InvariantError, StorageError
 from emulator.core.image import MetadataImage
-from emulator.core.records import Record
-from emulator.core.types import LeaderEpoch, MetadataOffset
+from emulator.core.records import PartitionChangeRecord, PartitionRecord, Record
+from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, TopicId
 from emulator.kafka.fields import FieldError
-from emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
+from emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord, directories_of
 from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
 from emulator.storage.record_codec import read_records
 from emulator.storage.segment import LOG_SUFFIX
+from emulator.user_files import read_bytes
 
-_SNAPSHOT_SUFFIX: Final = ".checkpoint"
+_SEGMENT: Final = re.compile(rf"[0-9]{{20}}{re.escape(LOG_SUFFIX)}")
+_SNAPSHOT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
+_RESERVED: Final = 20 * "A"
+"""How ids of directories begin that name none: not assigned, lost, migrating (``DirectoryId``)."""
 
 
 class DatedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +43,7 @@ class DatedRecord(msgspec.Struct, frozen=True, kw_only=True):
         leader_epoch: of the controller that wrote it.
         batch_offset: base offset of its batch: records of one batch were decided together.
         record: what it says.
+        directories: that it assigns a partition's replicas to, in their order; ``None`` if it assigns none.
     """
 
     offset: MetadataOffset
@@ -45,6 +51,7 @@ class DatedRecord(msgspec.Struct, frozen=True, kw_only=True):
     leader_epoch: LeaderEpoch
     batch_offset: MetadataOffset
     record: Record | OtherRecord
+    directories: tuple[str, ...] | None = None
 
 
 class MetadataCopy(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,12 +76,33 @@ def read_metadata_copy(directory: Path) -> MetadataCopy:
     """Returns the records of a copy of the metadata log.
 
     Raises:
-        StorageError: there is no log, or it lacks its beginning and has no snapshot, or a file cannot be read.
+        StorageError: there is neither log nor snapshot, or the log lacks its beginning and has no snapshot, or a file
+            cannot be read.
     """
     try:
         return _read(directory)
     except OSError as error:
-        raise StorageError(path=str(directory), reason=error.strerror or str(error)) from error
+        raise StorageError(path=str(error.filename or directory), reason=error.strerror or str(error)) from error
+
+
+def replica_directories(copy: MetadataCopy) -> dict[tuple[TopicId, int], dict[BrokerId, str]]:
+    """Returns the log directory of each replica at the end of a log, by topic id and number of the partition.
+
+    Replicas whose directory is not known yet, or was lost, are left out, as are all of clusters before Kafka 3.7.
+    """
+    found: dict[tuple[TopicId, int], dict[BrokerId, str]] = {}
+    replicas: dict[tuple[TopicId, int], tuple[BrokerId, ...]] = {}
+    for dated in copy.records:
+        record = dated.record
+        if not isinstance(record, PartitionRecord | PartitionChangeRecord):
+            continue
+        partition = (record.topic_id, record.partition)
+        if isinstance(record.replicas, tuple):
+            replicas[partition] = record.replicas
+        if dated.directories is not None:
+            assigned = zip(replicas.get(partition, ()), dated.directories, strict=False)
+            found[partition] = {broker: each for broker, each in assigned if not each.startswith(_RESERVED)}
+    return found
 
 
 def fold(copy: MetadataCopy) -> MetadataImage:
@@ -108,19 +136,22 @@ def add_to(image: MetadataImage, dated: DatedRecord, *, directory: str) -> None:
 
 
 def _read(directory: Path) -> MetadataCopy:
-    segments = sorted(directory.glob(f"[0-9]*{LOG_SUFFIX}"))
-    snapshots = sorted(directory.glob(f"[0-9]*-[0-9]*{_SNAPSHOT_SUFFIX}"))
-    if not segments:
-        raise StorageError(path=str(directory), reason="holds no segment of a metadata log")
-    start = int(segments[0].stem)
+    segments = sorted(path for path in directory.iterdir() if _SEGMENT.fullmatch(path.name))
+    snapshots = sorted(path for path in directory.iterdir() if _SNAPSHOT.fullmatch(path.name))
+    if not segments and not snapshots:
+        raise StorageError(path=str(directory), reason="holds no segment of a metadata log, and no snapshot")
+    start = int(segments[0].stem) if segments else None
     snapshot_offset: int | None = None
     decoder = MetadataRecordDecoder()
     records: list[DatedRecord] = []
     problem: str | None = None
-    if start > 0:
+    if start is None or start > 0:
         if not snapshots:
             raise StorageError(path=str(directory), reason=f"begins at offset {start}, and there is no snapshot")
         snapshot_offset = int(snapshots[-1].stem.partition("-")[0])
+        if start is not None and snapshot_offset < start:
+            reason = f"begins at offset {start}, and its newest snapshot ends at {snapshot_offset}"
+            raise StorageError(path=str(directory), reason=reason)
         found, _, problem = _read_file(snapshots[-1], decoder)
         records += [msgspec.structs.replace(each, offset=MetadataOffset(snapshot_offset)) for each in found]
     end_offset = snapshot_offset or 0
@@ -141,7 +172,7 @@ def _read(directory: Path) -> MetadataCopy:
 
 def _read_file(path: Path, decoder: MetadataRecordDecoder) -> tuple[list[DatedRecord], int, str | None]:
     """Returns a file's records, the offset after the last of them, and why reading ended early."""
-    content = path.read_bytes()
+    content = read_bytes(path)
     scan = scan_batches(BytesFile(content), check=BatchValidation.CRC)
     problem = f"{path}: at byte {scan.valid_bytes}: {scan.reason}" if scan.reason else None
     records: list[DatedRecord] = []
@@ -159,6 +190,7 @@ def _read_file(path: Path, decoder: MetadataRecordDecoder) -> tuple[list[DatedRe
                     leader_epoch=batch.leader_epoch,
                     batch_offset=MetadataOffset(batch.base_offset),
                     record=decoder.decode(each.value or b""),
+                    directories=directories_of(each.value or b""),
                 )
                 for each in stored
             ]

@@ -14,6 +14,7 @@ from emulator.kafka.fields import FieldError
 from emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
 from emulator.storage.batch_scan import BatchValidation, BytesFile, ScanEnd, scan_batches
 from emulator.storage.record_codec import read_records
+from emulator.user_files import open_file
 
 METADATA_LOG: Final = "__cluster_metadata-0"
 """Name of the metadata log's directory in a log directory."""
@@ -61,7 +62,7 @@ class MetadataLogReader:
         return next((each for each in segments if self._segment is None or each.name > self._segment.name), None)
 
     def _read_on(self, segment: Path, found: list[CommittedBatch]) -> None:
-        with segment.open("rb") as file:
+        with open_file(segment) as file:
             file.seek(self._position)
             content = file.read()
         scan = scan_batches(BytesFile(content), check=BatchValidation.CRC)

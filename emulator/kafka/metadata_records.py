@@ -106,6 +106,29 @@ class MetadataRecordDecoder:
         return ClearElrRecord(topic_id=self._topic_ids[name] if name else None)
 
 
+def directories_of(value: bytes) -> tuple[str, ...] | None:
+    """Returns the log directories that a record assigns a partition's replicas to, in their order (KIP-858).
+
+    Args:
+        value: of a record that was decoded.
+
+    Returns:
+        ``None`` if the record assigns none.
+    """
+    reader = FieldReader(value)
+    _, api_key, version = reader.varint(), reader.varint(), reader.varint()
+    if api_key == _PARTITION and version >= 1:
+        _ = reader.int32(), reader.uuid()
+        _ = _brokers(reader), _brokers(reader), _brokers(reader), _brokers(reader)
+        _ = reader.int32(), reader.int32(), reader.int32()
+        return reader.array(reader.uuid)
+    if api_key == _PARTITION_CHANGE:
+        _ = reader.int32(), reader.uuid()
+        directories = reader.tagged().get(_CHANGED_DIRECTORIES)
+        return None if directories is None else _uuids(directories)
+    return None
+
+
 def _register_broker(reader: FieldReader, version: int) -> RegisterBrokerRecord:
     broker_id = _broker(reader)
     if version >= 2:
@@ -234,13 +257,16 @@ def _registration_change(reader: FieldReader, _: int) -> BrokerRegistrationChang
 
 
 _CLEAR_ELR: Final = 28
+_PARTITION: Final = 3
+_PARTITION_CHANGE: Final = 5
+_CHANGED_DIRECTORIES: Final = 8
 _READERS: Final[dict[int, Callable[[FieldReader, int], Record | OtherRecord]]] = {
     0: _register_broker,
     1: _unregister_broker,
     2: _topic,
-    3: _partition,
+    _PARTITION: _partition,
     4: _config,
-    5: _partition_change,
+    _PARTITION_CHANGE: _partition_change,
     7: _fence_broker,
     8: _unfence_broker,
     9: _remove_topic,

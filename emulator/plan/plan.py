@@ -30,6 +30,7 @@ from emulator.plan.lines import format_action, parse_action
 from emulator.plan.names import Names
 from emulator.plan.topics import PlannedTopic
 from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
+from emulator.plan.yaml_cursor import too_long_number
 
 _COMMENT: Final = re.compile(r"(^|\s)#.*")
 
@@ -177,6 +178,9 @@ def parse_numbered(text: str) -> NumberedPlan:
     topics: dict[int, PlannedTopic] = {}
     actions: dict[int, Action] = {}
     for number, written in enumerate(text.splitlines(), start=1):
+        if too_long_number(written):
+            error = ConfigError(key=written, value=None, expected="numbers of fewer digits")
+            raise PlanLineError(error, line=number)
         line = _COMMENT.sub("", written).strip()
         words = line.split()
         if not words:

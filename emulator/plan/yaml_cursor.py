@@ -6,6 +6,7 @@ fails for any others.
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -13,8 +14,12 @@ from typing import Final, NoReturn
 
 import yaml
 
-from emulator.core.errors import EmulatorError
+from emulator.core.errors import EmulatorError, shown
 
+_DEPTH_MAX: Final = 50
+_TOO_DEEP: Final = f"nested more than {_DEPTH_MAX} deep"
+_DIGITS_MAX: Final = 1_000
+_ENDLESS_NUMBER: Final = re.compile(rf"\d{{{_DIGITS_MAX}}}")
 _NULL_TAG: Final = "tag:yaml.org,2002:null"
 _INT_TAG: Final = "tag:yaml.org,2002:int"
 _KINDS: Final = {yaml.ScalarNode: "a single value", yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping"}
@@ -74,7 +79,7 @@ class Cursor:
     def _expected(self, what: str) -> NoReturn:
         found = _KINDS[type(self._node)]
         if isinstance(self._node, yaml.ScalarNode):
-            found = repr(self._node.value) if self._node.tag != _NULL_TAG else "nothing"
+            found = repr(shown(self._node.value)) if self._node.tag != _NULL_TAG else "nothing"
         self.fail(f"expected {what}, found {found}")
 
     def text(self) -> str:
@@ -100,7 +105,10 @@ class Cursor:
         span = f"a whole number from {low} on" if high == 2**31 - 1 else f"a whole number from {low} to {high}"
         if not isinstance(self._node, yaml.ScalarNode) or self._node.tag != _INT_TAG:
             self._expected(span)
-        value = int(self._node.value.replace("_", ""), 0)
+        try:
+            value = int(self._node.value.replace("_", ""), 0)
+        except ValueError:  # 010 and 1:30 are whole numbers to YAML
+            self._expected(span)
         if not low <= value <= high:
             self._expected(span)
         return value
@@ -114,7 +122,7 @@ class Cursor:
         words = tuple(allowed)
         text = self.text()
         if text not in words:
-            self.fail(f"{text!r} is not allowed, allowed: {', '.join(words)}{suggestion(text, words)}")
+            self.fail(f"{shown(text)!r} is not allowed, allowed: {', '.join(words)}{suggestion(text, words)}")
         return text
 
     def items(self) -> list["Cursor"]:
@@ -231,6 +239,35 @@ def open_document(path: Path, text: str) -> Cursor:
         raise ScenarioError(path=path, line=line, key=None, reason=f"no YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise ScenarioError(path=path, line=1, key=None, reason=f"no YAML: {error}") from None
+    except RecursionError:
+        raise ScenarioError(path=path, line=1, key=None, reason=_TOO_DEEP) from None
     if node is None:
         raise ScenarioError(path=path, line=1, key=None, reason="the file is empty")
+    _check_nodes(path, node)
     return Cursor(path=path, node=node, key=None)
+
+
+def _check_nodes(path: Path, top: yaml.Node) -> None:
+    """Refuses what no reader of a document is made for: values that are nested very deeply, and endless numbers."""
+    deepest: dict[int, int] = {}
+    waiting = [(top, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        if deepest.get(id(node), 0) >= depth:  # an alias: the node stands in several places
+            continue
+        deepest[id(node)] = depth
+        line = node.start_mark.line + 1
+        if depth > _DEPTH_MAX:
+            raise ScenarioError(path=path, line=line, key=None, reason=_TOO_DEEP)
+        match node:
+            case yaml.ScalarNode(value=str(value)) if too_long_number(value):
+                raise ScenarioError(path=path, line=line, key=None, reason=f"{shown(value)!r} has too many digits")
+            case yaml.SequenceNode(value=items):
+                waiting += [(item, depth + 1) for item in items]
+            case yaml.MappingNode(value=pairs):
+                waiting += [(each, depth + 1) for pair in pairs for each in pair]
+
+
+def too_long_number(text: str) -> bool:
+    """Whether a text has a number of so many digits that nothing in a document can mean it."""
+    return len(text) > _DIGITS_MAX and _ENDLESS_NUMBER.search(text) is not None

@@ -8,7 +8,18 @@ from markupsafe import Markup
 from emulator.autopsy.findings import AutopsyReport, PartitionAutopsy
 from emulator.report.assets import asset, digest, template
 from emulator.report.autopsy_figure import logs_figure
-from emulator.report.autopsy_words import COLUMNS, details_of, metadata_words, row_of, state_words, summary
+from emulator.report.autopsy_words import (
+    COLUMNS,
+    RETURN_COLUMNS,
+    details_of,
+    metadata_words,
+    return_row_of,
+    return_words,
+    row_of,
+    several_logs_words,
+    state_words,
+    summary,
+)
 from emulator.verification.verdict_forms import write_whole
 
 DRAWN_MAX: Final = 200
@@ -30,6 +41,10 @@ def render_autopsy(report: AutopsyReport) -> str:
     return template("autopsy.html.j2").render(
         summary=summary(report),
         metadata=metadata_words(report),
+        to_return=return_words(report),
+        return_columns=RETURN_COLUMNS,
+        return_rows=[return_row_of(broker) for broker in report.brokers_to_return],
+        several_logs=list(several_logs_words(report)),
         columns=COLUMNS,
         parts=[_part(partition) for partition in sorted(apart, key=_badness)[:DRAWN_MAX]],
         left_out=max(0, len(apart) - DRAWN_MAX),
@@ -61,7 +76,7 @@ def _badness(partition: PartitionAutopsy) -> tuple[int, int, str, int]:
 def _part(partition: PartitionAutopsy) -> _Part:
     return _Part(
         name=f"{partition.topic}-{partition.partition}",
-        state=state_words(partition.committed),
+        state=state_words(partition),
         rows=[row_of(candidate, partition) for candidate in partition.candidates],
         details=list(details_of(partition)),
         figure=logs_figure(partition),

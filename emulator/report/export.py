@@ -56,7 +56,7 @@ def _events(run: Path) -> Iterator[LoggedEvent]:
         for place, line in _lines(path):
             try:
                 envelope, event = _ENVELOPE.decode(line), _EVENT.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise ConfigError(key="events", value=place, expected=f"an event ({error})") from None
             yield LoggedEvent(envelope.time_ns, envelope.node, envelope.incarnation, envelope.sequence, event)
 
@@ -71,5 +71,5 @@ def _operations(run: Path) -> Iterator[HistoryLine]:
         for place, line in _lines(path):
             try:
                 yield _HISTORY.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise ConfigError(key="history", value=place, expected=f"an operation ({error})") from None

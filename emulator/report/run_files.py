@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from emulator.user_files import read_text
 from emulator.verification.run_directory import open_run_directory
 from emulator.verification.run_story import RunStory
 from emulator.verification.story_file import read_story
@@ -57,7 +58,7 @@ def read_reported_run(directory: Path) -> ReportedRun:
 def _plan(directory: Path) -> str | None:
     for name in _PLANS:
         try:
-            return (directory / name).read_text(encoding="utf-8")
+            return read_text(directory / name)
         except (OSError, UnicodeDecodeError):
             continue
     return None

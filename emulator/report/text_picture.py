@@ -17,7 +17,7 @@ import numpy as np
 from emulator.report.axes import TimeAxis
 from emulator.report.figure import picture_of
 from emulator.report.picture import PartitionPicture
-from emulator.report.spans import absent_spans, leader_at, role_spans
+from emulator.report.spans import absent_spans, changes_until, leader_at, role_in, role_spans
 from emulator.report.words import deeds, plural, seconds
 from emulator.verification.run_story import PartitionStory, RunStory
 from emulator.verification.verdict import VerdictReport
@@ -33,7 +33,11 @@ _US_PER_S: Final = 1_000_000
 
 
 def text_picture(verdict: VerdictReport, partition: PartitionStory, story: RunStory) -> str:
-    """Returns the picture of a partition as lines."""
+    """Returns the picture of a partition as lines.
+
+    The last column shows the state that was committed at the very end, if one was: an imported run ends with the last
+    record of its metadata log, and how long that state lasted is not known.
+    """
     picture = picture_of(verdict, partition, story)
     axis = TimeAxis(
         [time_us for time_us, _ in picture.time.knots[1:-1]], end_us=story.end_us, left=0.0, right=float(COLUMNS)
@@ -43,6 +47,7 @@ def text_picture(verdict: VerdictReport, partition: PartitionStory, story: RunSt
     rows = [("faults", marks)]
     if story.controllers:
         rows.append(("controller", "".join(_controller(story, time) for time in moments)))
+    moments[-1] = max(moments[-1], max((each.time_us for each in changes_until(partition, story.end_us)), default=0))
     rows += [("leader", "".join(_leader(partition, time) for time in moments))]
     rows += [(f"broker {broker}", _roles(picture, broker, moments)) for broker in picture.brokers]
     waiting = _without_ack(verdict, partition, story, moments)
@@ -87,8 +92,11 @@ def _roles(picture: PartitionPicture, broker: int, moments: np.ndarray[tuple[int
     roles = role_spans(picture.partition, broker, picture.story.end_us)
     absent = [span for span in absent_spans(picture.story, broker) if span.kind == "down"]
     letters = []
+    changes = changes_until(picture.partition, picture.story.end_us)
     for time in moments:
         role = next((span.role.value for span in roles if span.begin_us <= time < span.end_us), ".")
+        if changes and time >= picture.story.end_us:
+            role = role_in(changes[-1], broker).value
         is_absent = any(span.begin_us <= time < span.end_us for span in absent)
         letters.append("x" if is_absent else role)
     return "".join(letters)

@@ -12,11 +12,12 @@ as no entries. What a reader makes of a bad file differs: recovery point and log
 have a safe default; a bad high-watermark or epoch file is an error.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from emulator.core.batch import EpochEntry
-from emulator.core.errors import StorageError
+from emulator.core.errors import StorageError, shown
 from emulator.core.types import LeaderEpoch, Offset, TopicPartition
 from emulator.storage.filesystem import FileSystem, read_file, write_atomically
 
@@ -26,6 +27,7 @@ HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 
 _VERSION: Final = "0"
+_NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
 
 
 def format_lines(lines: Iterable[str]) -> str:
@@ -44,12 +46,10 @@ def parse_lines(text: str, *, path: str) -> list[list[str]]:
         return []
     lines = text.splitlines()
     if lines[0].strip() != _VERSION:
-        raise StorageError(path=path, reason=f"unknown checkpoint version {lines[0]!r}")
+        raise StorageError(path=path, reason=f"unknown checkpoint version {shown(lines[0])!r}")
     if len(lines) < 2:
         return []
-    if not lines[1].strip().isdecimal():
-        raise StorageError(path=path, reason=f"{lines[1]!r} is no entry count")
-    count = int(lines[1])
+    count = _number(lines[1].strip(), path=path)
     entries = [line.split() for line in lines[2:]]
     if len(entries) != count:
         raise StorageError(path=path, reason=f"{count} entries expected, {len(entries)} found")
@@ -70,7 +70,7 @@ def parse_offsets(text: str, *, path: str) -> dict[TopicPartition, Offset]:
     offsets: dict[TopicPartition, Offset] = {}
     for fields in parse_lines(text, path=path):
         if len(fields) != 3:
-            raise StorageError(path=path, reason=f"malformed line {' '.join(fields)!r}")
+            raise StorageError(path=path, reason=f"malformed line {shown(' '.join(fields))!r}")
         partition, offset = _number(fields[1], path=path), _number(fields[2], path=path)
         offsets[TopicPartition(fields[0], partition)] = Offset(offset)
     return offsets
@@ -90,17 +90,17 @@ def parse_epochs(text: str, *, path: str) -> tuple[EpochEntry, ...]:
     entries: list[EpochEntry] = []
     for fields in parse_lines(text, path=path):
         if len(fields) != 2:
-            raise StorageError(path=path, reason=f"malformed line {' '.join(fields)!r}")
+            raise StorageError(path=path, reason=f"malformed line {shown(' '.join(fields))!r}")
         epoch, start = _number(fields[0], path=path), _number(fields[1], path=path)
         entries.append(EpochEntry(LeaderEpoch(epoch), Offset(start)))
     return tuple(entries)
 
 
 def _number(text: str, *, path: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise StorageError(path=path, reason=f"{text!r} is no number") from None
+    # Kafka reads a 64-bit integer, and refuses what is none.
+    if _NUMBER.fullmatch(text) is None or not -(2**63) <= int(text) < 2**63:
+        raise StorageError(path=path, reason=f"{shown(text)!r} is no number")
+    return int(text)
 
 
 def read_text(filesystem: FileSystem, path: str) -> str:

@@ -52,7 +52,7 @@ def parse_broker_epoch(content: bytes) -> int | None:
     """Returns the epoch that a file's content names (-1 is possible), or ``None`` if it names none."""
     try:
         return msgspec.json.decode(content, type=_Content).broker_epoch
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

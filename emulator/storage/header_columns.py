@@ -22,6 +22,7 @@ from emulator.storage.record_batch import (
     MAGIC,
     MINIMAL_BATCH_LENGTH,
 )
+from emulator.user_files import open_file
 
 HEADER_COLUMNS: Final = np.dtype(
     [
@@ -94,13 +95,10 @@ def read_headers(path: str) -> SegmentHeaders:
     Raises:
         OSError: the file cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
+    with open_file(path) as file:
         # Else the kernel reads ahead, and so the whole file.
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-        return _read_headers(descriptor, os.fstat(descriptor).st_size)
-    finally:
-        os.close(descriptor)
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+        return _read_headers(file.fileno(), os.fstat(file.fileno()).st_size)
 
 
 def _read_headers(descriptor: int, end: int) -> SegmentHeaders:
@@ -146,7 +144,7 @@ def first_wrong_crc(path: str, segment: SegmentHeaders, *, first: int) -> int | 
         OSError: the file cannot be read.
     """
     sizes, positions = batch_sizes(segment.headers), segment.positions()
-    with open(path, "rb", buffering=0) as file:
+    with open_file(path) as file:
         for place in range(first, len(sizes)):
             content = os.pread(file.fileno(), int(sizes[place]), int(positions[place]))
             if crc32c(memoryview(content)[_CRC_START:]) != int(segment.headers["crc"][place]):

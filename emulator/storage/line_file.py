@@ -14,6 +14,7 @@ from emulator.core.packed.layout import CELL, SUFFIX
 from emulator.core.packed.reading import LineReader, is_packed, json_lines, text_lines, whole_end
 from emulator.core.packed.writing import LinePacker
 from emulator.storage.file_digest import FileDigest, line_count_of
+from emulator.user_files import open_file, read_bytes
 
 SUFFIXES: Final = (SUFFIX, ".jsonl")
 """Of the names of files of lines."""
@@ -37,7 +38,7 @@ def read_lines(path: Path) -> bytes:
     Raises:
         OSError: it cannot be read.
     """
-    content = path.read_bytes()
+    content = read_bytes(path)
     return json_lines(content) if is_packed(path) else content[: content.rfind(b"\n") + 1]
 
 
@@ -47,7 +48,7 @@ def stream_lines(path: Path) -> Iterator[bytes]:
     Raises:
         OSError: it cannot be read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         if not is_packed(path):
             yield from file
             return
@@ -77,7 +78,7 @@ def read_texts(path: Path, *, begin: int = 0) -> Texts:
     Raises:
         OSError: it cannot be read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         begin = file.seek(begin // CELL * CELL if is_packed(path) else begin)
         content = file.read()
     if is_packed(path):

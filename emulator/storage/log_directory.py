@@ -39,16 +39,22 @@ _LOG: Final = logging.getLogger(__name__)
 LOCK_FILE: Final = ".lock"
 
 _PARTITION_DIRECTORY: Final = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
+_PARTITION_MAX: Final = 2**31 - 1
 _DELETE_SUFFIX: Final = "-delete"
 _STRAY_SUFFIX: Final = "-stray"
 _STRAY_DIRECTORY: Final = re.compile(rf"(?P<name>{_PARTITION_DIRECTORY.pattern})\.[0-9a-f]{{32}}{_STRAY_SUFFIX}")
 _LONGEST_NAME: Final = 255
 
 
+def is_partition_number(digits: str) -> bool:
+    """Whether digits are the number of a partition that can be: Kafka's is a 32-bit integer."""
+    return len(digits) <= len(str(_PARTITION_MAX)) and int(digits) <= _PARTITION_MAX
+
+
 def partition_of_directory(name: str) -> TopicPartition | None:
     """Returns the partition whose log a directory name stands for, or ``None`` for deleted, stray and other names."""
     match = _PARTITION_DIRECTORY.fullmatch(name)
-    if match is None:
+    if match is None or not is_partition_number(match["partition"]):
         return None
     return TopicPartition(match["topic"], int(match["partition"]))
 

@@ -22,6 +22,7 @@ from emulator.storage.checkpoints import (
 )
 from emulator.storage.segment import LOG_SUFFIX
 from emulator.storage.sync_ledger import durable_prefixes
+from emulator.user_files import read_bytes, read_text
 
 _NO_FILE: Final = ""
 
@@ -75,7 +76,7 @@ def _view(directory: Path, data: Path, ledger: Path, partition: TopicPartition) 
     unflushed = 0
     is_flushed = True
     for path in segments:
-        content = path.read_bytes()
+        content = read_bytes(path)
         scan = scan_batches(_Content(content), check=BatchValidation.CRC)
         durable_bytes = min(durable.get(path.stat().st_ino, 0), len(content))
         unflushed += max(0, scan.valid_bytes - durable_bytes)
@@ -109,7 +110,7 @@ def _offsets(path: Path) -> dict[TopicPartition, Offset]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
+        return read_text(path)
     except FileNotFoundError:
         return _NO_FILE
 

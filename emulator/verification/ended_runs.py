@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from emulator.core.events import RunEnded
+from emulator.user_files import open_file
 from emulator.verification.run_directory import runs_below
 from emulator.verification.verdict_forms import VERDICT_FILE
 from emulator.verification.vocabulary import tag
@@ -57,7 +58,7 @@ def _has_end(run: Path) -> bool:
 
 def _tail(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             return file.read()
     except OSError:

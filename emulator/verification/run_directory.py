@@ -14,6 +14,7 @@ a directory that is no run at all is refused.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
@@ -23,10 +24,16 @@ import yaml
 
 from emulator.core.errors import ConfigError
 from emulator.core.packed.layout import SUFFIX
+from emulator.user_files import read_text
+
+IMPORTED: Final = "imported"
+"""The driver of a run that was made of the logs of a real cluster."""
 
 _DESCRIPTIONS: Final = ("cluster.yaml", "scenario.yaml")
 _LEVELS_MAX: Final = 5
 """A store has three: the folder and the name of a scenario, and the time of a run."""
+
+_NODE: Final = re.compile("[0-9]{1,10}")
 
 _Entry = TypeVar("_Entry", str, int, float)
 
@@ -68,6 +75,11 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(path for name in _DESCRIPTIONS if (path := self.path / name).is_file())
 
     @property
+    def is_imported(self) -> bool:
+        """Whether it was made of the logs of a real cluster, of whose clients nobody kept a history."""
+        return self.driver == IMPORTED
+
+    @property
     def events(self) -> Path:
         """Directory of event files."""
         return self.path / "events"
@@ -88,7 +100,9 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
     def node_directories(self) -> tuple[tuple[int, Path], ...]:
         """Node ids and directories that exist, by id."""
-        found = [(int(path.name), path) for path in self.nodes.glob("*") if path.name.isdigit() and path.is_dir()]
+        found = [
+            (int(path.name), path) for path in self.nodes.glob("*") if _NODE.fullmatch(path.name) and path.is_dir()
+        ]
         return tuple(sorted(found))
 
 
@@ -159,8 +173,8 @@ def _texts(cluster: Mapping[str, object], key: str, *, on: str, off: str) -> Ite
 
 def _entries(path: Path) -> Mapping[str, object]:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        document = yaml.safe_load(read_text(path))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return {}
     return document if isinstance(document, dict) else {}
 

@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from emulator.core.packed.reading import is_packed
+from emulator.user_files import open_file
 from emulator.verification.lines_digest import FileContent, LinesDigest, ReadFile, read_file
 from emulator.verification.log_reader import log_files
 from emulator.verification.packed_columns import segments
@@ -67,7 +68,7 @@ class ReadLedger:
         size = 0
         digest = LinesDigest(is_packed_file=is_packed(path))
         try:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 for block in segments(file) if is_packed(path) else _blocks_of_lines(file):
                     size += len(block)
                     digest.add(block)

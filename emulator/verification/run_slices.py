@@ -25,6 +25,7 @@ from emulator.core.errors import EmulatorError
 from emulator.core.history import HistoryLine, HistorySealed
 from emulator.core.packed.layout import CELL, HEADER, SEGMENT_BYTES
 from emulator.core.packed.reading import count_lines, is_packed, json_lines, whole_end
+from emulator.user_files import open_file
 from emulator.verification.census import ConsecutiveLines, PartCensus, consecutive, is_consecutive
 from emulator.verification.columns import Columns
 from emulator.verification.event_lines import LINES
@@ -200,7 +201,7 @@ def _sorted_packed(path: Path, piece: Slice) -> SortedSlice:
 
 
 def _segments_from(path: Path, piece: Slice) -> Iterator[memoryview]:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         begin, end = (-(-place // CELL) * CELL for place in (piece.begin, piece.end))
         file.seek(begin)
         own = file.read(max(end - begin, 0))
@@ -231,7 +232,7 @@ def _headers(content: bytes) -> list[int]:
 
 
 def _lines_from(path: Path, piece: Slice) -> bytes:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         if piece.begin:
             file.seek(piece.begin - 1)
             file.readline()

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 from emulator.core.errors import EmulatorError
 from emulator.verification.class_archive import ArchiveUse, ClassArchive, find_class_archive
 from emulator.verification.executors import find_driver_address, is_local, prepare_executors, reason_of
-from emulator.verification.gateway import STOP_TIMEOUT_S, SparkGateway
+from emulator.verification.gateway import STOP_TIMEOUT_S, GatewayError, SparkGateway
 from emulator.verification.java import find_java
 
 if TYPE_CHECKING:
@@ -189,7 +189,9 @@ class SparkSessionStarter:
         self._gateway.hurry()
         self._await_session(self._gateway, self._thread)
         if self._failure is not None:
-            raise SparkSessionError(reason=reason_of(self._failure), log_path=self._log_path) from self._failure
+            failure = self._failure
+            reason = f"its JVM {failure.reason}" if isinstance(failure, GatewayError) else reason_of(failure)
+            raise SparkSessionError(reason=reason, log_path=self._log_path) from failure
         if self._session is None:
             raise SparkSessionError(reason=f"no session after {START_TIMEOUT_S:.0f} s", log_path=self._log_path)
         return self._session
@@ -200,7 +202,8 @@ class SparkSessionStarter:
             thread.join(_LOOK_INTERVAL_S)
             # Whoever connects to a JVM that is gone may wait for ever.
             if thread.is_alive() and (exit_code := gateway.exit_code()) is not None:
-                raise SparkSessionError(reason=f"its JVM ended with {exit_code}", log_path=self._log_path)
+                reason = f"its JVM {gateway.end_in_words(exit_code)}"
+                raise SparkSessionError(reason=reason, log_path=self._log_path)
 
     @contextlib.contextmanager
     def at_work(self) -> "Iterator[SparkSession]":
@@ -224,8 +227,8 @@ class SparkSessionStarter:
 
     def _reason_of_loss(self, error: Exception) -> str | None:
         exit_code = None if self._gateway is None else self._gateway.exit_code(within_s=_END_TIMEOUT_S)
-        if exit_code is not None:
-            return f"its JVM ended with {exit_code}"
+        if self._gateway is not None and exit_code is not None:
+            return f"its JVM {self._gateway.end_in_words(exit_code)}"
         return _NO_ROOM if _NO_ROOM in str(error) else None
 
     @property

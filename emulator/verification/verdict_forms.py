@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from emulator.core.errors import ConfigError
+from emulator.user_files import read_bytes
 from emulator.verification.junit import Case, junit
 from emulator.verification.verdict import CheckStatus, VerdictReport, headline
 
@@ -47,11 +48,11 @@ def read_form(path: Path, form: type[_Form], *, version: int) -> _Form:
         ConfigError: there is none, or one of another version.
     """
     try:
-        read = msgspec.json.decode(path.read_bytes(), type=form)
+        read = msgspec.json.decode(read_bytes(path), type=form)
     except OSError as error:
         expected = f"a run that was verified: laststand verify RUN ({error.strerror})"
         raise ConfigError(key=path.stem, value=str(path), expected=expected) from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         expected = f"what this version of laststand verify writes ({error})"
         raise ConfigError(key=path.stem, value=str(path), expected=expected) from None
     if read.version != version:

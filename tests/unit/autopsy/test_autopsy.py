@@ -179,9 +179,12 @@ def test_what_cannot_be_read_is_a_problem_and_the_rest_is_told(newest: Path) -> 
     assert [problem.partition(":")[0].removeprefix(f"{newest}/") for problem in report.problems] == [
         "node-2/replication-offset-checkpoint",
         "node-3/idle-0",
-        "node-1/orders-0",
+        f"node-1/orders-0/{SEGMENT}",
     ]
     assert candidate_of(report, "orders", 2).high_watermark is None
+    assert [(each.topic, each.broker_id) for each in report.unread] == [("idle", 3), ("orders", 1)]
+    assert partition_of(report, "orders").unread == (1,)
+    assert not partition_of(report, "idle").is_alike
 
 
 def test_a_topic_that_was_created_again_is_another_partition(newest: Path) -> None:

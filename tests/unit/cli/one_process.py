@@ -19,16 +19,22 @@ import contextlib, io, json, sys
 from emulator.cli.main import main
 for line in sys.stdin:
     sys.argv = ["laststand", *json.loads(line)]
-    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()) as err:
         code = main()
-    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
+    print(json.dumps([code, out.buffer.getvalue().decode(), err.getvalue()]), flush=True)
 """
 
 
 @contextlib.contextmanager
-def one_process(folder: Path) -> Iterator[Laststand]:
-    """Runs each command in a process that was started in a folder."""
-    command = [sys.executable, "-c", _COMMANDS]
+def one_process(folder: Path, *, before: tuple[str, ...] = ()) -> Iterator[Laststand]:
+    """Runs each command in a process that was started in a folder.
+
+    Args:
+        folder: where it starts.
+        before: a command that starts the process in another way than usual, as ``setpriv`` does.
+    """
+    command = [*before, sys.executable, "-c", _COMMANDS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -160,6 +160,14 @@ def test_a_zookeeper_server_needs_java(arguments: tuple[str, ...], tmp_path: Pat
     assert not store.exists()
 
 
+@pytest.mark.parametrize("limit_kb", [100_000, 150_000])
+def test_too_little_memory_is_told(limit_kb: int) -> None:
+    # NumPy would end the process with 1, the code of a violation.
+    command = f"ulimit -v {limit_kb}; exec {sys.executable} -m emulator.cli autopsy ."
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+    check_refused(result, f"expected 192 MiB of memory; a limit allows this process {limit_kb >> 10} MiB (ulimit -v)")
+
+
 def test_ports_that_are_in_use_are_told(laststand: Laststand, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

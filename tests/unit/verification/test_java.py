@@ -56,3 +56,15 @@ def test_none_is_a_configuration_error_that_names_what_was_seen(
     with pytest.raises(MissingToolError, match=r"java was not found; .*Java 17.*\(version 11\)") as caught:
         find_java({"JAVA_HOME": str(tmp_path / "home")})
     assert isinstance(caught.value, ConfigError)
+
+
+def test_one_that_does_not_come_up_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Under ``ulimit -v`` a JVM says this, on standard output, and ends with 1.
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    executable = tmp_path / "bin" / "java"
+    executable.parent.mkdir()
+    said = ("Error occurred during initialization of VM", "Could not reserve space")
+    executable.write_text("\n".join(["#!/bin/sh", *(f"echo {line}" for line in said), "exit 1", ""]))
+    executable.chmod(0o755)
+    with pytest.raises(MissingToolError, match=f"java does not run: {executable}: {' '.join(said)}"):
+        find_java({"JAVA_HOME": str(tmp_path)})

@@ -1,0 +1,74 @@
+"""Which of several logs of a partition that lie in one broker's directories counts.
+
+A broker has several log directories where it has several disks (``log.dirs``, JBOD), and each of its partitions is in
+one of them; a copy of one directory may hold a restored backup beside it. The metadata log tells in two ways: it knows
+the topic's id, which ``partition.metadata`` has, and, since Kafka 3.7, the directory of each replica, whose id
+``meta.properties`` has. Where neither tells, both may be the broker's log.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from emulator.autopsy.log_directories import LogDirectoryFacts
+from emulator.core.types import TopicId
+
+
+class Deciding(Enum):
+    """What tells which of a broker's logs of a partition counts."""
+
+    TOPIC_ID = "topic_id"
+    """Only one is of the topic that the metadata log names."""
+
+    DIRECTORY_ID = "directory_id"
+    """The metadata log assigns the replica to the directory of one."""
+
+    NOTHING = "nothing"
+    """Several may be the broker's log."""
+
+
+class BrokerLog(NamedTuple):
+    """A log of a partition in a directory of a broker.
+
+    Attributes:
+        topic_id: by its ``partition.metadata``; ``None`` where there is none.
+    """
+
+    directory: LogDirectoryFacts
+    folder: Path
+    topic_id: TopicId | None
+
+
+class Choice(NamedTuple):
+    """Which of a broker's logs of a partition count: one, or all that may.
+
+    Attributes:
+        others: those that do not.
+    """
+
+    logs: tuple[BrokerLog, ...]
+    others: tuple[BrokerLog, ...]
+    deciding: Deciding
+
+
+def choose_logs(logs: Sequence[BrokerLog], *, topic_id: TopicId | None, directory_id: str | None) -> Choice:
+    """Returns which of a broker's logs of a partition count.
+
+    Args:
+        logs: one at least.
+        topic_id: that the metadata log names; ``None`` if it does not have the partition.
+        directory_id: of the directory that it assigns the replica to; ``None`` if it does not say so.
+    """
+    candidates = tuple(logs)
+    deciding = Deciding.NOTHING
+    # A log without an id may be of any topic: brokers write the file since Kafka 2.8.
+    of_topic = tuple(log for log in logs if log.topic_id in (None, topic_id))
+    if topic_id is not None and of_topic and len(of_topic) < len(candidates):
+        candidates, deciding = of_topic, Deciding.TOPIC_ID
+    of_directory = tuple(log for log in candidates if log.directory.directory_id == directory_id)
+    if len(candidates) > 1 and directory_id is not None and of_directory and len(of_directory) < len(candidates):
+        candidates, deciding = of_directory, Deciding.DIRECTORY_ID
+    if len(candidates) > 1:
+        deciding = Deciding.NOTHING
+    return Choice(candidates, tuple(log for log in logs if log not in candidates), deciding)

@@ -1,0 +1,62 @@
+"""Notices that a process, or one that it started, was stopped (SIGSTOP) and is not continued.
+
+Whoever waits for a stopped process waits for ever, and the process itself cannot say why. Time is counted in looks, not
+by a clock: a program that was stopped together with the other sees no time pass.
+"""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+LOOK_INTERVAL_S: Final = 2.0
+LOOKS_MAX: Final = 5
+"""After so many looks in a row at which it is stopped, a process counts as stopped for good."""
+
+_STOPPED: Final = "T"
+
+
+def stopped_below(pid: int) -> int | None:
+    """Returns a stopped process among a process and all that it started, directly or not; ``None`` if none is."""
+    states: dict[int, str] = {}
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent, *_ = path.read_text(errors="replace").rpartition(")")[2].split()
+        except (OSError, ValueError):  # it has ended meanwhile
+            continue
+        found = int(path.parent.name)
+        states[found] = state
+        children.setdefault(int(parent), []).append(found)
+    waiting = [pid]
+    while waiting:
+        each = waiting.pop()
+        if states.get(each) == _STOPPED:
+            return each
+        waiting += children.get(each, [])
+    return None
+
+
+def watch_for_stopped(
+    pid: int, *, is_over: threading.Event, on_stopped: Callable[[int], None], look_interval_s: float = LOOK_INTERVAL_S
+) -> None:
+    """Starts a thread that looks until it is over, or until it has told of a process that was stopped for good.
+
+    Args:
+        pid: of the process that is watched with all that it starts.
+        is_over: set when nobody waits for the process any more.
+        on_stopped: called once, in that thread, with the process that is stopped.
+        look_interval_s: time between two looks.
+    """
+
+    def watch() -> None:
+        looks, before = 0, None
+        while not is_over.wait(look_interval_s):
+            stopped = stopped_below(pid)
+            looks = looks + 1 if stopped is not None and stopped == before else int(stopped is not None)
+            before = stopped
+            if stopped is not None and looks >= LOOKS_MAX:
+                on_stopped(stopped)
+                return
+
+    threading.Thread(target=watch, name="stopped processes", daemon=True).start()
