@@ -16,6 +16,7 @@ from chaos.standing.messages import (
     decode_answer,
     encode_line,
 )
+from chaos.standing.names import registered
 from chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING, read_order
 from chaos.standing.socket import short_path
 from chaos.standing.state import Ended, read_state
@@ -49,7 +50,7 @@ def find_standing(place: Path) -> Path:
 
     Args:
         place: the directory itself; a store or a cluster's folder in it, which stand for the latest cluster there; or
-            the name of a cluster in ``DEFAULT_STORE``.
+            the name of a cluster, in ``DEFAULT_STORE`` or, if that has none, in whatever store got it last.
 
     Raises:
         NoClusterError: none of them.
@@ -58,6 +59,9 @@ def find_standing(place: Path) -> Path:
     for directory in (place, place / LATEST, place / STANDING / LATEST, named / LATEST):
         if (directory / ORDER_FILE).is_file():
             return directory.resolve()
+    elsewhere = registered(str(place))
+    if elsewhere is not None and (elsewhere / ORDER_FILE).is_file():
+        return elsewhere
     raise NoClusterError(f"no standing cluster in {place}; start one with: laststand up (laststand ps lists them)")
 
 

@@ -1,5 +1,6 @@
 """All standing clusters of a store, up or not: what ``laststand ps`` lists."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from chaos.standing.link import find_all, is_standing
-from chaos.standing.order import STANDING, read_order
+from chaos.standing.names import all_registered
+from chaos.standing.order import ORDER_FILE, STANDING, read_order
 from chaos.standing.state import Ended, read_state
 from emulator.core.errors import ConfigError
 
@@ -49,8 +51,17 @@ class ListedCluster(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_clusters(store: Path) -> tuple[ListedCluster, ...]:
     """Returns the clusters of a store, the oldest run first; directories that cannot be read are left out."""
+    return _listed_all(find_all(store))
+
+
+def list_named_clusters() -> tuple[ListedCluster, ...]:
+    """Returns this user's clusters with a name, wherever their stores are."""
+    return _listed_all(each for each in all_registered() if (each / ORDER_FILE).is_file())
+
+
+def _listed_all(directories: Iterable[Path]) -> tuple[ListedCluster, ...]:
     listed = []
-    for directory in find_all(store):
+    for directory in directories:
         try:
             listed.append(_listed(directory))
         except ConfigError:

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from emulator.cli.output import Output, csv_option, json_option
+from emulator.cli.run_argument import RUN
 from emulator.cli.run_tables import skip_broken_option, tables_of
 from emulator.cli.spark_options import SparkChoice, spark_options
 
@@ -35,7 +36,7 @@ holds runs stands for all of them.
 
 @click.command(short_help="Analyze run directories.", help=_HELP)
 @click.argument("name", metavar="NAME", type=click.Choice(tuple(SUMMARIES)))
-@click.argument("paths", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="RUN...", nargs=-1, required=True, type=RUN)
 @skip_broken_option
 @spark_options
 @csv_option

@@ -7,14 +7,15 @@ import click
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
+from emulator.cli.run_argument import RUN
 
 if TYPE_CHECKING:
     from emulator.report.step_comparison import Difference, StepComparison
 
 
 @click.command(short_help="Compare two runs of a scenario, step by step.")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("other", type=click.Path(path_type=Path))
+@click.argument("run", type=RUN)
+@click.argument("other", type=RUN)
 @json_option
 def compare(run: Path, *, other: Path, output: Output) -> int:
     """Compare RUN with OTHER, both verified: of two eras, two drivers, or two sets of rules.

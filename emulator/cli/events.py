@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 
+from emulator.cli.run_argument import RUN
+
 
 @click.command("events", short_help="Print the event log of a run as JSON lines.")
-@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("run", metavar="RUN", type=RUN)
 @click.option("--history", "wants_history", is_flag=True, help="The clients' histories instead.")
 def print_events(run: Path, *, wants_history: bool) -> None:
     """Print all events of the RUN directory, a JSON object on each line.

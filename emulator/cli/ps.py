@@ -14,19 +14,19 @@ from emulator.cli.tables import print_json, print_listing
 @click.option("-a", "--all", "show_all", is_flag=True, help="Also those that were taken down or never came up.")
 @json_option
 def ps(stores: tuple[Path, ...], *, show_all: bool, output: Output) -> None:
-    """List the clusters in each STORE, by default store/: those that are up, and those that can be started again.
+    """List the clusters in each STORE: those that are up, and those that can be started again.
+
+    Without STORE, those in store/, and those that have a name, wherever they are.
 
     DIED: the supervisor was killed, or the machine went down; ``laststand start`` goes on with such a cluster, too.
     """
-    from chaos.standing.listing import ClusterState, list_clusters
+    from chaos.standing.listing import ClusterState, list_clusters, list_named_clusters
 
     finished = (ClusterState.DOWN, ClusterState.NOT_STARTED)
-    clusters = [
-        cluster
-        for store in stores or (DEFAULT_STORE,)
-        for cluster in list_clusters(store)
-        if show_all or cluster.state not in finished
-    ]
+    listed = [cluster for store in stores or (DEFAULT_STORE,) for cluster in list_clusters(store)]
+    if not stores:
+        listed += [cluster for cluster in list_named_clusters() if cluster not in listed]
+    clusters = [cluster for cluster in listed if show_all or cluster.state not in finished]
     if output is Output.JSON:
         print_json(clusters)
         return

@@ -13,6 +13,7 @@ from emulator.cli.output import Output, json_option
 from emulator.cli.pictures import report_option
 from emulator.cli.play import play_and_judge, play_only, verify_option
 from emulator.cli.requirements import check_new
+from emulator.cli.run_argument import RUN
 from emulator.cli.user_error import UserError
 from emulator.plan.path_words import as_path_word
 
@@ -28,7 +29,7 @@ _SEED_BITS: Final = 31
 
 
 @click.command(short_help="Play a saved plan again.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=RUN)
 @click.option("--driver", type=click.Choice(["simulator", "process", "docker"]), default="simulator", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the run into this new directory.")
 @verify_option

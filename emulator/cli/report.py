@@ -7,13 +7,14 @@ from typing import Final
 import click
 
 from emulator.cli.output import Output, json_option, report_done
+from emulator.cli.run_argument import RUN
 from emulator.cli.user_error import UserError
 
 _COMPARED: Final = 2
 
 
 @click.command(short_help="Draw run directories as pages.")
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=RUN)
 @click.option(
     "-o",
     "target",

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from emulator.cli.results import keep_verdict
+from emulator.cli.run_argument import cluster_named
 from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError
 from emulator.verification.hadoop_runs import HadoopRun, is_uri
@@ -52,7 +53,12 @@ class RunPlace:
 
 def named_runs(names: Sequence[str]) -> list[str]:
     """Returns names of runs, with those of a directory in its place; URIs are taken as they are."""
-    return [str(run) for name in names for run in ([name] if is_uri(name) else find_runs(Path(name)))]
+    return [str(run) for name in names for run in ([name] if is_uri(name) else _runs_of(name))]
+
+
+def _runs_of(name: str) -> list[Path]:
+    path = Path(name)
+    return find_runs(path if path.exists() else cluster_named(name) or path)
 
 
 def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[str]:

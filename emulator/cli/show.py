@@ -5,11 +5,12 @@ from pathlib import Path
 import click
 
 from emulator.cli.output import Output, json_option
+from emulator.cli.run_argument import RUN
 from emulator.cli.user_error import UserError
 
 
 @click.command(short_help="Show the picture of a run as text.")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=RUN)
 @click.option("--partition", metavar="TOPIC-N", help="Only this partition; else the worst come first.")
 @json_option
 def show(run: Path, *, partition: str | None, output: Output) -> None:

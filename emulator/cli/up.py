@@ -180,10 +180,12 @@ def launch_and_tell(order: "StandingOrder", *, output: Output) -> None:
         CommandFailedError: it did not come up.
     """
     from chaos.standing.launch import NotStartedError, launch
+    from chaos.standing.names import register
     from emulator.cli.status import print_status
 
     try:
         launch(order)
+        register(order.path)
     except NotStartedError as error:
         raise CommandFailedError(str(error), exit_code=ExitCode.UNKNOWN) from None
     directory = order.path

@@ -45,7 +45,12 @@ class Terminal:
                 stderr=subprocess.PIPE,
                 text=True,
                 cwd=self.directory,
-                env={**os.environ, "PYTHONPATH": str(ROOT), MARK: self.mark},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(ROOT),
+                    "XDG_STATE_HOME": str(self.directory / "state"),
+                    MARK: self.mark,
+                },
             )
 
     def type(self, *arguments: str, stdin: str = "", code: int = 0) -> str:
