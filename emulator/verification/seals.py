@@ -112,7 +112,7 @@ def _other_files(evidence: RunEvidence, vouched: Mapping[str, FileContent]) -> I
             for sentence in _alterations(name, found.get(name), vouched.get(name)):
                 yield Doubt(about=about, sentence=sentence, file=name, node=owner)
         if owner is not None and others:
-            sentence = f"{len(others)} more files of node {owner} are not what the harness found at the end"
+            sentence = f"more files of node {owner} are not what the harness found at the end: {len(others)}"
             yield Doubt(about=about, sentence=sentence, file=others[0], node=owner)
 
 

@@ -131,6 +131,7 @@ def _checks_in_words(report: VerdictReport) -> str:
     for status, words in _IN_WORDS.items():
         found = [check for check in report.checks if check.status is status]
         names = ", ".join(f"{check.check_id} {check.name}" for check in found)
+        is_named = status in _NAMED and len(found) < len(report.checks)
         if found:
-            parts.append(f"{len(found)} {words}{f' ({names})' if status in _NAMED else ''}")
+            parts.append(f"{len(found)} {words}{f' ({names})' if is_named else ''}")
     return ", ".join(parts) or "none"
