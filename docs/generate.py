@@ -160,6 +160,7 @@ TOP_KEYS: Final = (
         "required",
         "Path of the run's folder in the store: letters, digits, `.`, `_` and `-` between the `/`.",
     ),
+    ("title", "text", "", "What it shows: one line of `laststand scenarios`."),
     ("source", "text", "", "Where the story is from, for people."),
     ("cluster", "mapping", "required", "See below."),
     ("topics", "list", "required", "Topics that are there before the first step; may be empty if a step creates one."),

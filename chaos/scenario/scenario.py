@@ -203,6 +203,7 @@ class Scenario:
     path: Path
     text: str
     name: str
+    title: str
     source: str
     brokers: int
     properties: tuple[tuple[str, str], ...]

@@ -55,6 +55,9 @@ SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
 BROKERS_MAX: Final = 100
 """Broker ids stay below the controllers'."""
 
+TITLE_LENGTH_MAX: Final = 78
+"""Characters of a scenario's title: a line of a terminal, indented."""
+
 DEFAULT_RECORD_SIZE: Final = 100
 
 _PRODUCER_NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
@@ -114,6 +117,8 @@ def read_scenario(path: Path, text: str) -> Scenario:
     """
     with open_document(path, text).fields() as top:
         name = _name(top.required("name"))
+        titled = top.optional("title")
+        title = "" if titled is None else _title(titled)
         source, report = top.optional("source"), top.optional("report")
         with top.required("cluster").fields() as cluster:
             brokers = cluster.required("brokers").integer(low=1, high=BROKERS_MAX)
@@ -139,6 +144,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             path=path,
             text=text,
             name=name,
+            title=title,
             source="" if source is None else source.text(),
             brokers=brokers,
             properties=properties,
@@ -166,6 +172,13 @@ def _name(cursor: Cursor) -> str:
     """Returns a scenario's name, which is a path in the store."""
     if not is_path_name(cursor.text()):
         cursor.fail(f"{cursor.text()!r} is no name, allowed: {PATH_WORD_RULE}, and '/' between such words")
+    return cursor.text()
+
+
+def _title(cursor: Cursor) -> str:
+    """Returns what a scenario shows, which is one line of a list."""
+    if not 1 <= len(cursor.text()) <= TITLE_LENGTH_MAX or "\n" in cursor.text():
+        cursor.fail(f"expected one line of at most {TITLE_LENGTH_MAX} characters")
     return cursor.text()
 
 

@@ -7,7 +7,7 @@ from chaos.scenario.conditions import CountPer, Since
 from chaos.scenario.conditions_yaml import ACKS, ANY, CONDITION_KEYS, SUBJECTS
 from chaos.scenario.requirements import ERAS_KEY, RULES
 from chaos.scenario.scenario import Ending, MissedStep, VerdictName
-from chaos.scenario.scenario_file import BROKERS_MAX
+from chaos.scenario.scenario_file import BROKERS_MAX, TITLE_LENGTH_MAX
 from chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
 from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
 from emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES
@@ -38,6 +38,7 @@ def scenario_schema() -> Schema:
         **_mapping(
             {
                 "name": {**_TEXT, "pattern": f"^{PATH_WORD}(/{PATH_WORD})*$"},
+                "title": {**_TEXT, "minLength": 1, "maxLength": TITLE_LENGTH_MAX},
                 "source": _TEXT,
                 "cluster": _mapping(
                     {"brokers": _whole(1, BROKERS_MAX), PROPERTY: _ANY, "properties": {"type": "object"}},

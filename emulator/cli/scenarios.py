@@ -1,6 +1,5 @@
 """``laststand scenarios``: lists the bundled scenarios, checks files, and begins a new one."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,10 +16,9 @@ if TYPE_CHECKING:
 
 
 _SKELETON: Final = """\
-# The leader loses power while a producer is at work. (The first sentence is what a list of scenarios shows.)
-
 # yaml-language-server: $schema={schema}
 name: {name}
+title: The leader loses power while a producer is at work
 cluster:
   brokers: 3                                  # ids 0 to 2, and one controller
   properties:                                 # Kafka's names: docs/properties.md
@@ -52,7 +50,7 @@ class _Listed(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    summary: str
+    title: str
     source: str
     actions: tuple[str, ...]
     drivers: tuple[str, ...]
@@ -63,23 +61,19 @@ class _Listed(msgspec.Struct, frozen=True, kw_only=True):
 @json_option
 @click.pass_context
 def scenarios(context: click.Context, output: Output) -> None:
-    """Print every scenario that can be run by name: its eras, what it does, and what it shows."""
+    """Print every scenario that can be run by name, and what it shows; --json adds its actions, eras and drivers."""
     if context.invoked_subcommand is not None:
         return
     from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
-    from emulator.cli.tables import print_json, print_listing
+    from emulator.cli.tables import print_json
 
     found = [_listed(load_scenario(find_scenario(name))) for name in scenario_names()]
     if output is Output.JSON:
         print_json(found)
         return
-    print_listing(
-        ("NAME", "ERAS", "DRIVERS", "ACTIONS", "WHAT IT SHOWS"),
-        [
-            (each.name, ", ".join(each.expected), ", ".join(each.drivers), ", ".join(each.actions), each.summary)
-            for each in found
-        ],
-    )
+    for each in found:
+        click.echo(each.name)
+        click.echo(f"  {each.title}")
 
 
 def _listed(scenario: "Scenario") -> _Listed:
@@ -91,7 +85,7 @@ def _listed(scenario: "Scenario") -> _Listed:
     actions = (deed_of(step.action).verb for step in scenario.steps if not isinstance(step.action, Until))
     return _Listed(
         name=scenario.name,
-        summary=summary_of(scenario.text),
+        title=scenario.title,
         source=scenario.source,
         actions=tuple(dict.fromkeys(actions)),
         drivers=tuple(
@@ -99,16 +93,6 @@ def _listed(scenario: "Scenario") -> _Listed:
         ),
         expected={era: expectation.verdict.value for era, expectation in scenario.expect},
     )
-
-
-def summary_of(text: str) -> str:
-    """Returns the first sentence of the comment with which a scenario's file begins; empty if there is none."""
-    comment: list[str] = []
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            break
-        comment.append(line.lstrip("# "))
-    return re.split(r"(?<=\.)\s", " ".join(comment), maxsplit=1)[0]
 
 
 @scenarios.command(short_help="Read scenarios without playing them.")

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chaos.scenario.scenario_file import find_scenario, scenario_names
+from chaos.scenario.scenario_file import scenario_names
 from emulator.cli.catalogue import ERA_SUMMARIES
 from emulator.cli.main import cli
-from emulator.cli.scenarios import summary_of
 from emulator.cli.user_error import UserError
 from emulator.core.eras import ALL_ERAS
 from emulator.core.promises import PROMISES
@@ -55,11 +54,10 @@ def test_every_era_is_listed() -> None:
     assert [each["era"] for each in json.loads(typed("eras", "--json"))] == list(ALL_ERAS)
 
 
-def test_every_scenario_is_listed_with_a_summary() -> None:
-    assert first_words(typed("scenarios")) == scenario_names()
+def test_every_scenario_is_listed_with_its_title() -> None:
     listed = json.loads(typed("scenarios", "--json"))
     assert [each["name"] for each in listed] == scenario_names()
-    assert all(each["summary"].endswith((".", ":")) for each in listed)
+    assert all(each["title"] for each in listed)
 
 
 def test_a_scenario_is_listed_with_what_it_does_and_who_plays_it() -> None:
@@ -83,7 +81,7 @@ def test_a_new_scenario_is_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_every_file_that_is_not_in_order_is_told(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        (tmp_path / f"{name}.yaml").write_text("naem: x\n")
+        (tmp_path / f"{name}.yaml").write_text("steps: []\nworkload: {}\n")
     with pytest.raises(UserError) as told:
         typed("scenarios", "check", str(tmp_path), "kip-497", "nothing")
     first, second, third = str(told.value).splitlines()
@@ -91,13 +89,20 @@ def test_every_file_that_is_not_in_order_is_told(tmp_path: Path) -> None:
     assert "nothing" in third
 
 
-def test_a_summary_is_a_whole_sentence() -> None:
-    assert summary_of("# Two brokers: one dies,\n# the other is paused. More\n# is not told.\n") == (
-        "Two brokers: one dies, the other is paused."
-    )
-    summaries = [summary_of(find_scenario(name).read_text()) for name in scenario_names()]
-    assert [summary for summary in summaries if len(summary) < 30] == []
+def test_the_list_fits_a_terminal_and_says_what_each_scenario_shows() -> None:
+    lines = typed("scenarios").splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[::2] == scenario_names()
+    titles = [line.strip() for line in lines[1::2]]
+    assert all(title[0].isupper() and not title.endswith(".") for title in titles)
+    assert {title for title in titles if titles.count(title) > 1} == {
+        "A leader that was elected uncleanly recovers before it serves"
+    }, "two scenarios of one title"
 
 
-def test_a_file_without_comment_has_no_summary() -> None:
-    assert summary_of("name: x\n# not at the top.\n") == ""
+@pytest.mark.parametrize("title", ["''", '"two\\nlines"', "x" * 79])
+def test_a_title_is_one_line(title: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"name: a\ntitle: {title}\n")
+    with pytest.raises(UserError, match=r"a\.yaml:2: title: expected one line"):
+        typed("scenarios", "check", str(path))

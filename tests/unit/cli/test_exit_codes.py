@@ -59,7 +59,7 @@ def check_refused(result: Result, complaint: str) -> None:
         ),
         (
             ["run", "zookeeper/session-of-a-live-broker", "--era", "kafka-3.9"],
-            "{expire_session: {node: 2}} (line 20): there is no ZooKeeper in this era",
+            "{expire_session: {node: 2}} (line 21): there is no ZooKeeper in this era",
         ),
         (
             ["up", "--era", "kafka-2.6-zk", "--set", "inter.broker.protocol.version=2.7"],

@@ -362,7 +362,7 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         ("", 1, "the file is empty"),
         ("a: [", 1, "no YAML"),
         ("name: x\nname: y\n", 2, "name: is there twice"),
-        (f"{HEAD}steps: [{{heal: all}}]\nstep: 3\n", 6, "step: unknown key, allowed: name, source, report, cluster"),
+        (f"{HEAD}steps: [{{heal: all}}]\nstep: 3\n", 6, "step: unknown key, allowed: name, title, source, report"),
         (f"{HEAD}steps: [{{heal: all}}]\nstep: 3\n", 6, "did you mean 'steps'?"),
         (HEAD, 1, "needs the key 'steps'"),
         (f"{HEAD.replace('name: ', 'name: ../')}steps: [{{heal: all}}]\n", 1, "is no name, allowed: letters"),
