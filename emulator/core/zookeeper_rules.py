@@ -42,13 +42,13 @@ class AlterIsrChecks(Enum):
 
 
 class IsrSettledBy(Enum):
-    """What tells a leader that its ISR is what it asked for (KIP-497)."""
+    """What tells a leader that its ISR is what it asked for, and so when it is answered (KIP-497)."""
 
     ANSWER = "answer"
     """The answer to AlterPartition, or to its own write (Kafka)."""
 
     LEADER_AND_ISR = "leader_and_isr"
-    """A LeaderAndIsr with the newer partition epoch; the answer only says that the change was taken: the KIP."""
+    """A LeaderAndIsr with the newer partition epoch; the answer, before the write, says that it was taken: the KIP."""
 
 
 class IsrWriteUnknown(Enum):

@@ -312,7 +312,9 @@ def run_alter_partition(vector: Vector) -> list[str]:
     if refusal is not None:
         response = refusal
     elif event.get("active", True):
-        response = world.run(world.term.alter_partition.handle(request))
+        answers: list[AlterPartitionResponse] = []
+        world.run(world.term.alter_partition.handle(request, answers.append))
+        [response] = answers
     else:
         response = _ask_inactive(world, request)
     is_top = response.error is not ErrorCode.NONE
@@ -449,7 +451,7 @@ def _catch_up(world: ControllerWorld) -> None:
             broker_epoch=world.context.brokers[current.leader].broker_epoch,
             partitions=(data,),
         )
-        world.run(world.term.alter_partition.handle(request))
+        world.run(world.term.alter_partition.handle(request, lambda _: None))
         world.run(world.term.reassignments.complete_if_in_sync((PARTITION,)))
 
 

@@ -120,6 +120,14 @@ def test_below_version_5_of_leader_and_isr_a_list_for_a_former_life_deletes_noth
     assert len(lost_records_of(directory)) == 0
 
 
+def test_a_change_is_acknowledged_and_never_written_by_the_kip_alone(tmp_path: Path) -> None:
+    scenario = load_scenario(find_scenario("zookeeper/acknowledged-and-never-written"))
+    assert problems(play(tmp_path, scenario, "kip-550-zk", switches=era_rules("kip-550-zk"))) == []
+    late = with_rule(era_rules("kip-550-zk"), "isr_settled_by", "answer")
+    [problem] = problems(play(tmp_path, scenario, "kip-550-zk", switches=late))
+    assert "intercepted: 1, responses: AlterPartition" in problem
+
+
 def test_a_run_leaves_what_a_run_on_processes_leaves(tmp_path: Path) -> None:
     scenario = load_scenario(find_scenario(STORIES[0]))
     directory = play(tmp_path, scenario, "kafka-3.9")

@@ -20,6 +20,14 @@ _COMPARED: Final = (
     "which the high watermark waits"
 )
 _TOLD_OR_ANSWERED: Final = "until it is told of its new ISR, a leader counts on the larger one"
+_NEVER_TOLD: Final = (
+    "a released leader takes no LeaderAndIsr of an epoch that it has: after its first change it asks for no other "
+    "before an election, and counts on the larger ISR"
+)
+_ANSWERED_LATE: Final = (
+    "what is answered is written, and nothing is acknowledged that a controller may never write: zookeeper/"
+    "acknowledged-and-never-written does not come to that; the leader counts on the larger ISR either way"
+)
 _MARK: Final = "the mark tells of a loss that has happened, and was outside of the guarantee"
 _HEARD: Final = "at its protocol version no leader writes an ISR itself, so that there is nothing to hear"
 
@@ -32,8 +40,8 @@ ZOOKEEPER_MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
         ("alter_isr_checks", "3.2"): Harmless(scenario="Z04", era=RELEASE, why=_COMPARED),
         ("alter_isr_checks", "kip"): Harmless(scenario="-", era=RELEASE, why="it refuses what no leader asks for"),
         ("alter_isr_checks", "3.3"): Harmless(scenario="-", era=LETTER, why="it refuses less of what no leader asks"),
-        ("isr_settled_by", "leader_and_isr"): Harmless(scenario="-", era=RELEASE, why=_TOLD_OR_ANSWERED),
-        ("isr_settled_by", "answer"): Harmless(scenario="-", era=LETTER, why=_TOLD_OR_ANSWERED),
+        ("isr_settled_by", "leader_and_isr"): Harmless(scenario="-", era=RELEASE, why=_NEVER_TOLD),
+        ("isr_settled_by", "answer"): Harmless(scenario="-", era=LETTER, why=_ANSWERED_LATE),
         ("isr_write_unknown", "keep"): Lethal(
             scenario="Z05", era=RELEASE, beside=((PROPERTY, "2.6"),), profiles=("zk-isr",)
         ),

@@ -58,10 +58,11 @@ _NO_EPOCH = LeaderEpoch(-1)
 
 
 class RolesTaken(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to LeaderAndIsr, and the partitions that this broker began to lead."""
+    """The answer to LeaderAndIsr, the partitions that this broker began to lead, and those that it leads as before."""
 
     response: LeaderAndIsrResponse
     new_leaderships: tuple[Partition, ...] = ()
+    repeated_leaderships: tuple[Partition, ...] = ()
 
 
 class ControlRequests:
@@ -135,15 +136,22 @@ class ControlRequests:
             self._put_strays_aside(turn, request)
         results = []
         new_leaderships = []
+        repeated_leaderships = []
         for wanted in request.partitions:
             former = self._hosted.get(wanted.name)
             was_leader = former is not None and former.is_leader
+            if former is not None and was_leader and _is_repeated(wanted, former):
+                repeated_leaderships.append(former)
             results.append(PartitionError(name=wanted.name, error=self._take(turn, wanted)))
             partition = self._hosted.get(wanted.name)
             if partition is not None and partition.is_leader and not was_leader:
                 new_leaderships.append(partition)
         response = LeaderAndIsrResponse(error=ErrorCode.NONE, partitions=tuple(results))
-        return RolesTaken(response=response, new_leaderships=tuple(new_leaderships))
+        return RolesTaken(
+            response=response,
+            new_leaderships=tuple(new_leaderships),
+            repeated_leaderships=tuple(repeated_leaderships),
+        )
 
     def _take(self, turn: Turn, wanted: LeaderAndIsrPartition) -> ErrorCode:
         partition = self._hosted.get(wanted.name)
@@ -319,6 +327,12 @@ class ControlRequests:
                 log_end_offset=loaded.log_end_offset,
             )
         )
+
+
+def _is_repeated(wanted: LeaderAndIsrPartition, partition: Partition) -> bool:
+    """Whether a role says what a leader knows: no change that it asked for was made."""
+    known = (partition.leader_epoch, partition.partition_epoch)
+    return (wanted.leader_epoch, wanted.partition_epoch) == known
 
 
 def _state(wanted: LeaderAndIsrPartition, topic_id: TopicId) -> PartitionState:

@@ -339,6 +339,8 @@ class ZooKeeperBroker:
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=taken.response))
                 for partition in taken.new_leaderships:
                     self._fetches.release_followers(turn, partition)
+                for partition in taken.repeated_leaderships:
+                    self._isr_changes.ask_successor(turn, partition)
             case UpdateMetadataRequest() as request:
                 updated, _ = self.control.handle_update_metadata(turn, request)
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=updated))

@@ -24,7 +24,7 @@ from emulator.core.inter_broker_protocol import InterBrokerProtocol, IsrChange
 from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from emulator.core.timers import TimerQueue
 from emulator.core.types import BrokerId, TopicPartition
-from emulator.core.zookeeper.identifiers import NodeVersion
+from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from emulator.core.zookeeper.operations import Program
 from emulator.core.zookeeper_rules import ZooKeeperRules
 
@@ -38,6 +38,13 @@ class IsrWritten(msgspec.Struct, frozen=True):
 
 class Notified(msgspec.Struct, frozen=True):
     """A notification was left."""
+
+
+class _Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that a controller took and had not made yet, and the highest controller epoch known by then."""
+
+    proposal: IsrProposal
+    controller_epoch: ControllerEpoch
 
 
 IsrOutcome: TypeAlias = IsrWritten | Notified
@@ -68,6 +75,7 @@ class ZooKeeperIsrChanges:
         self._control = control
         self._fence = fence
         self._alter_partitions = ZooKeeperAlterPartition(config, rules, ibp)
+        self._acknowledged: dict[TopicPartition, _Acknowledged] = {}
         self._writes = LeaderIsrWrites(rules)
         self._notifier: IsrChangeNotifier | None = None
         self.timers: TimerQueue[str] = TimerQueue()
@@ -150,8 +158,26 @@ class ZooKeeperIsrChanges:
         """Takes the controller's answer."""
         for proposal, result in self._alter_partitions.answered(request, reply, now_ms=turn.now_ms):
             partition = self._hosted.get(proposal.partition)
-            if partition is not None:
-                handle_answer(turn, partition, proposal, result)
+            if partition is None:
+                continue
+            handle_answer(turn, partition, proposal, result)
+            if result.error is ErrorCode.NONE and result.leader is None:
+                acknowledged = _Acknowledged(proposal=proposal, controller_epoch=self._fence.controller_epoch)
+                self._acknowledged[proposal.partition] = acknowledged
+
+    def ask_successor(self, turn: Turn, partition: Partition) -> None:
+        """Asks for a change again that a controller acknowledged, did not make, and cannot make any more (KIP-497).
+
+        LeaderAndIsr of a later term says so by the partition epoch, which is the leader's own. The KIP has the leader
+        look at its replicas then. Here it asks for the same, and its maximal ISR stays as it is until a newer partition
+        epoch settles it: a copy of the request may be under way still.
+        """
+        acknowledged = self._acknowledged.get(partition.name)
+        if acknowledged is None or acknowledged.controller_epoch >= self._fence.controller_epoch:
+            return
+        del self._acknowledged[partition.name]
+        if partition.isr_state is acknowledged.proposal.state:
+            self.submit(turn, acknowledged.proposal)
 
     def handle_unreachable(self, turn: Turn) -> None:
         """No answer came."""

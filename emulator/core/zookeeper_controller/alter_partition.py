@@ -5,10 +5,12 @@ the version that the leader named. Kafka compares neither the sender with the le
 leader, nor the ISR with the replicas; KIP-497 does.
 
 A change that is written is not followed by LeaderAndIsr, and the leader epoch stays: the leader learns by the answer,
-everybody else by UpdateMetadata. KIP-497 has it the other way round: the answer only says that the change was taken,
-and LeaderAndIsr with the newer partition epoch tells the replicas, after a refused write too.
+everybody else by UpdateMetadata. KIP-497 has it the other way round: the answer is out before the write begins and only
+says that the change was taken; LeaderAndIsr with the newer partition epoch tells the replicas, also after a write that
+was refused. A controller that dies in between has acknowledged what was never done.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -34,6 +36,13 @@ _VERSION_WITH_RECOVERY_STATE: Final = 1
 _VERSION_WITH_TOPIC_IDS: Final = 2
 
 
+class _Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be said of some partitions, by their place in the request, and what is to be written of the others."""
+
+    results: dict[int, AlterPartitionResult]
+    wanted: dict[TopicPartition, tuple[int, LeaderAndIsr]]
+
+
 class AlterPartition:
     """Judges and writes the ISRs that leaders ask for."""
 
@@ -46,15 +55,34 @@ class AlterPartition:
         self._store = store
         self._batch = batch
 
-    def handle(self, request: AlterPartitionRequest) -> Program[AlterPartitionResponse]:
-        """Answers a request. A controller that was replaced answers UNKNOWN_SERVER_ERROR, and does not resign by it."""
+    def handle(self, request: AlterPartitionRequest, answer: Callable[[AlterPartitionResponse], None]) -> Program[None]:
+        """Answers a request and carries it out, in the order of the rule.
+
+        A controller that was replaced answers UNKNOWN_SERVER_ERROR, and does not resign by it.
+        """
         sender = self._context.brokers.get(request.broker_id)
         if self._checks is AlterIsrChecks.NONE:
-            return AlterPartitionResponse(error=ErrorCode.UNSUPPORTED_VERSION)
+            answer(AlterPartitionResponse(error=ErrorCode.UNSUPPORTED_VERSION))
+            return
         if sender is None or sender.broker_epoch != request.broker_epoch:
-            return AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH)
+            answer(AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH))
+            return
+        yield from self._handle(request, answer)
+
+    def _handle(
+        self, request: AlterPartitionRequest, answer: Callable[[AlterPartitionResponse], None]
+    ) -> Program[None]:
+        judged = self._judge_all(request)
+        match self._settled_by:
+            case IsrSettledBy.ANSWER:
+                answer((yield from self._attempt(request, judged)))
+            case IsrSettledBy.LEADER_AND_ISR:
+                answer(_answer(judged.results | _taken(request, judged.wanted)))
+                yield from self._attempt(request, judged)
+
+    def _attempt(self, request: AlterPartitionRequest, judged: _Judged) -> Program[AlterPartitionResponse]:
         try:
-            return (yield from self._handle(request))
+            return (yield from self._carry_out(request, judged))
         except ControllerMovedError:
             self._batch.discard()
             return AlterPartitionResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -64,16 +92,14 @@ class AlterPartition:
         found = (self._name_of(data, request.api_version) for data in request.partitions)
         return tuple(name for name in found if name is not None)
 
-    def _handle(self, request: AlterPartitionRequest) -> Program[AlterPartitionResponse]:
+    def _judge_all(self, request: AlterPartitionRequest) -> _Judged:
         results: dict[int, AlterPartitionResult] = {}
         wanted: dict[TopicPartition, tuple[int, LeaderAndIsr]] = {}
-        named: list[TopicPartition] = []
         for index, data in enumerate(request.partitions):
             name = self._name_of(data, request.api_version)
             if name is None:
                 results[index] = _failed(data, ErrorCode.UNKNOWN_TOPIC_ID)
                 continue
-            named.append(name)
             verdict = self._judge(name, _asked(data, request), request)
             if isinstance(verdict, ErrorCode):
                 results[index] = _failed(data, verdict)
@@ -81,8 +107,12 @@ class AlterPartition:
                 results[index] = self._done(data, self._context.leadership[name].leader_and_isr)
             else:
                 wanted[name] = (index, verdict)
-        updates = yield from self._store.update_states({name: asked for name, (_, asked) in wanted.items()})
-        for name, (index, _) in wanted.items():
+        return _Judged(results=results, wanted=wanted)
+
+    def _carry_out(self, request: AlterPartitionRequest, judged: _Judged) -> Program[AlterPartitionResponse]:
+        results = dict(judged.results)
+        updates = yield from self._store.update_states({name: asked for name, (_, asked) in judged.wanted.items()})
+        for name, (index, _) in judged.wanted.items():
             data = request.partitions[index]
             if name in updates.written:
                 results[index] = self._done(data, updates.written[name])
@@ -90,21 +120,24 @@ class AlterPartition:
                 results[index] = _failed(data, ErrorCode.INVALID_UPDATE_VERSION)
             else:
                 results[index] = _failed(data, ErrorCode.UNKNOWN_SERVER_ERROR)
-        yield from self._publish(named, updates)
-        return AlterPartitionResponse(
-            error=ErrorCode.NONE, partitions=tuple(results[index] for index in range(len(request.partitions)))
-        )
+        yield from self._publish(self.named(request), updates)
+        return _answer(results)
 
-    def _publish(self, named: list[TopicPartition], updates: StateUpdates) -> Program[None]:
+    def _publish(self, named: tuple[TopicPartition, ...], updates: StateUpdates) -> Program[None]:
         # Kafka does not read again what it failed to write: its copy stays old until the next election.
         tells_roles = self._settled_by is IsrSettledBy.LEADER_AND_ISR
         read = yield from self._store.read_states((*updates.written, *(updates.outdated if tells_roles else ())))
         self._context.leadership |= read
         if tells_roles:
-            for name, leadership in read.items():
-                self._batch.add_leader_and_isr(
-                    self._context.replicas_of(name), name, leadership, self._context.assignments[name]
-                )
+            # Also of what the node said already: a leader that asks twice has not heard.
+            for name in named:
+                if name in self._context.leadership:
+                    self._batch.add_leader_and_isr(
+                        self._context.replicas_of(name),
+                        name,
+                        self._context.leadership[name],
+                        self._context.assignments[name],
+                    )
         self._batch.add_update_metadata(self._context.registered, named)
         self._batch.close()
 
@@ -181,6 +214,17 @@ class AlterPartition:
             leader_recovery_state=leader_and_isr.leader_recovery_state,
             partition_epoch=leader_and_isr.partition_epoch,
         )
+
+
+def _taken(
+    request: AlterPartitionRequest, wanted: Mapping[TopicPartition, tuple[int, LeaderAndIsr]]
+) -> dict[int, AlterPartitionResult]:
+    """Returns the results of changes that are not made yet."""
+    return {index: _failed(request.partitions[index], ErrorCode.NONE) for index, _ in wanted.values()}
+
+
+def _answer(results: Mapping[int, AlterPartitionResult]) -> AlterPartitionResponse:
+    return AlterPartitionResponse(error=ErrorCode.NONE, partitions=tuple(results[index] for index in sorted(results)))
 
 
 def _asked(data: AlterPartitionData, request: AlterPartitionRequest) -> LeaderAndIsr:

@@ -13,6 +13,7 @@ writes are fenced, and that brokers know a later epoch.
 
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, assert_never
 
 from emulator.core.admin_messages import (
@@ -369,8 +370,7 @@ class ZooKeeperController:
         try:
             match request:
                 case AlterPartitionRequest():
-                    response = yield from term.alter_partition.handle(request)
-                    self._respond(request_id, response)
+                    yield from term.alter_partition.handle(request, partial(self._respond, request_id))
                     yield from term.reassignments.complete_if_in_sync(term.alter_partition.named(request))
                 case ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch):
                     self._respond(request_id, (yield from term.shutdown.let_go(broker_id, broker_epoch)))

@@ -1,15 +1,19 @@
 """ISR changes that a leader writes itself, one at a time (Kafka's ``ReplicaManager.maybeShrinkIsr`` below KIP-497)."""
 
+import pytest
+
 from emulator.core.broker.isr import Committed, IsrProposal, PendingShrink
 from emulator.core.broker.isr_changes import maybe_shrink_isr
 from emulator.core.broker.isr_notifier import LOOK_INTERVAL_MS
 from emulator.core.broker.partition import Partition
 from emulator.core.broker.zookeeper_isr import LeaderIsrWrites
 from emulator.core.broker.zookeeper_isr_changes import IsrWritten, ZooKeeperIsrChanges
-from emulator.core.types import TopicPartition
-from emulator.core.zookeeper.identifiers import NodeVersion
+from emulator.core.errors import ErrorCode
+from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from emulator.core.types import BrokerEpoch, TopicPartition
+from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, Hosting
+from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, SECOND, Hosting
 from tests.unit.core.broker.test_control_requests import Front
 
 ERA = ZOOKEEPER_ERAS["kafka-2.6-zk"]
@@ -19,17 +23,20 @@ OTHER = TopicPartition("orders", 1)
 class Leader:
     """A leader of two partitions whose follower lags in both."""
 
-    def __init__(self) -> None:
+    def __init__(self, era_name: str = "kafka-2.6-zk") -> None:
         self.hosting = Hosting()
-        front = Front("kafka-2.6-zk")
+        era, front = ZOOKEEPER_ERAS[era_name], Front(era_name)
+        self.fence = front.fence
+        self.fence.broker_epoch = BrokerEpoch(7)
         self.changes = ZooKeeperIsrChanges(
             self.hosting.config,
-            ERA.rules,
-            ERA.rules.protocol(ERA.ibp),
+            era.rules,
+            era.rules.protocol(era.ibp),
             hosted=self.hosting.hosted,
             control=front.requests,
-            fence=front.fence,
+            fence=self.fence,
         )
+        self.changes.controller_to_ask(SECOND)
         self.first, self.second = self.hosting.partition, self.hosting.another(OTHER)
         self.hosting.hosted.add(self.second)
         self.hosting.lead(OWN, FIRST)
@@ -48,6 +55,61 @@ class Leader:
         turn = self.hosting.turn()
         self.changes.take_written(turn, IsrWritten(proposal, None if version is None else NodeVersion(version)))
         return [each.partition for each in turn.proposals]
+
+    def asked(self) -> AlterPartitionRequest | None:
+        """Returns what leaves for the controller now."""
+        return self.changes.take_request(self.hosting.turn())
+
+    def acknowledge(self, request: AlterPartitionRequest) -> None:
+        """The controller answers on receipt: the change was taken, and is not made yet (KIP-497)."""
+        taken = tuple(
+            AlterPartitionResult(
+                topic=data.topic, topic_id=data.topic_id, partition=data.partition, error=ErrorCode.NONE
+            )
+            for data in request.partitions
+        )
+        response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=taken)
+        self.changes.handle_reply(self.hosting.turn(), request, response)
+
+    def hear_as_before(self, *, later_terms: int) -> None:
+        """LeaderAndIsr says what the leader of the first partition knows."""
+        self.fence.controller_epoch = ControllerEpoch(self.fence.controller_epoch + later_terms)
+        self.changes.ask_successor(self.hosting.turn(), self.first)
+
+
+@pytest.mark.parametrize(("later_terms", "is_asked_again"), [(1, True), (0, False)])
+def test_a_change_that_was_acknowledged_and_never_made_is_asked_of_the_next_controller(
+    later_terms: int, *, is_asked_again: bool
+) -> None:
+    leader = Leader("kip-550-zk")
+    proposal = leader.shrink(leader.first)
+    request = leader.asked()
+    assert request is not None
+    leader.acknowledge(request)
+    assert leader.first.isr_state is proposal.state, "the larger ISR counts until LeaderAndIsr settles it"
+    assert leader.asked() is None
+    leader.hear_as_before(later_terms=later_terms)
+    assert leader.asked() == (request if is_asked_again else None)
+    assert leader.first.isr_state is proposal.state
+
+
+def test_a_change_that_is_under_way_is_not_asked_twice() -> None:
+    leader = Leader("kip-550-zk")
+    leader.shrink(leader.first)
+    assert leader.asked() is not None
+    leader.hear_as_before(later_terms=1)
+    assert leader.asked() is None
+
+
+def test_a_change_that_is_settled_is_not_asked_again() -> None:
+    leader = Leader("kip-550-zk")
+    leader.shrink(leader.first)
+    request = leader.asked()
+    assert request is not None
+    leader.acknowledge(request)
+    leader.hosting.lead(OWN, partition_epoch=2)
+    leader.hear_as_before(later_terms=1)
+    assert leader.asked() is None
 
 
 def test_one_change_is_written_at_a_time_and_another_is_taken_back() -> None:

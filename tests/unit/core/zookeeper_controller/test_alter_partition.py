@@ -15,7 +15,7 @@ from emulator.core.messages import (
 )
 from emulator.core.types import LeaderEpoch, LeaderRecoveryState, PartitionEpoch, TopicId, TopicPartition
 from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import Delete
+from emulator.core.zookeeper.operations import Delete, Transaction
 from tests.unit.core.zookeeper_controller.controllers import ORDERS, TOPIC_ID, Cluster, alter, broker, isr_change
 
 UNKNOWN_ID = TopicId("AAAAAAAAAAcAAAAAAAAACA")
@@ -47,6 +47,30 @@ def test_a_change_is_answered_with_the_state_that_was_written() -> None:
         partition_epoch=PartitionEpoch(1),
     )
     assert results(cluster, change) == (written,)
+
+
+@pytest.mark.parametrize(("era", "is_early"), [("kafka-3.9-zk", False), ("kip-550-zk", True)])
+def test_a_change_is_answered_after_the_write_or_before_it_as_the_rule_says(era: str, *, is_early: bool) -> None:
+    cluster = Cluster(1, 2, 3, era=era)
+    cluster.create_topic(1, 2, 3)
+    answers: list[AlterPartitionResponse] = []
+    program = cluster[1].term.alter_partition.handle(isr_change(cluster, 1, 2), answers.append)
+    (write,) = next(program)
+    assert isinstance(write, Transaction)
+    assert [result.error for answer in answers for result in answer.partitions] == [ErrorCode.NONE] * is_early
+
+
+def test_what_is_refused_is_refused_before_anything_is_written() -> None:
+    cluster = Cluster(1, 2, 3, era="kip-550-zk")
+    cluster.create_topic(1, 2)
+    change = isr_change(cluster, 1)
+    (data,) = change.partitions
+    elsewhere = msgspec.structs.replace(data, new_isr=(IsrMember(broker(1)), IsrMember(broker(3))))
+    answers: list[AlterPartitionResponse] = []
+    program = cluster[1].term.alter_partition.handle(with_partitions(change, elsewhere, data), answers.append)
+    next(program)
+    errors = [result.error for answer in answers for result in answer.partitions]
+    assert errors == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
 
 
 def test_a_leader_that_recovers_hears_that_it_does_and_adds_nobody() -> None:
