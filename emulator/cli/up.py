@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from chaos.standing.order import StandingOrder
 
 _SEED_BITS: Final = 31
+_WHO_CONNECTS: Final = "(gRPC: for laststand's commands and its Python clients; Kafka's own clients cannot connect)"
 _PORT_MIN: Final = 1024
 _PORT_MAX: Final = 65_535
 
@@ -198,6 +199,7 @@ def launch_and_tell(order: "StandingOrder", *, output: Output) -> None:
     click.echo(f"{brokers} and {other} serve, era {order.era}, supervisor {report.supervisor_pid}")
     click.echo(f"  run directory: {directory}")
     click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
+    click.echo(f"                 {_WHO_CONNECTS}")
     if report.view is not None:
         click.echo(f"  live view:     {report.view}")
     click.echo(f"  end it with:   laststand down {directory}")

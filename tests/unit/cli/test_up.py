@@ -1,0 +1,26 @@
+"""What ``up`` says of a cluster that serves."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from chaos.standing.order import StandingOrder
+from emulator.cli import up
+from emulator.cli.output import Output
+
+
+def test_it_says_what_can_connect_to_the_addresses(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    nodes = [SimpleNamespace(role="broker", address="127.0.0.1:19092")]
+    report = SimpleNamespace(zookeeper=None, supervisor_pid=7, nodes=nodes, view=None)
+    monkeypatch.setattr("chaos.standing.launch.launch", lambda _: 7)
+    monkeypatch.setattr("chaos.standing.names.register", lambda _: None)
+    monkeypatch.setattr(up, "status_of", lambda _: report)
+    order = cast(StandingOrder, cast(Any, SimpleNamespace(path=tmp_path, brokers=1, era="kip-966")))
+    up.launch_and_tell(order, output=Output.TEXT)
+    said = capsys.readouterr().out
+    assert "bootstrap:     127.0.0.1:19092\n" in said
+    assert "Kafka's own clients cannot connect" in said
