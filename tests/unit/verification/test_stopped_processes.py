@@ -72,4 +72,4 @@ def test_a_stopped_jvm_is_ended_and_its_end_explained(
     assert jvm.end_in_words(3) == "ended with 3"
     stop(process.pid)
     assert jvm.exit_code(within_s=60) == -signal.SIGKILL
-    assert "had been stopped (SIGSTOP) and did not go on within" in jvm.end_in_words(-9)
+    assert "had been stopped (SIGSTOP) and did not go on for" in jvm.end_in_words(-9)
