@@ -92,7 +92,7 @@ def find_log_directories(arguments: Sequence[str]) -> tuple[LogDirectoryFacts, .
             for facts in _find(argument):
                 found[facts.path.resolve()] = facts
         except OSError as error:
-            raise StorageError(path=argument, reason=error.strerror or str(error)) from error
+            raise StorageError(path=str(error.filename or argument), reason=error.strerror or str(error)) from error
     return tuple(found.values())
 
 

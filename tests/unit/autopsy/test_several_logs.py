@@ -155,3 +155,11 @@ def test_brokers_are_ordered_by_the_partitions_that_they_would_lead(cluster: Pat
     assert (first.replicas, first.complete_otherwise, third.eligible) == (5, 4, 1)
     leader = [each for each in orders_of(report)[0].candidates if each.eligibility.rule is ElectionRule.ELR]
     assert [each.broker_id for each in leader] == [3]
+
+
+def test_a_snapshot_that_ends_before_the_log_begins_is_refused(cluster: Path) -> None:
+    log = cluster / "node-100" / "__cluster_metadata-0"
+    (log / SEGMENT).rename(log / f"{65:020}.log")
+    report = report_on(cluster / "node-100")
+    assert report.metadata is None
+    assert "begins at offset 65, and its newest snapshot ends at 59" in report.problems[0]
