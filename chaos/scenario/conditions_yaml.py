@@ -38,6 +38,7 @@ from chaos.scenario.conditions import (
     TopicIs,
     Until,
 )
+from emulator.core.errors import suggestion
 from emulator.core.types import Acks, LeaderRecoveryState, Offset, TopicPartition
 from emulator.plan.administration_fields import FeatureLevel, level_text, read_level
 from emulator.plan.fields import Messages, YamlValue, duration_ms, node_value, take_enum, take_error
@@ -140,7 +141,10 @@ def read_condition(fields: Fields, names: Names) -> Condition:
         return Intercepted(channel=_CHANNEL.read(fields, names), count=count_of)
     if "elapsed" in fields.keys:
         return Elapsed(duration_ms=duration_ms(fields.required("elapsed")))
-    fields.owner.fail(f"waits for nothing, allowed: {', '.join(SUBJECTS)}")
+    allowed = ", ".join(SUBJECTS)
+    for key in fields.keys:
+        fields.owner.fail(f"unknown key {key!r}, allowed: {allowed}{suggestion(key, SUBJECTS)}")
+    fields.owner.fail(f"waits for nothing, allowed: {allowed}")
 
 
 def _flag(cursor: Cursor) -> bool:

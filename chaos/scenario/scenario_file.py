@@ -34,7 +34,7 @@ from emulator.core.client.settings import (
     producer_settings,
 )
 from emulator.core.eras import ALL_ERAS, era_rules, rule_changes, with_rule
-from emulator.core.errors import ConfigError
+from emulator.core.errors import ConfigError, suggestion
 from emulator.core.inter_broker_protocol import PROPERTY, parse_ibps
 from emulator.core.promises import OUTCOME_CHECKS
 from emulator.core.properties import node_properties
@@ -44,7 +44,7 @@ from emulator.plan.names import Names
 from emulator.plan.overrides import parse_overrides
 from emulator.plan.path_words import PATH_WORD_RULE, is_path_name
 from emulator.plan.topics import PlannedTopic, config_reason, read_topic
-from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
+from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document
 from emulator.user_files import read_document
 from emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
 from emulator.verification.verdict import era_label
@@ -76,6 +76,8 @@ def find_scenario(name: str) -> Path:
     for path in (Path(name), SCENARIOS / name, SCENARIOS / f"{name}.yaml"):
         if path.is_file():
             return path
+    if name.endswith((".yaml", ".yml")):
+        raise ConfigError(key="scenario", value=name, expected="a file that exists: there is none")
     raise ConfigError(
         key="scenario",
         value=name,

@@ -23,6 +23,9 @@ _WORST_FIRST = (
 _SHOWN_S = 0.05
 """Seconds without a leader, or below min ISR, that are worth a mention."""
 
+_NAMES_MAX = 3
+"""Scenarios that a line about several names."""
+
 _PICTURES_MAX = 40
 """Cells that did not pass of which a summary shows pictures."""
 
@@ -95,7 +98,23 @@ def totals(report: SuiteReport) -> str:
         if count := report.count(status):
             parts.append(f"{count} {words}")
     number = len(report.cells)
-    return f"{number} {'cell' if number == 1 else 'cells'}: {', '.join(parts)}, in {report.duration_s:.1f} s"
+    part = "" if report.shard is None else f"shard {report.shard}: "
+    return f"{part}{number} {'cell' if number == 1 else 'cells'}: {', '.join(parts)}, in {report.duration_s:.1f} s"
+
+
+def skipped(report: SuiteReport) -> list[str]:
+    """Returns a line for each reason for which cells were skipped, with how many of which scenarios they are."""
+    found: dict[str, list[CellResult]] = {}
+    for cell in report.cells:
+        if cell.status is CellStatus.SKIPPED:
+            found.setdefault("; ".join(cell.reasons), []).append(cell)
+    return [f"skipped {len(cells)}: {reason} ({_names(cells)})" for reason, cells in found.items()]
+
+
+def _names(cells: Sequence[CellResult]) -> str:
+    names = list(dict.fromkeys(cell.scenario for cell in cells))
+    more = [f"and {len(names) - _NAMES_MAX} more"] if len(names) > _NAMES_MAX else []
+    return ", ".join([*names[:_NAMES_MAX], *more])
 
 
 def seeds(report: SuiteReport) -> str | None:
@@ -142,6 +161,8 @@ def markdown(report: SuiteReport) -> str:
     ]
     if used := seeds(report):
         lines += ["", used]
+    if left_out := skipped(report):
+        lines += ["", *(f"- {_escaped(line)}" for line in left_out)]
     if found := _pictured(report):
         lines += ["", "```", *found, "```"]
     return "\n".join(lines) + "\n"

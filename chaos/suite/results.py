@@ -116,6 +116,7 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
         driver: of the cells that name none.
         kafka: the version of Apache Kafka that played cells; ``None`` if none did.
         settings: what was given to ``--set``.
+        shard: the part of the suite that these cells are, as ``2/4``; ``None`` for all of it.
         started: by the calendar, ISO 8601, UTC.
         duration_s: from the first cell's start to the last verdict.
         cells: in the order in which they were to be played.
@@ -128,6 +129,7 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
     started: str
     duration_s: float
     cells: tuple[CellResult, ...]
+    shard: str | None = None
 
     def count(self, status: CellStatus) -> int:
         """Returns how many cells came to that."""

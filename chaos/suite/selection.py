@@ -21,8 +21,8 @@ from chaos.play.expressible import check_expected_eras
 from chaos.scenario.scenario import Scenario
 from chaos.scenario.scenario_file import SCENARIOS, read_scenario, read_text, scenario_names
 from emulator.core.eras import ALL_ERAS
-from emulator.core.errors import ConfigError, EmulatorError
-from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document, suggestion
+from emulator.core.errors import ConfigError, EmulatorError, suggestion
+from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document
 from emulator.user_files import read_bytes
 
 SUITES: Final = Path(__file__).parents[1] / "suites"
@@ -108,6 +108,8 @@ def _files(name: str, *, near: Path) -> list[Path]:
         for file in (path, place / f"{name}.yaml"):
             if file.is_file() or file.is_symlink():  # reading tells of a link that leads nowhere
                 return [file]
+    if name.endswith(_SUFFIXES) or name.startswith((".", "/")):
+        raise ConfigError(key="scenario", value=name, expected="a file or folder that exists: there is none")
     known = [*scenario_names(), *suite_names()]
     raise ConfigError(
         key="scenario",

@@ -41,6 +41,7 @@ class Suite:
         store: where run directories go.
         toxiproxies: the program, by driver, where a scenario needs it.
         kafka: what plays cells on Apache Kafka; ``None`` if there are none.
+        shard: the part of a suite that the cells are, as ``2/4``; ``None`` for all of it.
     """
 
     cells: Iterator[Cell]
@@ -51,6 +52,7 @@ class Suite:
     store: Path
     toxiproxies: Mapping[DriverName, Path | None]
     kafka: KafkaProgram | None = None
+    shard: str | None = None
 
     def order(self, cell: Cell) -> RunOrder:
         """Makes a cell's run directory, and returns what to play in it.
@@ -142,6 +144,7 @@ def make_suite(
         store=store,
         toxiproxies={driver: toxiproxy_for(scenarios, driver=driver) for driver in drivers},
         kafka=kafka,
+        shard=None if shard.count == 1 else f"{shard.number}/{shard.count}",
     )
 
 

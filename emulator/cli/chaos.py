@@ -1,8 +1,12 @@
 """``laststand chaos``: injects faults into a standing cluster. Its commands are loaded on first use."""
 
 from collections.abc import MutableMapping
+from typing import Final
 
 import click
+
+_WHOLE: Final = 1000
+"""Characters of a sentence that is not cut."""
 
 
 class _LazyGroup(click.Group):
@@ -13,6 +17,16 @@ class _LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return self._loaded().get(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes a definition list for each kind of fault, with whole sentences."""
+        from emulator.cli.chaos_commands import COMMANDS_BY_HEADING
+
+        width = max(len(name) for name in self._loaded())
+        for heading, names in COMMANDS_BY_HEADING.items():
+            rows = [(name.ljust(width), self._loaded()[name].get_short_help_str(_WHOLE)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def _loaded(self) -> MutableMapping[str, click.Command]:
         from emulator.cli.chaos_commands import COMMANDS

@@ -1,9 +1,9 @@
 """The commands of ``laststand chaos``: one for every fault and repair in the table of actions, and a few by hand."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args, get_origin
 
 import click
 
@@ -14,7 +14,20 @@ from emulator.cli.output import Output, json_option
 from emulator.cli.standing import ask, directory_option, locate, lost
 from emulator.cli.user_error import UserError
 from emulator.core.types import Way
-from emulator.plan.actions import DEEDS, ActionTemplate, AdminAction, Cut, Deed, HealAll, HealLink, HealNodes, Produce
+from emulator.plan.actions import (
+    DEEDS,
+    ActionTemplate,
+    AdminAction,
+    Cut,
+    Deed,
+    HealAll,
+    HealLink,
+    HealNodes,
+    LinkAction,
+    MessageAction,
+    ProcessAction,
+    Produce,
+)
 from emulator.plan.channels import Link
 from emulator.plan.fields import Arrow, Ends, Messages, Nodes, Option, Words
 from emulator.plan.lines import parse_words
@@ -136,6 +149,26 @@ for _row in DEEDS.values():
     _is_offered = _row.is_on_processes and _row.line_verb
     if _is_offered and _row.kind not in _BY_HAND and not issubclass(_row.kind, AdminAction):
         _add_command(_row)
+
+_HEADINGS: Final = {"Processes and disks": ProcessAction, "Links": LinkAction, "Single messages": MessageAction}
+_LINK_COMMANDS: Final = ("partition", "heal")
+
+
+def _names_below(union: object) -> Iterator[str]:
+    kinds = {get_origin(member) or member for member in get_args(union)}
+    yield from (row.line_verb for row in DEEDS.values() if row.kind in kinds and row.line_verb in COMMANDS.commands)
+    if union is LinkAction:
+        yield from _LINK_COMMANDS
+
+
+def _by_heading() -> dict[str, list[str]]:
+    below = {heading: sorted({*_names_below(union)}) for heading, union in _HEADINGS.items()}
+    listed = {name for names in below.values() for name in names}
+    return {**below, "More": sorted(set(COMMANDS.commands) - listed)}
+
+
+COMMANDS_BY_HEADING: Final = _by_heading()
+"""Names of all commands, by what they are done to."""
 
 
 # --- Asking the supervisor ----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import re
 import resource
 import sys
 import traceback
@@ -26,6 +27,11 @@ _NO_FILES: Final = (errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errn
 
 _LINK_LOOP: Final = "Symlink loop from "
 _NO_THREAD: Final = "can't start new thread"
+
+_MEANT: Final = "Did you mean"
+_NO_CHOICE: Final = re.compile("'([^']*)' is not one of (.*)")
+_NO_COMMAND: Final = re.compile("No such command '([^']*)'")
+_QUOTED: Final = re.compile("'([^']*)'")
 
 _MEMORY_MIN_MB: Final = 192
 """Address space without which NumPy ends the process by itself, and with 1: that would look like a verdict."""
@@ -75,7 +81,7 @@ def explain(error: Exception) -> int:
             return ExitCode.CLOSED_PIPE
         case click.UsageError() if not isinstance(error, click.exceptions.NoArgsIsHelpError):
             path = "laststand" if error.ctx is None else error.ctx.command_path
-            click.echo(f"{path}: {error.format_message()} See {path} --help", err=True)
+            click.echo(f"{path}: {error.format_message()}{_meant(error)} See {path} --help", err=True)
             return ExitCode.USAGE
         case click.ClickException():
             error.show()
@@ -107,6 +113,22 @@ def explain(error: Exception) -> int:
             return ExitCode.INTERNAL
     click.echo(f"laststand: {error}", err=True)
     return code
+
+
+def _meant(error: click.UsageError) -> str:
+    """Returns the command or choice that a mistyped one resembles, as the end of a message."""
+    from emulator.core.errors import suggestion
+
+    message = error.format_message()
+    if _MEANT in message:
+        return ""
+    choice = _NO_CHOICE.search(message)
+    if choice is not None:
+        return suggestion(choice[1], _QUOTED.findall(choice[2])).replace("; did", " Did")
+    command = _NO_COMMAND.search(message)
+    if command is not None and error.ctx is not None and isinstance(error.ctx.command, click.Group):
+        return suggestion(command[1], error.ctx.command.list_commands(error.ctx)).replace("; did", " Did")
+    return ""
 
 
 def _memory_limit_mb() -> int | None:

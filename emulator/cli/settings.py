@@ -16,6 +16,7 @@ from emulator.cli.completion import (
 )
 from emulator.cli.user_error import UserError
 from emulator.core.eras import ALL_ERAS
+from emulator.core.errors import suggestion
 from emulator.core.switches import DEFAULT_ERA, ERAS
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def check_profiles(profiles: tuple[str, ...], known: Iterable[str]) -> None:
     allowed = tuple(known)
     for name in profiles:
         if name not in allowed:
-            raise UserError(f"--profile {name}: expected one of {', '.join(allowed)}")
+            raise UserError(f"--profile {name}: expected one of {', '.join(allowed)}{suggestion(name, allowed)}")
 
 
 def simulated_overrides(settings: tuple[str, ...]) -> "Overrides":

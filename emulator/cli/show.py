@@ -1,12 +1,17 @@
 """``laststand show``: the picture of a run as text."""
 
 from pathlib import Path
+from typing import Final
 
 import click
 
 from emulator.cli.output import Output, json_option
 from emulator.cli.run_argument import RUN
 from emulator.cli.user_error import UserError
+
+_LEGEND: Final = """\
+leader: a digit is a broker, . nobody       broker: L leads, i in the ISR, e in the ELR, . in neither, x no process
+no ack: # nothing was acknowledged          copies E: logs with the last lost or acknowledged record of epoch E"""
 
 
 @click.command(short_help="Show the picture of a run as text.")
@@ -43,3 +48,5 @@ def show(run: Path, *, partition: str | None, output: Output) -> None:
         click.echo(f"there is no picture: {found.story.problem}")
     for name, lines in pictures.items():
         click.echo("\n".join(["", name, *lines]))
+    if pictures:
+        click.echo(f"\n{_LEGEND}")

@@ -127,6 +127,7 @@ def play_cells(
         driver=suite.driver.value,
         kafka=None if suite.kafka is None else suite.kafka.distribution.version,
         settings=suite.settings,
+        shard=suite.shard,
         started=started.isoformat(timespec="milliseconds"),
         duration_s=round(time.monotonic() - started_s, 3),
         cells=(*player.all_results(), *_not_begun(suite)),
@@ -206,7 +207,7 @@ def write_forms(report: "SuiteReport", verdicts: "Mapping[str, VerdictReport]", 
 
 
 def _print(report: "SuiteReport", *, output: Output) -> None:
-    from chaos.suite.matrix import details, matrix, seeds, totals
+    from chaos.suite.matrix import details, matrix, seeds, skipped, totals
     from emulator.cli.tables import fits, print_json, print_listing
 
     if output is Output.JSON:
@@ -221,5 +222,7 @@ def _print(report: "SuiteReport", *, output: Output) -> None:
     if table.rows:
         print_listing(("SCENARIO", *table.columns), [(name, *texts) for name, texts in table.rows])
     click.echo(totals(report))
+    for line in skipped(report):
+        click.echo(line)
     if used := seeds(report):
         click.echo(used)

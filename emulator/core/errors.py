@@ -5,6 +5,8 @@
 process; nothing catches them.
 """
 
+import re
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
@@ -89,6 +91,10 @@ _INDEFINITE = frozenset(
 
 
 _SHOWN_CHARACTERS: Final = 80
+_RESEMBLANCE: Final = 0.6
+"""How alike two words are, from 0 to 1, of which one may be meant by the other."""
+
+_MEMBER: Final = re.compile(r"([\w./-]+)(?=,)|(?<=, )([\w./-]+)")
 
 
 def shown(text: str) -> str:
@@ -110,6 +116,19 @@ def _told(value: str) -> str:
     return value if len(value) <= _TOLD_CHARACTERS else shown(value)
 
 
+def suggestion(word: str, allowed: Iterable[str]) -> str:
+    """Returns ``"; did you mean ...?"`` for a word that resembles an allowed one, else nothing."""
+    import difflib  # no process needs it before a mistake
+
+    close = difflib.get_close_matches(word, list(allowed), n=1, cutoff=_RESEMBLANCE)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _members(text: str) -> list[str]:
+    """Returns the words of the lists, separated by commas, that a text has."""
+    return [first or second for first, second in _MEMBER.findall(text)]
+
+
 class ConfigError(EmulatorError):
     """A property, switch or era that does not exist or has an impossible value.
 
@@ -121,7 +140,8 @@ class ConfigError(EmulatorError):
 
     def __init__(self, *, key: str, value: str | None, expected: str) -> None:
         what = f"unknown key {shown(key)!r}" if value is None else f"{shown(key)}={_told(value)} is not allowed"
-        super().__init__(f"{what}; expected {expected}")
+        meant = "" if "did you mean" in expected else suggestion(value or key, _members(expected))
+        super().__init__(f"{what}; expected {expected}{meant}")
         self.key = key
         self.value = value
         self.expected = expected

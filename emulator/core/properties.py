@@ -100,6 +100,11 @@ def field_name(property_name: str) -> str:
     return property_name.replace(".", "_")
 
 
+def node_property_names() -> tuple[str, ...]:
+    """Returns the names of the properties that a node has."""
+    return tuple(_NODE.fields)
+
+
 def is_node_property(name: str) -> bool:
     """Whether a node knows a property of that name."""
     return name in _NODE.fields

@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 import msgspec
 
+from emulator.core.errors import suggestion
 from emulator.core.messages import Request
 from emulator.core.types import BrokerId, NodeId, TopicPartition
 from emulator.plan.channels import STREAM, SYNC, ZOOKEEPER_APIS, Link
@@ -30,7 +31,7 @@ from emulator.plan.nodes import (
     parse_group,
     parse_node,
 )
-from emulator.plan.yaml_cursor import Cursor, suggestion
+from emulator.plan.yaml_cursor import Cursor
 
 ALL: Final = "all"
 """Stands for every partition."""

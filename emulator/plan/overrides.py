@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from emulator.core.eras import ZooKeeperSwitches, is_rule, unanswered_protocol, with_rule
-from emulator.core.errors import ConfigError
+from emulator.core.errors import ConfigError, suggestion
 from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.properties import is_node_property, node_properties
+from emulator.core.properties import is_node_property, node_properties, node_property_names
 from emulator.core.switches import Switches
 
 
@@ -54,6 +54,8 @@ def parse_overrides(settings: tuple[str, ...]) -> Overrides:
             node_properties({key: value})
             properties[key] = value
         else:
-            names = ", ".join(Switches.__struct_fields__)
-            raise ConfigError(key=key, value=None, expected=f"a switch ({names}) or a Kafka property of a node")
+            rules = Switches.__struct_fields__
+            meant = suggestion(key, (*rules, *node_property_names()))
+            expected = f"a switch ({', '.join(rules)}) or a Kafka property of a node{meant}"
+            raise ConfigError(key=key, value=None, expected=expected)
     return Overrides(switches=tuple(switches.items()), properties=tuple(properties.items()))

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from emulator.core.admin_messages import CreatableTopic
-from emulator.core.errors import ConfigError
+from emulator.core.errors import ConfigError, suggestion
 from emulator.core.properties import check_topic_properties
 from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
-from emulator.plan.yaml_cursor import Cursor, Fields, suggestion
+from emulator.plan.yaml_cursor import Cursor, Fields
 
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 

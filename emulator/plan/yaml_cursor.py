@@ -5,7 +5,6 @@ where the document has something else; a mapping is read through ``Fields``, whi
 fails for any others.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Final, NoReturn
 
 import yaml
 
-from emulator.core.errors import EmulatorError, shown
+from emulator.core.errors import EmulatorError, shown, suggestion
 
 _DEPTH_MAX: Final = 50
 _TOO_DEEP: Final = f"nested more than {_DEPTH_MAX} deep"
@@ -218,12 +217,6 @@ class Fields:
         rest = list(self._entries.items())
         self._entries.clear()
         return rest
-
-
-def suggestion(word: str, allowed: Iterable[str]) -> str:
-    """Returns ``"; did you mean ...?"`` for a word that resembles an allowed one, else nothing."""
-    close = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def open_document(path: Path, text: str) -> Cursor:

@@ -397,7 +397,7 @@ def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
         (f"{HEAD}steps:\n  - parallel: [{{heal: all}}]\n", 6, "two actions at least"),
         (f"{HEAD}steps:\n  - parallel: [{{heal: all}}, {{until: {{consumed: 1}}}}]\n", 6, "without barriers"),
         (f"{HEAD}steps:\n  - wait_for_any: {{of: [{{consumed: 1}}]}}\n", 6, "of: needs two conditions"),
-        (f"{HEAD}steps:\n  - wait_for_any: {{of: [{{consumed: 1}}, {{eaten: 2}}]}}\n", 6, "waits for nothing"),
+        (f"{HEAD}steps:\n  - wait_for_any: {{of: [{{consumed: 1}}, {{eaten: 2}}]}}\n", 6, "unknown key 'eaten'"),
         (f"{HEAD}steps:\n  - repeat: {{times: 1000, steps: [{LONG}]}}\n", 6, "more than 10000 steps"),
         (f"{HEAD}steps:\n  - explode: {{node: 1}}\n", 6, "there is no such step or fault, allowed: until, "),
         (f"{HEAD}steps:\n  - kill: {{node: 3}}\n", 6, "no node 3, allowed: brokers 0 to 2, controller"),

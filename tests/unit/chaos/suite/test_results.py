@@ -113,6 +113,17 @@ def test_the_matrix_has_a_row_per_scenario_and_a_column_per_era() -> None:
     )
 
 
+def test_a_summary_says_which_part_of_the_suite_it_is_and_why_cells_are_skipped() -> None:
+    skipped = [
+        msgspec.structs.replace(status(CellStatus.SKIPPED), scenario=name, reasons=("no such fault",))
+        for name in ("c", "d", "e", "f")
+    ]
+    part = msgspec.structs.replace(suite(BASE, *skipped), shard="2/4")
+    assert totals(part).startswith("shard 2/4: 5 cells: 1 as expected, 4 skipped")
+    assert "- skipped 4: no such fault (c, d, e, and 1 more)" in markdown(part).splitlines()
+    assert "shard" not in totals(suite(BASE))
+
+
 def test_repetitions_share_a_place_with_the_worst_of_them() -> None:
     again = [msgspec.structs.replace(BASE, repetition=number, duration_s=float(number)) for number in (2, 3)]
     bad = msgspec.structs.replace(FAILED, scenario="a", era="kip-966", repetition=4, duration_s=4.0)
