@@ -65,6 +65,6 @@ def classify_unsettled(*, state: PartitionChanged, holders: Set[int], was_lackin
     candidates = {*state.isr, *state.elr}
     if not candidates and not was_lacking:
         return None
-    if not holders & candidates:
-        return None if state.last_known_leader in holders else LossClass.ONLY_UNELECTABLE
+    if not holders & candidates and state.last_known_leader not in holders:
+        return LossClass.ONLY_UNELECTABLE
     return LossClass.GONE_FOR_A_TIME if was_lacking else None

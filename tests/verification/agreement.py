@@ -21,6 +21,7 @@ import msgspec
 
 from emulator.core.eras import ALL_ERAS, rule_texts
 from emulator.core.promises import PROMISES, JudgedBy, PromiseKind, is_promised
+from emulator.plan.plan import Plan
 from emulator.simulator.explorer import SweepOptions, explore
 from emulator.simulator.judgement import Judgement
 from emulator.simulator.oracle.finding import Guarantee
@@ -91,8 +92,9 @@ def is_beyond_comparison(check_id: str, played: Played, report: VerdictReport) -
     if check_id == "D2" and "D1" in played.found:
         return True
     # Logs that parted below what was committed (S35, S36): the simulator's oracle sees two batches of one offset and
-    # epoch (D7), of which one is gone in the end; verification sees that the final logs are no copies (D6, L6).
-    if "D7" in played.found and check_id in {"D6", "D7", "L6"}:
+    # epoch (D7), of which one is gone in the end, and what one of two leaders has twice (D12); verification sees that
+    # the final logs are no copies (D6, L6).
+    if "D7" in played.found and check_id in {"D6", "D7", "D12", "L6"}:
         return True
     # Where a log is used for another topic than its own (S27), whose records it holds is a matter of definition.
     return "M15" in played.found and (PROMISES[check_id].kind is PromiseKind.OUTCOME or check_id == "L6")
@@ -135,21 +137,23 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 def compare(seed: int, options: SweepOptions) -> Compared:
     """Draws and plays a schedule, and has both judges judge it."""
     schedule = explore(seed, options)
+    verdict, disagreements = judged_twice(schedule.plan)
+    return Compared(seed=seed, profile=schedule.profile, verdict=verdict, disagreements=disagreements)
+
+
+def judged_twice(plan: Plan) -> tuple[str, tuple[str, ...]]:
+    """Plays a plan, and has both judges judge it; returns the verdict of the simulator's oracle, and disagreements."""
     with tempfile.TemporaryDirectory(prefix="agreement-") as parent:
-        directory = Path(parent, f"{options.era}-{seed}")
-        simulation = write_run(schedule.plan, directory, name=directory.name, seed=seed)
+        directory = Path(parent, plan.era)
+        simulation = write_run(plan, directory, name=directory.name)
         report = judge(plan_run(0, open_run_directory(directory))).report
     judgement = simulation.judgement()
     found = found_by(simulation.oracle)
     if judgement.lost_records:  # what nobody holds where nobody leads is lost, and no leader was there to lack it
         found.setdefault("D1", frozenset())
-    played = Played(switches=rule_texts(schedule.plan.rules()), found=found)
-    return Compared(
-        seed=seed,
-        profile=schedule.profile,
-        verdict=str(judgement).partition(", ")[0],
-        disagreements=(*different_verdicts(judgement, report), *different_findings(played, report)),
-    )
+    played = Played(switches=rule_texts(plan.rules()), found=found)
+    disagreements = (*different_verdicts(judgement, report), *different_findings(played, report))
+    return judgement.verdict.value, disagreements
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -58,7 +58,8 @@ def decide_recovery(
     state: PartitionState, *, active: frozenset[BrokerId], strategy: RecoveryStrategy
 ) -> RecoveryDecision:
     """Decides on a partition that has just lost its leader, or whose candidates changed."""
-    if any(broker_id in active for broker_id in state.isr or state.elr):
+    # Where an ELR may have others (``elr_within_replicas``), who is no replica is not elected.
+    if any(broker_id in active and broker_id in state.replicas for broker_id in state.isr or state.elr):
         return RecoveryDecision(action=RecoveryAction.ELECT)
     match strategy:
         case RecoveryStrategy.AGGRESSIVE:

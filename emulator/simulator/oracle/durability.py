@@ -143,6 +143,16 @@ class DurabilityChecks:
         if lost_from:
             truth.forget_from(min(lost_from))
 
+    def check_last_leader(self, name: TopicPartition) -> None:
+        """D5 at the end of a run: the last leader has what consumers were given before it was committed."""
+        truth, node = self._truths[name], self.serving_leader(name)
+        if node is None:
+            return
+        held = {(batch.last_offset, batch.crc) for batch in node.disk.logs[name].batches}
+        for given in truth.given_too_early:
+            if (given.last_offset, given.crc) not in held and not truth.is_deleted(given, given.last_offset):
+                self._lost("D5", name, given, node)
+
     def check_late_leader(self, name: TopicPartition, node: BrokerNode, event: BecameLeader) -> None:
         """D1, D2, D5 on a leader that hears of its election when the controller has gone on to another epoch.
 

@@ -213,6 +213,7 @@ class Oracle:
             logs = [node.disk.logs.get(name) for node in self._cluster.nodes.values()]
             stored = [log.batches for log in logs if log is not None and log.topic_id == state.topic_id]
             self.checks.clients.check_stored(name, stored)
+            self.checks.durability.check_last_leader(name)
         self.scan()
 
     def crashed(self, error: Exception) -> None:

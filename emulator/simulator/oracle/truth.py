@@ -70,6 +70,7 @@ class PartitionTruth:
         ever_acked: by base offset and CRC, also what is known to be lost.
         acknowledgements: what leaders have acknowledged, by the produce operation.
         exposed: by base offset.
+        given_too_early: what a consumer was given that was not committed; it has to be on the last leader all the same.
         told_end_offset: the largest that a client could be told to be the end.
         ledger: its guarantee.
     """
@@ -85,6 +86,7 @@ class PartitionTruth:
         self.ever_acked: dict[tuple[Offset, int], PromisedBatch] = {}
         self.acknowledgements: dict[CauseId, Acknowledgement] = {}
         self.exposed: dict[Offset, PromisedBatch] = {}
+        self.given_too_early: list[PromisedBatch] = []
         self.ledger = ledger
         self._deleted: list[_Deletion] = []
         self._marks: list[Offset] = []
@@ -168,22 +170,23 @@ class PartitionTruth:
     def expose(self, batch: PolledBatch, *, moment: int, leader_epoch: LeaderEpoch | None) -> None:
         """A consumer was given a batch, or a part of one, in a leader epoch.
 
-        What is not committed, or known to be lost by now, promises nothing: that it was given is what D16 is about. It
-        counts from its commit on: under the min ISR of that time it was replicated.
+        What is not committed, or known to be lost by now, only the last leader owes: that it was given is what D16 is
+        about. What is committed counts from its commit on: under the min ISR of that time it was replicated.
         """
-        if self.committed.get(batch.last_offset) != (batch.leader_epoch, batch.crc):
-            return
-        is_passed = batch.last_offset < self.high_watermark
-        self.exposed.setdefault(
-            batch.base_offset,
-            PromisedBatch(
-                base_offset=batch.base_offset,
-                last_offset=batch.last_offset,
-                crc=batch.crc,
-                moment=min(moment, self.committed_since(batch.last_offset)) if is_passed else moment,
-                leader_epoch=leader_epoch,
-            ),
+        given = PromisedBatch(
+            base_offset=batch.base_offset,
+            last_offset=batch.last_offset,
+            crc=batch.crc,
+            moment=moment,
+            leader_epoch=leader_epoch,
         )
+        if self.committed.get(batch.last_offset) != (batch.leader_epoch, batch.crc):
+            self.given_too_early.append(given)
+            return
+        if batch.last_offset < self.high_watermark:
+            moment = min(moment, self.committed_since(batch.last_offset))
+            given = msgspec.structs.replace(given, moment=moment)
+        self.exposed.setdefault(batch.base_offset, given)
 
     def forget_from(self, offset: Offset) -> None:
         """Records from ``offset`` on are known to be lost; what is said about them was said."""

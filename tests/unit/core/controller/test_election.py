@@ -81,3 +81,18 @@ def test_an_isr_member_that_is_left_is_waited_for(strategy: RecoveryStrategy, ac
         partition_epoch=PartitionEpoch(1),
     )
     assert decide_recovery(state, active=frozenset(ids(2)), strategy=strategy).action is action
+
+
+def test_an_elr_member_that_is_no_replica_keeps_nobody_from_a_recovery() -> None:
+    # S37: without ``elr_within_replicas`` an ELR may have others, and they are not elected.
+    state = PartitionState(
+        topic_id=TopicId("t"),
+        replicas=ids(2),
+        isr=(),
+        leader=None,
+        leader_epoch=LeaderEpoch(1),
+        partition_epoch=PartitionEpoch(1),
+        elr=ids(0, 1, 2),
+    )
+    decision = decide_recovery(state, active=frozenset(ids(0, 1)), strategy=RecoveryStrategy.AGGRESSIVE)
+    assert decision.action is RecoveryAction.UNCLEAN_RECOVERY
