@@ -14,7 +14,18 @@ import pytest
 
 from chaos.scenario.conditions import Until
 from chaos.scenario.scenario_file import load_scenario
-from emulator.plan.actions import AlterConfig, CreateTopic, Cut, ElectLeaders, HealAll, Kill, Reassign, SlowDisk, Start
+from emulator.plan.actions import (
+    AlterConfig,
+    CreateTopic,
+    Cut,
+    DeleteRecords,
+    ElectLeaders,
+    HealAll,
+    Kill,
+    Reassign,
+    SlowDisk,
+    Start,
+)
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import MARK, await_end, leave_nothing, survivors
 
@@ -149,6 +160,8 @@ def test_everything_that_is_done_to_a_standing_cluster_is_judged(terminal: Termi
         killed.kill()
     terminal.await_no_client()
 
+    deleted = shell("delete-records", "--topic", "orders", "--partition", "0", "--offset", "1")
+    assert deleted.splitlines()[1:] == ["partition: orders-0\tlow_watermark: 1"]
     assert f"laststand verify {terminal.latest}" in shell("down")
     assert await_end(terminal.mark) == []
     assert "was taken down" in shell("status", code=254)
@@ -156,7 +169,8 @@ def test_everything_that_is_done_to_a_standing_cluster_is_judged(terminal: Termi
     assert "acks=all: 110 records sent, 110 acked, 0 lost" in verdict
     actions = [step.action for step in load_scenario(terminal.latest / "plan.yaml").steps]
     assert [type(action) for action in actions if not isinstance(action, Until)] == [
-        *(CreateTopic, Kill, SlowDisk, SlowDisk, SlowDisk, Cut, HealAll, Start, ElectLeaders, Reassign, AlterConfig)
+        *(CreateTopic, Kill, SlowDisk, SlowDisk, SlowDisk, Cut, HealAll, Start, ElectLeaders, Reassign, AlterConfig),
+        DeleteRecords,
     ], "what was done can be played again"
 
 

@@ -1,12 +1,16 @@
 """What electing a replica would cost, on logs written down as their epochs."""
 
+import msgspec
 import pytest
 
 from chaos.standing.election_cost import candidates, common_end
 from chaos.standing.inspection import InspectedPartition, Replica
-from chaos.standing.status import PartitionStatus
+from chaos.standing.status import PartitionStatus, StatusReport
+from emulator.cli.inspect import _print as print_inspected
+from emulator.cli.output import Output
+from emulator.cli.status import print_status
 from emulator.core.batch import EpochEntry
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId
+from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, Offset, TopicId
 
 
 def broker(number: int) -> BrokerId:
@@ -71,6 +75,28 @@ def inspected(*replicas: Replica) -> InspectedPartition:
         min_insync_replicas=2,
     )
     return InspectedPartition(partition=status, replicas=replicas)
+
+
+def test_a_leader_that_recovers_is_shown_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    status = inspected().partition
+    recovering = msgspec.structs.replace(status, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    for shown, word in ((status, ""), (recovering, ", RECOVERING")):
+        print_inspected(InspectedPartition(partition=shown, replicas=()))
+        assert capsys.readouterr().out.splitlines()[0].endswith(f"min ISR 2{word}")
+        report = StatusReport(
+            directory="d",
+            supervisor_pid=1,
+            era="kip-966",
+            session_timeout_ms=1,
+            network_faults=False,
+            nodes=(),
+            partitions=(shown,),
+            faults=(),
+            clients=(),
+            problem=None,
+        )
+        print_status(report, output=Output.TEXT)
+        assert ("RECOVERING" in capsys.readouterr().out) is bool(word)
 
 
 def test_a_candidate_loses_what_others_have_beyond_the_common_part() -> None:
