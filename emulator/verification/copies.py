@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from emulator.core.events import BatchAppended, LogDeleted, LogOpened, LogTruncated, PowerLost
+from emulator.core.types import TruncationReason
 from emulator.verification.batches import LostBatch
 from emulator.verification.loss_report import CopyFate
 from emulator.verification.partition_facts import PartitionFacts
@@ -83,12 +84,17 @@ class Copies:
             (
                 taking
                 for place, taking in self._takings.get(node, ())
-                if place > after
-                and taking.event.topic_id == batch.topic_id
-                and end_after(taking.event) <= batch.last_offset
+                if place > after and taking.event.topic_id == batch.topic_id and _takes(taking.event, batch.last_offset)
             ),
             None,
         )
+
+
+def _takes(event: Taking, last_offset: int) -> bool:
+    """Whether a log lacks a batch after an event; one that begins again at an offset keeps nothing from before."""
+    if isinstance(event, LogTruncated) and event.reason is TruncationReason.RESTARTED:
+        return True
+    return end_after(event) <= last_offset
 
 
 def _key(lost: LostBatch) -> _BatchKey:

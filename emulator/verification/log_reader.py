@@ -9,6 +9,7 @@ A log is ``<topic>-<partition>/<20 digits>.log``, a sequence of record batches (
 The CRC covers everything from byte 21 on. Reading ends at the first batch that is cut off, or whose length, magic or
 CRC is wrong, and later segments are dropped: that is what recovery would keep of the log of a node that was left down.
 A node that stopped in order left ``.kafka_cleanshutdown``: its logs must be whole, so there a bad batch is a finding.
+Batches below the log start are dropped, too: their segments may still be there, and nobody can read them.
 Nothing here is shared with ``emulator.storage``: two readers, one format.
 """
 
@@ -252,18 +253,24 @@ def _read_log(
             headers.append(found)
             damaged_crc = _damaged_crc(content, found) if problem is not None else None
             problem = None if problem is None else f"{problem} of {segment.name}"
+    log_start_offset = max(checkpointed_start, first_base)
     log = FinalLog(
         node=node,
         topic=topic,
         partition=partition,
         topic_id=_topic_id(_text_lines(directory / _TOPIC_ID_FILE, read)),
-        log_start_offset=max(checkpointed_start, first_base),
+        log_start_offset=log_start_offset,
         log_end_offset=max(end_offset, checkpointed_start),
         is_clean=is_clean,
         problem=problem,
         damaged_crc=damaged_crc,
     )
-    return ReadLog(log, np.concatenate(headers))
+    return ReadLog(log, _from_the_start(np.concatenate(headers), log_start_offset))
+
+
+def _from_the_start(headers: _Headers, log_start_offset: int) -> _Headers:
+    """Returns the batches that can be read; the first of them may begin below the log start."""
+    return headers[headers["base_offset"].astype(np.int64) + headers["last_offset_delta"] >= log_start_offset]
 
 
 def _read_segment(

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from emulator.core.events import LogTruncated, PowerLost
+from emulator.core.events import LogOpened, LogTruncated, PowerLost
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.columns import Table
 from emulator.verification.comparison import only_in_each
@@ -29,7 +29,7 @@ from emulator.verification.sentences import span
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     final = facts.final_batches
     replayed = replay_logs(facts)
-    undone = _undone(facts)
+    undone, untold = _undone(facts), _untold_starts(facts)
     for node in sorted({*replayed, *np.unique(final["node"]).tolist()}):
         log, found = replayed[node], final.only(final.has("node", node))
         if _is_gone(facts, node, log):
@@ -42,7 +42,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         for batch in only_by_events:
             if batch.base_offset >= facts.damaged_from.get(node, batch.base_offset + 1):
                 continue
-            if batch.last_offset >= log.deleted_below and not _is_undone(batch, node, undone):
+            if batch.last_offset >= max(log.deleted_below, untold.get(node, 0)) and not _is_undone(batch, node, undone):
                 explained = "that its final log does not have, and nothing explains it"
                 yield _finding(facts, batch, f"event log of broker {node}", explained)
     for final_log in facts.final_logs:
@@ -96,6 +96,18 @@ def _undone(facts: PartitionFacts) -> dict[tuple[str | None, int], int]:
             end = truncation.event.new_end_offset
             undone[topic_id, node] = min(undone.get((topic_id, node), end), end)
     return undone
+
+
+def _untold_starts(facts: PartitionFacts) -> dict[int, int]:
+    """By node, up to where a process that was killed may have deleted records and not have come to say so."""
+    starts: dict[int, int] = {}
+    for opened in facts.events.of(LogOpened):
+        if (opened.node, opened.incarnation - 1) in facts.cluster.killed:
+            starts[opened.node] = max(starts.get(opened.node, 0), opened.event.log_start_offset)
+    for log in facts.final_logs:
+        if (log.node, facts.cluster.last_incarnation.get(log.node)) in facts.cluster.killed:
+            starts[log.node] = max(starts.get(log.node, 0), log.log_start_offset)
+    return starts
 
 
 def _is_gone(facts: PartitionFacts, node: int, log: ReplayedLog) -> bool:

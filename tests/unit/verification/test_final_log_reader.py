@@ -68,6 +68,28 @@ def test_log_start_comes_from_the_checkpoint(tmp_path: Path) -> None:
     assert (log.log_start_offset, log.log_end_offset, log.is_clean) == (12, 30, False)
 
 
+@pytest.mark.parametrize(("start", "first"), [(9, 0), (10, 10), (15, 10), (30, None)])
+def test_a_log_begins_at_its_start(start: int, first: int | None, tmp_path: Path) -> None:
+    """Batches below it may lie in segments that are not deleted yet, and nobody can read them."""
+    directory = node_directory(tmp_path)
+    (directory / "data/log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {start}\n")
+    batches, log = read(directory)
+    assert next((batch.base_offset for batch in batches), None) == first
+    assert (log.log_start_offset, log.log_end_offset) == (start, 30)
+
+
+def test_a_log_that_begins_again_has_no_gap_before_its_start(tmp_path: Path) -> None:
+    """A power loss left the segment that a follower had removed when it began again at 20."""
+    directory = node_directory(tmp_path)
+    segment = directory / f"data/orders-0/{0:020}.log"
+    content = segment.read_bytes()
+    third = len(content) // 3
+    segment.write_bytes(content[:third])
+    (directory / f"data/orders-0/{20:020}.log").write_bytes(content[2 * third :])
+    (directory / "data/log-start-offset-checkpoint").write_text("0\n1\norders 0 20\n")
+    assert [batch.base_offset for batch in read(directory)[0]] == [20]
+
+
 def test_strangers_in_the_data_directory_are_left_alone(tmp_path: Path) -> None:
     directory = node_directory(tmp_path)
     (directory / "data/no-partition").mkdir()
