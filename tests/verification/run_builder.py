@@ -531,7 +531,6 @@ class RunBuilder:
         """The leader takes over; running replicas follow it."""
         p = self.partitions[topic, partition]
         assert p.leader is not None
-        log = self.logs[p.leader, topic, partition]
         self.note(
             p.leader,
             e.MetadataApplied(
@@ -547,7 +546,7 @@ class RunBuilder:
                 topic_id=TopicId(p.topic_id),
                 leader_epoch=LeaderEpoch(p.leader_epoch),
                 partition_epoch=PartitionEpoch(p.partition_epoch),
-                epoch_start_offset=Offset(_end(log)),
+                epoch_start_offset=Offset(self.end_of(p.leader, topic, partition)),
                 high_watermark=Offset(0),
                 isr=_brokers(p.isr),
             ),
@@ -566,7 +565,7 @@ class RunBuilder:
                 leader=_broker(p.leader),
                 leader_epoch=LeaderEpoch(p.leader_epoch),
                 partition_epoch=PartitionEpoch(p.partition_epoch),
-                log_end_offset=Offset(_end(self.logs[node, topic, partition])),
+                log_end_offset=Offset(self.end_of(node, topic, partition)),
                 high_watermark=Offset(0),
             ),
         )
@@ -622,6 +621,11 @@ class RunBuilder:
             ),
         )
 
+    def end_of(self, node: int, topic: str = "orders", partition: int = 0) -> int:
+        """Returns where a log ends; one of which everything was deleted ends where it starts."""
+        key = (node, topic, partition)
+        return max(_end(self.logs[key]), self.starts.get(key, 0))
+
     def delete(self, node: int, below: int, topic: str = "orders", partition: int = 0) -> None:
         """A node raises its log start, and drops what lies before it."""
         key = (node, topic, partition)
@@ -674,7 +678,7 @@ class RunBuilder:
         self.sent += 1
         body = struct.pack(">hiqqqhii", 0, records - 1, 0, 0, producer_id, 0, self.sent, records) + b"%06d" % self.sent
         return Batch(
-            base_offset=_end(self.logs[p.leader, topic, partition]),
+            base_offset=self.end_of(p.leader, topic, partition),
             leader_epoch=p.leader_epoch,
             record_count=records,
             crc=crc32c(body),
@@ -744,7 +748,7 @@ class RunBuilder:
         """The leader's high watermark rises, by log ends that it learned in an earlier epoch where one is given."""
         p = self.partitions[topic, partition]
         assert p.leader is not None
-        log_end = _end(self.logs[p.leader, topic, partition])
+        log_end = self.end_of(p.leader, topic, partition)
         term = (topic, partition, p.leader, p.leader_epoch)
         before = self.high_watermarks.get(term, 0)
         self.high_watermarks[term] = new
@@ -785,7 +789,7 @@ class RunBuilder:
                 topic_id=TopicId(p.topic_id),
                 old=Offset(0),
                 new=Offset(high_watermark),
-                log_end_offset=Offset(_end(self.logs[node, topic, partition])),
+                log_end_offset=Offset(self.end_of(node, topic, partition)),
                 leader_epoch=LeaderEpoch(p.leader_epoch),
             ),
         )
@@ -899,7 +903,7 @@ class RunBuilder:
                 continue
             log, start = self.logs[p.leader, topic, number], self.starts.get((p.leader, topic, number), 0)
             self.poll(log, topic, number, process="final", phase="final", position=start, seek=True)
-            self.final_read(topic, number, start_offset=start, end_offset=_end(log))
+            self.final_read(topic, number, start_offset=start, end_offset=self.end_of(p.leader, topic, number))
 
     def stop_all(self, *, problem: str | None = None) -> None:
         """Ends everything in order."""

@@ -32,6 +32,7 @@ from emulator.core.types import (
 )
 from emulator.verification.checks import CHECKS
 from emulator.verification.guarantee import Guarantee
+from emulator.verification.judge_here import judge_here
 from emulator.verification.loss_report import FirstLacking, StoryKind
 from emulator.verification.losses import LossClass
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
@@ -1089,6 +1090,28 @@ def follower_begins_again_where_the_leaders_log_starts(path: Path) -> Path:
     return run.finish()
 
 
+def follower_cuts_off_what_was_deleted(path: Path, *, asked: int | None = None) -> Path:
+    """A leader deletes records, and is killed before its new log start is on the disk; it cuts off what it had."""
+    run = healthy(path, switches={"truncation": "high_watermark"})
+    run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", None if asked is None else Offset(asked)),))
+    copy = list(run.logs[0, "orders", 0])
+    for node in (0, 1, 2):
+        run.follow(node, 30)
+        run.delete(node, 30)
+    run.fault("kill", "0")
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.logs[0, "orders", 0][:] = copy
+    del run.starts[0, "orders", 0]
+    run.fence(0)
+    run.alter(reason="broker_fenced", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
+    run.restart(0)
+    run.unfence(0)
+    run.truncate(0, 0, reason="high_watermark")
+    run.truncate(0, 30, reason="restarted")
+    run.expand((1, 2, 0))
+    return run.finish()
+
+
 def records_expire(path: Path, name: str, value: str) -> Path:
     run = healthy(path)
     run.configure("orders", name, value)
@@ -1874,6 +1897,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "log beyond its high watermark": (log_is_opened_beyond_its_high_watermark, frozenset({"D9"})),
     "more deleted than was asked for": (lambda path: records_are_deleted(path, asked=10), DELETED),
     "deleted in another partition": (lambda path: records_are_deleted(path, partition="orders-1"), DELETED),
+    "more deleted and cut off than was asked for": (
+        lambda path: follower_cuts_off_what_was_deleted(path, asked=10),
+        DELETED | {"D15"},
+    ),
     "expired by no limit": (lambda path: records_expire(path, "retention.bytes", "-1"), DELETED),
     "expired before its time": (lambda path: records_expire_in_a_long_run(path, days=6), DELETED),
     "deleted beyond the high watermark": (uncommitted_records_are_deleted, frozenset({"D9"})),
@@ -2048,6 +2075,7 @@ HOLDS: Mapping[str, Build] = {
     "consumer seeks back": consumer_seeks_back,
     "deleted as asked for": records_are_deleted,
     "follower of deleted records begins again": follower_begins_again_where_the_leaders_log_starts,
+    "follower cuts off what was deleted": follower_cuts_off_what_was_deleted,
     "sent back from what was deleted": consumer_is_sent_back_from_deleted_records,
     "deleted as asked for, all that is committed": lambda path: records_are_deleted(path, asked=None),
     "deleted as asked for, within a batch": lambda path: records_are_deleted(path, asked=15, deleted=15),
@@ -2299,6 +2327,23 @@ def test_story_tells_that_a_leader_led_again(reports: dict[str, VerdictReport]) 
     (line,) = (line for line in loss.story if line.kind is StoryKind.LED_AGAIN)
     assert "restarted and led again in epoch 0" in line.text
     assert [event.file for event in line.events] == ["events/0-1.jsonl"]
+
+
+def test_story_tells_that_a_disk_was_replaced(tmp_path: Path) -> None:
+    run = healthy(tmp_path / "run" / "1")
+    run.fault("kill", "0")
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.fault("replace_disk", "0", committed=run.metadata_offset)
+    run.logs[0, "orders", 0].clear()
+    run.fence(0)
+    run.alter(reason="broker_fenced", broker=0, leader=1, election=e.Election.ISR, isr=(1, 2))
+    run.restart(0)
+    run.unfence(0)
+    run.alter(reason="broker_unfenced", broker=0, leader=0, election=e.Election.ISR, isr=(0,))
+    (loss,) = judge_here(run.finish()).report.losses
+    (line,) = (line for line in loss.story if line.kind is StoryKind.DISK_REPLACED)
+    assert line.node == 0
+    assert line.text == "The disk of broker 0 was replaced by an empty one: none of its logs was left."
 
 
 def test_acks_1_records_are_counted_apart_and_do_not_decide(reports: dict[str, VerdictReport]) -> None:

@@ -1,6 +1,7 @@
 """D15 TruncationSafe: no follower truncates what the leader of an earlier epoch committed.
 
-Within one epoch nothing says whether the leader committed a batch before a follower cut it off.
+Within one epoch nothing says whether the leader committed a batch before a follower cut it off. What was deleted on
+purpose is owed by nobody: a follower that has not heard of the new log start may cut off its copy.
 """
 
 from collections.abc import Iterator, Set
@@ -39,6 +40,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             batch.base_offset
             for batch in batches
             if any(counts(epoch) for epoch in committed.get(_identity(batch), ()))
+            and not facts.is_deleted(batch.topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch)
         }
         if offsets:
             yield Finding(
