@@ -35,6 +35,7 @@ class StoryKind(Enum):
     """What is left of the records, who acknowledged them, who held them."""
 
     POWER_LOST = "power lost"
+    DISK_REPLACED = "disk replaced"
     REGISTERED = "registered uncleanly"
     ELECTED = "elected"
     LED_AGAIN = "led again"
@@ -49,7 +50,8 @@ class StoryLine(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: what it tells.
         text: in plain words.
-        node: whom it is about: who acknowledged, lost power, registered, was elected, led again or truncated.
+        node: whom it is about: who acknowledged, lost power, got an empty disk, registered, was elected, led again or
+            truncated.
         topic: name of the topic.
         partition: number of the partition.
         metadata_offset: of the record that committed it.

@@ -13,6 +13,7 @@ from emulator.core.events import (
     BrokerRegistered,
     Election,
     Event,
+    FaultInjected,
     LogTruncated,
     PartitionChanged,
     PowerLost,
@@ -29,6 +30,7 @@ LEADER_LINES_MAX: Final = 60
 """Committed states that a report lists per run; further ones are counted."""
 
 _RANGES_TOLD_MAX: Final = 4
+_NEW_DISK: Final = "replace_disk"
 
 
 def losses_of_partition(facts: PartitionFacts, timeline: Timeline) -> tuple[Loss, ...]:
@@ -123,6 +125,9 @@ def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Ite
     def of_power_loss(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
         return _of_power_loss(fate, told.event, are_appends_told=not cluster.is_seen_from_outside)
 
+    def of_new_disk(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+        return _of_new_disk(fate, told.event, are_appends_told=not cluster.is_seen_from_outside)
+
     def of_registration(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
         return _of_registration(fate, told.event)
 
@@ -132,7 +137,7 @@ def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Ite
     def of_truncation(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
         return _of_truncation(fate, told.node, told.event, are_appends_told=not cluster.is_seen_from_outside)
 
-    for teller in (of_power_loss, of_registration, of_election, _of_leading_again, of_truncation):
+    for teller in (of_power_loss, of_new_disk, of_registration, of_election, _of_leading_again, of_truncation):
         for told in timeline.events:
             line = teller(fate, told)
             if line is not None:
@@ -172,6 +177,22 @@ def _of_power_loss(fate: Fate, lost: Event, *, are_appends_told: bool) -> _Told 
         f"{lost.new_end_offset} after, {kept}."
     )
     return StoryKind.POWER_LOST, lost.lost_node, None, text
+
+
+def _of_new_disk(fate: Fate, replaced: Event, *, are_appends_told: bool) -> _Told | None:
+    """A broker that had the records, or may have had them, came back without any of its logs."""
+    if (
+        not isinstance(replaced, FaultInjected)
+        or replaced.fault != _NEW_DISK
+        or replaced.bit is None
+        or len(replaced.nodes) != 1
+        or (are_appends_told and replaced.nodes[0] not in fate.held_by)
+        or (replaced.metadata_offset is not None and replaced.metadata_offset < (fate.acked_at or 0))
+    ):
+        return None
+    [node] = replaced.nodes
+    text = f"The disk of broker {node} was replaced by an empty one: none of its logs was left."
+    return StoryKind.DISK_REPLACED, node, None, text
 
 
 def _of_registration(fate: Fate, registered: Event) -> _Told | None:
