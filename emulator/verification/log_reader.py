@@ -270,7 +270,8 @@ def _read_log(
 
 def _from_the_start(headers: _Headers, log_start_offset: int) -> _Headers:
     """Returns the batches that can be read; the first of them may begin below the log start."""
-    return headers[headers["base_offset"].astype(np.int64) + headers["last_offset_delta"] >= log_start_offset]
+    last_offsets = headers["base_offset"].astype(np.int64) + headers["last_offset_delta"]
+    return np.compress(last_offsets >= log_start_offset, headers)
 
 
 def _read_segment(
