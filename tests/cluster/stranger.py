@@ -17,7 +17,7 @@ from http.client import HTTPException
 import grpc
 
 NOBODY = 65534
-TIMEOUT_S = 5
+TIMEOUT_S = 60
 HUGE = bytes(8 << 20)
 CALLS = {
     "clock": "/laststand.Clock/Change",
