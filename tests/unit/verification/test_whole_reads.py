@@ -65,4 +65,4 @@ def test_a_run_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     (plan.run.path / "events/7-0.jsonl").mkdir()
     report = judge(plan).report
     assert report.verdict is Verdict.UNKNOWN
-    assert "IsADirectoryError" in report.unknown_reasons[0]
+    assert "is a directory; expected a file" in report.unknown_reasons[0]
