@@ -13,6 +13,9 @@ _OF_A_LOSS: Final = frozenset({"D1", "D2", "D4", "D5", "D14", "D15", "C2", "C3"}
 _OF_A_READER: Final = frozenset({"D5", "C3"})
 """Those among them that a record breaks which was read, and which nobody had acknowledged with acks=all."""
 
+_OF_COMMITTED: Final = frozenset({"D2", "D5", "D15"})
+"""Those that a committed record breaks, whatever its acks."""
+
 
 def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expected, tuple[str, ...]]:
     """Returns the outcome, and a description of every difference.
@@ -66,9 +69,20 @@ def _not_excused(report: VerdictReport) -> list[str]:
     misses = [f"{check_id} fired" for check_id in sorted(violated - _OF_A_LOSS)]
     if report.guarantee is None and violated <= _OF_A_READER:
         return misses
-    if report.verdict is Verdict.VIOLATION and report.guarantee is not Guarantee.EXCEEDED and not misses:
-        misses.append(f"the guarantee is {'kept' if report.guarantee is None else report.guarantee.value}")
+    worst = report.guarantee or report.guarantee_of_commits
+    if report.verdict is Verdict.VIOLATION and worst is not Guarantee.EXCEEDED and not misses:
+        misses.append(_guarantee_in_words(report, violated))
     return misses
+
+
+def _guarantee_in_words(report: VerdictReport, violated: set[str]) -> str:
+    if report.guarantee is not None:
+        return f"the guarantee is {report.guarantee.value}"
+    if violated & _OF_COMMITTED:
+        kind = report.guarantee_of_commits
+        judged = "" if kind is None else f"; for them the guarantee is {kind.value}"
+        return f"committed records were lost, none of them acknowledged with acks=all{judged}"
+    return "the guarantee is kept"
 
 
 def _missed_time(what: str, seconds: float | None, expected: Bound | None) -> list[str]:

@@ -27,6 +27,8 @@ _LEFT: Final = {
 """What is left of records, of one and of several."""
 
 _MIXED: Final = ("is not where it must be", "are not where they must be")
+_LOST_COMMITS: Final = frozenset({"D2", "D5", "D15"})
+"""Promises that the loss of a committed record breaks, whatever its acks."""
 _UNWANTED: Final = frozenset({CopyFate.POWER_LOST, CopyFate.NOT_RECOVERED})
 
 
@@ -52,11 +54,15 @@ def headline(verdict: VerdictReport, partitions: list[PartitionStory], story: Ru
         cause = _cause_of_loss(verdict, partitions[0], story) if partitions else _first_line(verdict.losses)
     elif verdict.verdict is Verdict.VIOLATION:
         count = len(verdict.violated())
-        figure, rest = number(count), f"{'check is' if count == 1 else 'checks are'} violated, and nothing is lost"
+        left = "" if any(check.check_id in _LOST_COMMITS for check in verdict.violated()) else ", and nothing is lost"
+        figure, rest = number(count), f"{'check is' if count == 1 else 'checks are'} violated{left}"
         cause = capitalized(f"{verdict.violated()[0].statement}")
     elif verdict.verdict is Verdict.UNKNOWN:
         figure, rest = "Nothing", "is proved: the evidence of this run is not whole"
         cause = capitalized(verdict.doubts[0].sentence) + "." if verdict.doubts else ""
+    elif not acked:
+        figure, rest = "Nothing", "that was committed is lost; no record was acknowledged with acks=all"
+        cause = _why_kept(partitions[0], story) if partitions else ""
     else:
         figure, rest = f"All {number(acked)}", "records acknowledged with acks=all are still there"
         cause = _why_kept(partitions[0], story) if partitions else ""
@@ -77,6 +83,10 @@ def _guarantee(verdict: VerdictReport) -> tuple[str, str]:
         return "Guarantee kept.", "Every acknowledged record is in the log that decides, and was read."
     if verdict.verdict is Verdict.UNKNOWN:
         return "Guarantee unknown.", f"{plural(len(verdict.doubts), 'doubt')} about the evidence."
+    if any(check.check_id in _LOST_COMMITS for check in verdict.violated()):
+        kind = verdict.guarantee_of_commits
+        judged = "not judged" if kind is None else kind.value
+        return f"Guarantee {judged},", "for committed records, none of them acknowledged with acks=all."
     return "Guarantee kept,", "and a rule of the protocol was broken."
 
 

@@ -84,7 +84,7 @@ def judge(
         lost: everything that is lost.
         switches: the rules.
         unread: partitions that nobody could read at the end.
-        acks: batches acknowledged with acks=all; a run without any proves nothing.
+        acks: batches acknowledged, with acks=all or acks=1; a run without any proves nothing.
     """
     differing = {alarm.partition for alarm in alarms if alarm.check_id == _STILL_DIFFERENT}
     violated = {
@@ -96,7 +96,7 @@ def judge(
         violated.add("D1")
     doubts = tuple(f"{name} ended without a leader, as the protocol allows, so nobody could read it" for name in unread)
     if not acks:
-        doubts = ("no record was acknowledged with acks=all", *doubts)
+        doubts = ("no record was acknowledged", *doubts)
     guarantee = None
     if lost:
         guarantee = LossGuarantee.BROKEN if any(each.is_covered for each in lost) else LossGuarantee.EXCEEDED

@@ -357,7 +357,7 @@ class Simulation:
             tuple(lost.values()),
             switches=self._rules,
             unread=self._unread,
-            acks=self.oracle.tally.acks,
+            acks=self.oracle.tally.acks_of_any_kind,
         )
 
     def outcome(self) -> SimulationResult:

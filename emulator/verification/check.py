@@ -71,16 +71,34 @@ class Premise(Enum):
     SETTLED = "the cluster was not seen to settle once every fault was over"
 
 
+class LostCommit(NamedTuple):
+    """The loss of committed records, whatever their acks, as far as the guarantee asks for it.
+
+    Attributes:
+        topic_id: of their topic.
+        committed_at: metadata (exclusive) that their leader had applied when it committed them.
+        lacking_epoch: leader epoch of the first leader without them.
+        unelected_at: where that leader was restarted after its election, the metadata (exclusive) by which it led.
+    """
+
+    topic_id: str
+    committed_at: int
+    lacking_epoch: int
+    unelected_at: int | None = None
+
+
 class Finding(NamedTuple):
     """Something that breaks a promise.
 
     Attributes:
         position: an offset, epoch or metadata offset; orders the findings of a partition.
         sentence: in plain words, what is wrong.
+        lost: the committed records that are lost, if they are.
     """
 
     position: int
     sentence: str
+    lost: LostCommit | None = None
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

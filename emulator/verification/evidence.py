@@ -42,13 +42,15 @@ from emulator.verification.fencings import unexplained_fencings
 from emulator.verification.message_faults import HOLD, faults_without_message
 from emulator.verification.metadata_log import contradictions_of_log
 from emulator.verification.orders import unknown_orders
-from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.run_reader import RunEvidence
 from emulator.verification.seals import alterations, seal_doubts
 from emulator.verification.timeline import Timeline
 from emulator.verification.vocabulary import tag
 from emulator.verification.zookeeper_log import contradictions_of_zookeeper
 
+_NO_ACKS: Final = 0
+"""Nothing is known of records that nobody acknowledges."""
 _SHOWN_CHARACTERS: Final = 80
 _LEAVES_METADATA_LOGS: Final = ("process", "docker")
 """Drivers whose controllers write a log to disk."""
@@ -61,7 +63,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         missing: brokers whose replica left no directory, once for each topic of that name.
         contradictions: accounts of it that do not agree; ``answers``: those of brokers that the history contradicts.
-        is_unread: whether records were acknowledged with acks=all and not read at the end; ``error`` is why.
+        is_unread: whether records were acknowledged and not read at the end; ``error`` is why.
         has_unclear_id: whether something is told under its topic's name only, and several topics had that name.
     """
 
@@ -82,7 +84,7 @@ def readings_of(facts: PartitionFacts) -> Readings:
         topic=facts.topic,
         partition=facts.partition,
         missing=missing,
-        is_unread=not facts.is_all_read and bool(np.any(facts.acked["acks"] == ACKS_ALL)),
+        is_unread=not facts.is_all_read and bool(np.any(facts.acked["acks"] != _NO_ACKS)),
         error=max((read.error for read in facts.final_reads if read.error is not None), default=None),
         contradictions=tuple(contradictions_of_partition(facts)),
         answers=tuple(unknown_to_history(facts)),
@@ -285,8 +287,8 @@ def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]
             about=Evidence.HISTORY,
             sentence=f"{len(census.invoked)} sends were begun and {len(census.completed)} completed",
         )
-    if not any(records for stream, records in census.acked.items() if stream.acks == ACKS_ALL):
-        yield Doubt(about=None, sentence="no record was acknowledged with acks=all")
+    if not any(records for stream, records in census.acked.items() if stream.acks != _NO_ACKS):
+        yield Doubt(about=None, sentence="no record was acknowledged")
 
 
 def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iterator[Doubt]:

@@ -22,7 +22,7 @@ Whatever begins an excuse is what was configured, asked for or broken, but for S
 says of itself can only end an excuse or deny one; the README lists each input.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from enum import Enum
 from itertools import accumulate
 from typing import Final
@@ -56,6 +56,11 @@ class Guarantee(Enum):
 
     EXCEEDED = "exceeded"
     """Lost after more went wrong than the guarantee covers."""
+
+
+def worst_of(kinds: Set[Guarantee]) -> Guarantee | None:
+    """Returns the worst of some kinds of losses; ``None`` where there is none."""
+    return next((kind for kind in Guarantee if kind in kinds), None)
 
 
 class GuaranteeJudgement(msgspec.Struct, frozen=True, kw_only=True):

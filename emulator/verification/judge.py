@@ -20,7 +20,7 @@ from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.cluster_story import run_story
 from emulator.verification.doubt import Doubt
 from emulator.verification.evidence import doubts_of, find_doubts
-from emulator.verification.guarantee import Guarantee
+from emulator.verification.guarantee import worst_of
 from emulator.verification.loss_report import Loss, OffsetRange, merged
 from emulator.verification.losses import LossClass
 from emulator.verification.partition_facts import PartitionFacts
@@ -159,7 +159,7 @@ def put_together(run: RunDirectory, evidence: RunEvidence, judged: Sequence[Part
         changed=run.changed,
         switches=switches,
         verdict=verdict,
-        guarantee=next((kind for kind in Guarantee if kind in kinds), None),
+        guarantee=worst_of(kinds),
         doubts=doubts,
         checks=checks,
         counts=tuple(_record_counts(evidence.history, judged)),
@@ -212,7 +212,11 @@ def _findings(
         case PartitionCheck():
             found = [each for partition in judged if (each := partition.findings.get(check.check_id)) is not None]
             examples = tuple(sentence for each in found for sentence in each.examples)
-            return Findings(count=sum(each.count for each in found), examples=examples[:EXAMPLES_MAX])
+            return Findings(
+                count=sum(each.count for each in found),
+                examples=examples[:EXAMPLES_MAX],
+                guarantee=worst_of({each.guarantee for each in found if each.guarantee is not None}),
+            )
         case _:
             assert_never(check)
 
@@ -234,6 +238,7 @@ def _result(
         status=status,
         count=findings.count,
         examples=findings.examples,
+        guarantee=findings.guarantee,
         not_asked_because=None if missing is None else missing.value,
         unknown_because=tuple(kind for kind in Evidence if kind in doubtful),
     )

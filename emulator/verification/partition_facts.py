@@ -118,6 +118,7 @@ class PartitionFacts:
         self.final_batches: Table[FinalBatch] = Table(FinalBatch)
         self.final_logs: list[FinalLog] = []
         self.topic_numbers: dict[Hashable, int] = {}
+        self._commits: dict[tuple[str, int], tuple[Ints, EventRows[HighWatermarkAdvanced]]] = {}
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -274,6 +275,23 @@ class PartitionFacts:
             terms = committed.setdefault(first.event.topic_id, {})
             terms[TermPlace(first.event.leader_epoch, first.incarnation)] = max(0, int(moves["new"][places].max()))
         return committed
+
+    def committed_at(self, topic_id: str, offset: int, *, since_epoch: int) -> int:
+        """The metadata (exclusive) that the first leader had applied that committed an offset, of an epoch or later."""
+        if (topic_id, since_epoch) not in self._commits:
+            self._commits[topic_id, since_epoch] = self._commits_since(topic_id, since_epoch)
+        reached, moves = self._commits[topic_id, since_epoch]
+        place = int(np.searchsorted(reached, offset, "right"))
+        for first in moves.rows(slice(place, place + 1)):
+            return self.cluster.applied_before(first.node, first.incarnation, first.sequence) or 0
+        return 0
+
+    def _commits_since(self, topic_id: str, leader_epoch: int) -> tuple[Ints, EventRows[HighWatermarkAdvanced]]:
+        """The moves of leaders from an epoch on, in their order, and the highest high watermark up to each."""
+        moves = self.events.rows(HighWatermarkAdvanced)
+        moves = moves.only(moves.has("topic_id", topic_id) & (moves["leader_epoch"] >= leader_epoch))
+        moves = moves.only(np.lexsort((moves["sequence"], moves["incarnation"], moves["leader_epoch"])))
+        return np.maximum.accumulate(moves["new"]), moves
 
     def first_lacking(self, topic_id: str | None, *, after: TermPlace, last_offset: int) -> LeaderTerm | None:
         """The first leader after a term whose log did not reach beyond an offset."""

@@ -4,7 +4,8 @@ A large run is judged partition by partition, in different processes; what they 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -13,9 +14,10 @@ from emulator.core.promises import is_promised
 from emulator.verification.accounts import unseen_records
 from emulator.verification.availability import PartitionAvailability, partition_availability
 from emulator.verification.census import SendStream
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
 from emulator.verification.checks import CHECKS
 from emulator.verification.evidence import Readings, readings_of
+from emulator.verification.guarantee import Guarantee, judge_guarantee, worst_of
 from emulator.verification.loss_report import Loss
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.premise_census import premises_of_partition
@@ -27,10 +29,15 @@ EXAMPLES_MAX: Final = 10
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """How many findings a check has, and the sentences of the first of them."""
+    """How many findings a check has, and the sentences of the first of them.
+
+    Attributes:
+        guarantee: the worst kind of loss of committed records among them, where they tell of one.
+    """
 
     count: int
     examples: tuple[str, ...]
+    guarantee: Guarantee | None = None
 
 
 NO_FINDINGS: Final = Findings(count=0, examples=())
@@ -38,7 +45,7 @@ NO_FINDINGS: Final = Findings(count=0, examples=())
 
 def first_of(found: Iterable[Finding]) -> Findings:
     """Counts findings, and keeps the first by position."""
-    ordered = sorted(found)
+    ordered = sorted(found, key=itemgetter(0, 1))
     return Findings(count=len(ordered), examples=tuple(finding.sentence for finding in ordered[:EXAMPLES_MAX]))
 
 
@@ -78,9 +85,10 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
     is_clear = not facts.has_unclear_id
     for check in CHECKS if is_clear else ():
         if isinstance(check, PartitionCheck) and is_promised(check.check_id, switches) and not check.needs & doubtful:
-            found = first_of(check.find(facts))
-            if found.count:
-                findings[check.check_id] = found
+            told = list(check.find(facts))
+            if told:
+                guarantee = _worst(facts, timeline, {each.lost for each in told if each.lost is not None})
+                findings[check.check_id] = msgspec.structs.replace(first_of(told), guarantee=guarantee)
     lost: Counter[SendStream] = Counter()
     for each in facts.lost if is_clear else ():
         batch = each.batch
@@ -96,3 +104,19 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         unseen=unseen_records(facts),
         availability=partition_availability(facts),
     )
+
+
+def _worst(facts: PartitionFacts, timeline: Timeline, lost: Set[LostCommit]) -> Guarantee | None:
+    kinds = {
+        judge_guarantee(
+            timeline,
+            facts.cluster.configuration,
+            topic_id=each.topic_id,
+            partition=facts.partition,
+            acked_at=each.committed_at,
+            lacking_epoch=each.lacking_epoch,
+            unelected_at=each.unelected_at,
+        ).guarantee
+        for each in lost
+    }
+    return worst_of(kinds)

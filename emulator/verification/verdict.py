@@ -17,7 +17,7 @@ from emulator.verification.acks_comparison import AcksComparison
 from emulator.verification.availability import PartitionAvailability, WorkloadAvailability
 from emulator.verification.check import Evidence
 from emulator.verification.doubt import Doubt
-from emulator.verification.guarantee import Guarantee
+from emulator.verification.guarantee import Guarantee, worst_of
 from emulator.verification.loss_report import Loss
 
 VERSION: Final = 2
@@ -67,6 +67,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         examples: the first findings, in plain words.
         not_asked_because: what the run lacks, where the check is ``not asked``.
         unknown_because: which evidence is not whole, where the check is ``unknown``.
+        guarantee: the worst kind of loss that D2, D5 or D15 found, of committed records whatever their acks.
     """
 
     check_id: str
@@ -78,6 +79,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     examples: tuple[str, ...]
     not_asked_because: str | None = None
     unknown_because: tuple[Evidence, ...] = ()
+    guarantee: Guarantee | None = None
 
 
 class RecordCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,6 +219,11 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     def lost_records(self) -> int:
         """acks=all-acked records that are not where they must be."""
         return sum(loss.records for loss in self.losses)
+
+    @property
+    def guarantee_of_commits(self) -> Guarantee | None:
+        """The worst kind of loss of committed records, whatever their acks; ``None`` if no check tells of one."""
+        return worst_of({check.guarantee for check in self.checks if check.guarantee is not None})
 
     @property
     def unavailable_s(self) -> float | None:

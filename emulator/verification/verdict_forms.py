@@ -86,6 +86,9 @@ def summary(report: VerdictReport) -> str:
         lines.append(f"  {unseen} records were acknowledged by brokers, and no client saw it")
     if any(partition.workloads for partition in report.availability):
         lines.append(f"  availability: {_availability_in_words(report)}")
+    if report.guarantee_of_commits is not None and not report.losses:
+        kind = report.guarantee_of_commits.value
+        lines.append(f"  committed records were lost, none of them acknowledged with acks=all: guarantee {kind}")
     lines.append(f"  checks: {_checks_in_words(report)}")
     details = [f"unknown: {reason}" for reason in report.unknown_reasons]
     details.extend(loss.story[0].text for loss in report.losses)

@@ -36,6 +36,7 @@ from emulator.verification.judge_here import judge_here
 from emulator.verification.loss_report import FirstLacking, StoryKind
 from emulator.verification.losses import LossClass
 from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
+from emulator.verification.verdict_forms import summary
 from tests.verification.conftest import Judge
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import (
@@ -2344,6 +2345,45 @@ def test_story_tells_that_a_disk_was_replaced(tmp_path: Path) -> None:
     (line,) = (line for line in loss.story if line.kind is StoryKind.DISK_REPLACED)
     assert line.node == 0
     assert line.text == "The disk of broker 0 was replaced by an empty one: none of its logs was left."
+
+
+def with_acks_1(path: Path, *, outages: tuple[int, ...] = ()) -> VerdictReport:
+    """Batches of acks=1 are committed and read; then brokers lose power, and the first of them leads again."""
+    run = RunBuilder(path)
+    run.start_brokers(0, 1, 2)
+    run.create_topic()
+    for _ in range(3):
+        batch = run.send(acks=1)
+        run.advance(batch.last_offset + 1)
+        run.poll([batch])
+    for node in outages:
+        run.power_loss(node)
+        run.fence(node)
+    if outages:
+        back = outages[0]
+        run.restart(back)
+        run.unfence(back)
+        run.alter(reason="broker_unfenced", broker=back, leader=back, election=e.Election.ISR, isr=(back,))
+    return judge_here(run.finish()).report
+
+
+def test_a_run_of_acks_1_alone_can_be_valid(tmp_path: Path) -> None:
+    report = with_acks_1(tmp_path / "run" / "1")
+    assert (report.verdict, report.doubts, report.guarantee_of_commits) == (Verdict.VALID, (), None)
+
+
+@pytest.mark.parametrize(
+    ("outages", "guarantee"), [((0,), Guarantee.BROKEN), ((0, 1, 2), Guarantee.EXCEEDED)], ids=["broken", "exceeded"]
+)
+def test_the_loss_of_committed_records_of_acks_1_has_a_guarantee(
+    outages: tuple[int, ...], guarantee: Guarantee, tmp_path: Path
+) -> None:
+    report = with_acks_1(tmp_path / "run" / "1", outages=outages)
+    judged = {check.check_id: check.guarantee for check in report.violated()}
+    assert (judged["D2"], judged["D5"]) == (guarantee, guarantee)
+    assert (report.guarantee, report.guarantee_of_commits, report.lost_records) == (None, guarantee, 0)
+    assert [(counts.acks, counts.lost > 0) for counts in report.counts] == [(1, True)]
+    assert f"none of them acknowledged with acks=all: guarantee {guarantee.value}" in summary(report)
 
 
 def test_acks_1_records_are_counted_apart_and_do_not_decide(reports: dict[str, VerdictReport]) -> None:

@@ -225,6 +225,7 @@ class Oracle:
 
     def _acked(self, client: str, record: SendRecorded, base_offset: Offset) -> None:
         name = record.partition
+        self.tally.acks_of_any_kind += 1
         if self._cluster.clients.producer_acks[client] is not Acks.ALL:
             return
         self.tally.acks += 1

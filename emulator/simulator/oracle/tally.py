@@ -30,6 +30,7 @@ class Tally:
 
     Attributes:
         acks: batches acknowledged with acks=all.
+        acks_of_any_kind: batches acknowledged with acks=all or acks=1.
         elections: leaders that were elected after creation.
         truncations: logs that were cut.
         unclean_restarts: registrations without proof of a clean shutdown.
@@ -40,6 +41,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.acks = 0
+        self.acks_of_any_kind = 0
         self.elections = 0
         self.truncations = 0
         self.unclean_restarts = 0

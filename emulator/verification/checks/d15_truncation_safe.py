@@ -9,7 +9,7 @@ from collections.abc import Iterator, Set
 import numpy as np
 
 from emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
 from emulator.verification.event_table import EventRows
 from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
@@ -48,6 +48,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts}: broker {truncation.node} truncated its log from {cut.old_end_offset} to "
                 f"{cut.new_end_offset} ({words(cut.reason)}) in epoch {cut.leader_epoch}, and with it {len(offsets)} "
                 f"batches from offset {min(offsets)} on that had been committed",
+                LostCommit(
+                    cut.topic_id, facts.committed_at(cut.topic_id, min(offsets), since_epoch=0), cut.leader_epoch
+                ),
             )
 
 

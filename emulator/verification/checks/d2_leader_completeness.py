@@ -5,7 +5,7 @@ A broker that is restarted and leads again in its own epoch is a new leader, too
 
 from collections.abc import Iterator
 
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 
 
@@ -26,6 +26,12 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                         f"{facts}: broker {term.node} {'led again' if epoch == term.leader_epoch else 'began to lead'} "
                         f"in epoch {term.leader_epoch} with a log that ended at {term.log_end_offset}, though the high "
                         f"watermark had been at {high_watermark} in epoch {epoch}",
+                        LostCommit(
+                            topic_id,
+                            facts.committed_at(topic_id, term.log_end_offset, since_epoch=epoch),
+                            term.leader_epoch,
+                            term.unelected_at,
+                        ),
                     )
 
 

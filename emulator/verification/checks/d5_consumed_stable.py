@@ -8,7 +8,7 @@ import numpy as np
 
 from emulator.core.events import AppendRole, BatchAppended
 from emulator.verification.batches import LAST_INCARNATION, LeaderTerm, TermPlace
-from emulator.verification.check import Finding, PartitionCheck, Premise
+from emulator.verification.check import Finding, LostCommit, PartitionCheck, Premise
 from emulator.verification.columns import NONE, Mask
 from emulator.verification.event_table import EventRows
 from emulator.verification.integers import Ints
@@ -56,6 +56,14 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             batch.base_offset,
             f"{facts} {span(batch.base_offset, batch.last_offset)} of epoch {batch.leader_epoch}, given to "
             f"{batch.process}: {problem}",
+            None
+            if lacking is None
+            else LostCommit(
+                topic_id,
+                facts.committed_at(topic_id, batch.last_offset, since_epoch=batch.leader_epoch),
+                lacking.leader_epoch,
+                lacking.unelected_at,
+            ),
         )
 
 
