@@ -25,7 +25,7 @@ from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.deletions import Deletions
-from emulator.simulator.oracle.truth import PartitionTruth
+from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 _BatchKey = tuple[Offset, LeaderEpoch]
 
@@ -181,7 +181,12 @@ class LogChecks:
         keeps_nothing = event.reason == "restarted"
         while log.batches and (keeps_nothing or log.batches[-1][1] >= event.new_end_offset):
             base_offset, last_offset, leader_epoch, crc = log.batches.pop()
-            if truth is None or event.reason in _ON_PURPOSE or last_offset < truth.log_start_offset:
+            if truth is None or event.reason in _ON_PURPOSE:
+                continue
+            cut_off = PromisedBatch(
+                base_offset=base_offset, last_offset=last_offset, crc=crc, moment=0, leader_epoch=leader_epoch
+            )
+            if truth.is_deleted(cut_off, last_offset):
                 continue
             self._cut_off.setdefault((name, event.topic_id), {})[last_offset, leader_epoch, crc] = event
             lost = truth.lost_commits.get(last_offset)
