@@ -139,7 +139,7 @@ class ConfigError(EmulatorError):
     """
 
     def __init__(self, *, key: str, value: str | None, expected: str) -> None:
-        what = f"unknown key {shown(key)!r}" if value is None else f"{shown(key)}={_told(value)} is not allowed"
+        what = f"unknown key {shown(key)!r}" if value is None else f"{_told(key)}={_told(value)} is not allowed"
         meant = "" if "did you mean" in expected else suggestion(value or key, _members(expected))
         super().__init__(f"{what}; expected {expected}{meant}")
         self.key = key

@@ -77,7 +77,9 @@ def test_show_prints_a_picture(store: dict[str, Path], capsys: pytest.CaptureFix
     assert "\nbroker 2  i" in text
     laststand("show", store["lost"], "--json")
     document = json.loads(capsys.readouterr().out)
-    assert document["pictures"]["orders-0"] == text.partition("\norders-0\n")[2].splitlines()
+    picture, _, legend = text.partition("\norders-0\n")[2].partition("\n\n")
+    assert document["pictures"]["orders-0"] == picture.splitlines()
+    assert "L leads" in legend
 
 
 def test_a_report_that_cannot_be_written_is_a_line_and_no_failure(
