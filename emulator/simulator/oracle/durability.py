@@ -288,6 +288,7 @@ class DurabilityChecks:
             for node in self._cluster.nodes.values()
             if (log := node.disk.logs.get(name)) is not None and log.topic_id == state.topic_id
             for batch in log.batches
+            if batch.last_offset >= log.log_start_offset
         }
         for promise in truth.ever_acked.values():
             is_there = (promise.last_offset, promise.crc) in held
