@@ -341,7 +341,8 @@ class Simulation:
         cluster.event_log.note(ShutdownBegan(cause_id=cluster.event_log.cause_id))
         for broker_id in cluster.nodes:
             cluster.processes.stop(broker_id)
-        cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values()))
+        if cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values())):
+            self.oracle.stopped(unread=self._unread)
         for broker_id in cluster.nodes:
             cluster.processes.kill(broker_id)
         cluster.processes.stop_controller()

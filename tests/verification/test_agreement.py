@@ -13,12 +13,6 @@ from tests.verification.agreement import Compared, compare, judged_twice
 
 PLANS: Final = sorted(Path(tests.simulation.__path__[0], "regressions").glob("*.txt"))
 
-OPEN: Final = frozenset(
-    {"a-log-that-begins-again-below-what-was-deleted", "s41-produce-topic-id-off", "s51-lower-start-is-durable-off"}
-)
-"""Plans on which the judges do not agree yet: about deleted records (D5), and what a reader was given of the topic
-before (C2)."""
-
 
 def differs_at_seed_2(seed: int, options: SweepOptions) -> Compared:
     found = ("simulate says one thing, verify another",) if seed == 2 else ()
@@ -47,8 +41,6 @@ def test_a_disagreement_is_printed_and_fails(
 
 
 @pytest.mark.parametrize("file", PLANS, ids=lambda file: file.stem)
-def test_the_judges_agree_on_every_plan_that_is_kept(file: Path, request: pytest.FixtureRequest) -> None:
-    if file.stem in OPEN:
-        request.applymarker(pytest.mark.xfail(strict=False))
+def test_the_judges_agree_on_every_plan_that_is_kept(file: Path) -> None:
     _, disagreements = judged_twice(parse_plan(file.read_text()))
     assert disagreements == ()

@@ -1650,6 +1650,19 @@ def client_behind_a_deleted_topic_loses(path: Path) -> Path:
     return run.write()
 
 
+def reader_was_given_it_of_the_topic_before(path: Path) -> Path:
+    """The same bytes at the same offset, of the topic that had the name before; nobody reads those of the new one."""
+    run = healthy(path)
+    last = run.send()
+    run.poll([last], position=last.base_offset, seek=True)
+    run.history[-1]["topic_id"] = "old-id"
+    delete_topic(run, "old-id")
+    run.poll(run.logs[0, "orders", 0][:3], process="final", phase="final", position=0, seek=True)
+    run.final_read("orders", 0, end_offset=40)
+    run.stop_all()
+    return run.write()
+
+
 def client_is_behind_a_deleted_topic(path: Path) -> Path:
     """The topic was created again, and the clients still tell the id of the one before."""
     run = healthy(path)
@@ -2041,6 +2054,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
         frozenset({"M7"}),
     ),
     "stray deleted too early": (lambda p: broker_deletes_a_stray(p, waited_ms=499), frozenset({"L7"})),
+    "given of the topic before": (reader_was_given_it_of_the_topic_before, frozenset({"C2", "D1"})),
     "lost under the id of a deleted topic": (client_behind_a_deleted_topic_loses, frozenset({"C2", "D1"})),
     "recovering in company, no gate": (
         lambda p: recovering_leader_has_company(p, {"recovering_gate": "off"}),

@@ -143,12 +143,12 @@ class DurabilityChecks:
         if lost_from:
             truth.forget_from(min(lost_from))
 
-    def check_last_leader(self, name: TopicPartition) -> None:
-        """D5 at the end of a run: the last leader has what consumers were given before it was committed."""
-        truth, node = self._truths[name], self.serving_leader(name)
-        if node is None:
+    def check_last_leader(self, name: TopicPartition, node: BrokerNode | None) -> None:
+        """D5 at the end of a run: the last leader, if any, has what consumers were given before it was committed."""
+        truth, log = self._truths[name], None if node is None else node.disk.logs.get(name)
+        if node is None or log is None:
             return
-        held = {(batch.last_offset, batch.crc) for batch in node.disk.logs[name].batches}
+        held = {(batch.last_offset, batch.crc) for batch in log.batches if batch.last_offset >= log.log_start_offset}
         for given in truth.given_too_early:
             if (given.last_offset, given.crc) not in held and not truth.is_deleted(given, given.last_offset):
                 self._lost("D5", name, given, node)
@@ -279,7 +279,7 @@ class DurabilityChecks:
             seen.append((node, partition, batches))
 
     def check_somewhere(self, name: TopicPartition) -> None:
-        """D4: what was acknowledged is on one replica at least."""
+        """D4: what was acknowledged is on one replica at least, and not below its log start, where nobody can read."""
         truth, state = self._truths[name], self._cluster.state(name)
         if state is None:
             return

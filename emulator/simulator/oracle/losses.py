@@ -74,7 +74,7 @@ class LossLedger:
             if state is None:
                 continue
             holders = [node for node in nodes.values() if self._has_log(node, name, state)]
-            leader = None if name in unread else self._last_leader(name)
+            leader = None if name in unread else self.last_leader(name)
             for promise in truth.ever_acked.values():
                 if truth.is_deleted(promise, promise.last_offset):
                     continue
@@ -107,7 +107,8 @@ class LossLedger:
         log = node.disk.logs.get(name)
         return log is not None and state.topic_id in (log.topic_id, self._used.get(name, {}).get(node.broker_id))
 
-    def _last_leader(self, name: TopicPartition) -> BrokerId | None:
+    def last_leader(self, name: TopicPartition) -> BrokerId | None:
+        """Returns the broker that took over in the last epoch."""
         last = max(self._terms.get(name, ()), key=_place, default=None)
         return None if last is None else last.broker_id
 
@@ -125,8 +126,12 @@ def _is_missing(
 
 
 def _holds(node: BrokerNode, name: TopicPartition, promise: PromisedBatch) -> bool:
+    log = node.disk.logs[name]
     return any(
-        batch.base_offset == promise.base_offset and batch.crc == promise.crc for batch in node.disk.logs[name].batches
+        batch.base_offset == promise.base_offset
+        and batch.crc == promise.crc
+        and batch.last_offset >= log.log_start_offset
+        for batch in log.batches
     )
 
 

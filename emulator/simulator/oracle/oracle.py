@@ -213,8 +213,15 @@ class Oracle:
             logs = [node.disk.logs.get(name) for node in self._cluster.nodes.values()]
             stored = [log.batches for log in logs if log is not None and log.topic_id == state.topic_id]
             self.checks.clients.check_stored(name, stored)
-            self.checks.durability.check_last_leader(name)
+            self.checks.durability.check_last_leader(name, self.checks.durability.serving_leader(name))
         self.scan()
+
+    def stopped(self, *, unread: Collection[TopicPartition]) -> None:
+        """Checks the last leaders once more: brokers that stop one by one hand leadership on."""
+        for name in self._cluster.image.partitions:
+            leader = self.checks.losses.last_leader(name)
+            if leader is not None and name not in unread:
+                self.checks.durability.check_last_leader(name, self._cluster.nodes[leader])
 
     def crashed(self, error: Exception) -> None:
         """A core raised an exception."""

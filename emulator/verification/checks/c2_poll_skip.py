@@ -1,4 +1,8 @@
-"""C2 PollSkip: readers that come past an acknowledged record have seen it."""
+"""C2 PollSkip: readers that come past an acknowledged record have seen it.
+
+What a reader was given of a topic that had the name before is no record of the one that has it now. Of a reader that
+did not know the topic's id nobody can tell which of the two it read.
+"""
 
 from collections.abc import Iterator
 
@@ -16,7 +20,12 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         return
     acked, received = facts.acked, facts.received
     is_passed = (acked["acks"] == ACKS_ALL) & (acked["base_offset"] >= start) & (acked["last_offset"] < end)
-    is_given = are_among([acked["base_offset"], acked["crc"]], [received["base_offset"], received["crc"]])
+    topics = facts.topics(acked)
+    own = [acked["base_offset"], acked["crc"]]
+    given = [received["base_offset"], received["crc"]]
+    unnamed = received.has("topic_id", None) | received.has("topic_id", "")
+    is_given = are_among([topics, *own], [facts.topics(received), *given])
+    is_given |= are_among(own, [each[unnamed] for each in given])
     for base_offset in acked["base_offset"][is_passed & ~is_given].tolist():
         yield Finding(
             base_offset,

@@ -48,9 +48,30 @@ def acked_record_nowhere(world: World) -> None:
     world.oracle.finish()
 
 
+def acked_record_below_every_log_start(world: World) -> None:
+    """It lies in the files of all replicas, where nobody can read it, and nobody wanted it to be deleted."""
+    for broker_id in world.cluster.nodes:
+        log = world.node(broker_id).disk.logs[NAME]
+        log.log_start_offset = Offset(log.batches[0].last_offset + 1)
+    world.oracle.finish()
+
+
 def consumed_record_gone(world: World) -> None:
     world.oracle.truths[NAME].acked.clear()
     acked_record_gone(world)
+
+
+def given_too_early_and_not_on_who_leads_when_all_stop(world: World) -> None:
+    """The leader has it when the final consumer reads; when it stops, one leads that does not."""
+    truth = world.oracle.truths[NAME]
+    truth.given_too_early.append(truth.exposed[Offset(0)])
+    truth.exposed.clear()
+    world.oracle.finish()
+    assert "D5" not in world.fired
+    log = world.node(FOLLOWER).disk.logs[NAME]
+    log.log_start_offset = Offset(log.batches[0].last_offset + 1)
+    world.oracle.checks.losses.became_leader(NAME, world.node(FOLLOWER), LeaderEpoch(1), log.log_end_offset)
+    world.oracle.stopped(unread=())
 
 
 def replicas_differ(world: World) -> None:
@@ -155,6 +176,8 @@ CASES = (
     ("D2", committed_record_gone),
     ("D3", candidate_too_short),
     ("D4", acked_record_nowhere),
+    ("D4", acked_record_below_every_log_start),
+    ("D5", given_too_early_and_not_on_who_leads_when_all_stop),
     ("D5", consumed_record_gone),
     ("D6", replicas_differ),
     ("C3", end_goes_back),
