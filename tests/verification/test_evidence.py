@@ -203,7 +203,7 @@ def nothing_acked(path: Path) -> Path:
     run = RunBuilder(path)
     run.start_brokers(0, 1, 2)
     run.create_topic()
-    run.send(acks=1)
+    run.send(acks=0)
     run.advance(10)
     return run.finish()
 
