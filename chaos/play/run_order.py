@@ -7,12 +7,11 @@ from chaos.scenario.scenario import Scenario
 from emulator.cluster.kafka_distribution import KafkaProgram
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.zookeeper_program import ZooKeeperProgram
-from emulator.core.eras import ZooKeeperSwitches
+from emulator.core.eras import ZooKeeperSwitches, era_label
 from emulator.core.switches import Switches
 from emulator.node.config import with_quick_shutdown
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
-from emulator.verification.verdict import era_label
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 from emulator.core.events import Event, FaultHealed, FaultInjected
 from emulator.plan.actions import DEEDS, Isolate
 from emulator.plan.faults import EVERYTHING
-from emulator.verification.fencings import is_mended_by
 
 _ISOLATE: Final = DEEDS[Isolate].fault
 
@@ -56,7 +55,7 @@ def _is_ended_by(healed: FaultHealed, injected: FaultInjected) -> bool:
     is_of_nodes = not injected.links and injected.fault != _ISOLATE
     if healed.target == EVERYTHING.target and is_of_nodes:
         return False
-    return is_mended_by(healed, fault=injected.fault, target=injected.target)
+    return healed.mends(fault=injected.fault, target=injected.target)
 
 
 def _target(event: FaultInjected) -> str:

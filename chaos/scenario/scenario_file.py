@@ -33,7 +33,7 @@ from emulator.core.client.settings import (
     consumer_settings,
     producer_settings,
 )
-from emulator.core.eras import ALL_ERAS, era_rules, rule_changes, with_rule
+from emulator.core.eras import ALL_ERAS, era_label, era_rules, rule_changes, with_rule
 from emulator.core.errors import ConfigError, suggestion
 from emulator.core.inter_broker_protocol import PROPERTY, parse_ibps
 from emulator.core.promises import OUTCOME_CHECKS
@@ -47,7 +47,6 @@ from emulator.plan.topics import PlannedTopic, config_reason, read_topic
 from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document
 from emulator.user_files import read_document
 from emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
-from emulator.verification.verdict import era_label
 
 SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
 """Where scenarios are found by name."""

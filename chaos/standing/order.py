@@ -23,7 +23,7 @@ import yaml
 from chaos.standing.state import StandingState
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.ports import is_free
-from emulator.core.eras import era_rules, rule_changes
+from emulator.core.eras import era_label, era_rules, rule_changes
 from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
@@ -32,7 +32,6 @@ from emulator.node.config import ZooKeeperConfig, all_rules, with_quick_shutdown
 from emulator.plan.drivers import DriverName
 from emulator.plan.nodes import CONTROLLER
 from emulator.user_files import read_bytes
-from emulator.verification.verdict import era_label
 
 STANDING: Final = "standing"
 """Name of standing clusters among the runs of a store."""

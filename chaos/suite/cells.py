@@ -9,11 +9,10 @@ from chaos.play.expressible import not_expressible, not_in_era
 from chaos.scenario.requirements import changes_of, rules_of, unmet
 from chaos.scenario.scenario import Scenario
 from chaos.suite.selection import Selected
-from emulator.core.eras import is_zookeeper_era
+from emulator.core.eras import era_label, is_zookeeper_era
 from emulator.core.switches import DEFAULT_ERA
 from emulator.plan.drivers import DriverName
 from emulator.plan.overrides import NO_OVERRIDES, Overrides
-from emulator.verification.verdict import era_label
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@
 version. Who reads only the former takes a ``ZooKeeperSwitches`` for what it is: switches.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -130,6 +130,17 @@ def rule_changes(switches: Switches, usual: Switches) -> tuple[str, ...]:
     """Returns the rules that differ from the usual ones, as ``name=value``."""
     texts = rule_texts(usual)
     return tuple(f"{name}={text}" for name, text in rule_texts(switches).items() if text != texts.get(name))
+
+
+def era_label(era: str | None, changed: Sequence[str]) -> str:
+    """Returns what a run is called wherever an era stands: ``kip-966``, or ``kip-966 with elr=off``.
+
+    Args:
+        era: its name; ``None`` where the run names none.
+        changed: what the run changes, as ``name=value``.
+    """
+    name = era or "unnamed era"
+    return f"{name} with {', '.join(changed)}" if changed else name
 
 
 def strange_protocol(switches: Switches, *, brokers: int) -> str | None:

@@ -793,6 +793,10 @@ class FaultHealed(Event, frozen=True, kw_only=True):
     begun_ns: int | None = None
     proved_ns: int | None = None
 
+    def mends(self, *, fault: str, target: str) -> bool:
+        """Whether a fault of that name on a target is over."""
+        return self.target in ("all", target) and self.fault in ("all", "heal", fault)
+
 
 class RequestedDeletion(msgspec.Struct, frozen=True):
     """An administrator asked for the records of a partition (``orders-0``) below an offset to be deleted.

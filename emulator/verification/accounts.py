@@ -46,7 +46,6 @@ from emulator.core.types import MessageFate, NodeRole, TruncationReason
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.columns import NONE, Mask
 from emulator.verification.event_table import place_of
-from emulator.verification.fencings import is_mended_by
 from emulator.verification.matching import are_among, groups_of
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.run_directory import RunDirectory
@@ -200,7 +199,7 @@ class _Broken(msgspec.Struct, kw_only=True):
         """Whether it is over; an isolation also is once all links of its node were mended, one after another."""
         if self.fault.fault == _ISOLATION and self.rejoined and brokers <= self.rejoined:
             return True
-        return is_mended_by(healed, fault=self.fault.fault, target=self.fault.target)
+        return healed.mends(fault=self.fault.fault, target=self.fault.target)
 
     def is_over_by(self, end: IncarnationEnded) -> bool:
         """Whether it went with its process; links stay as they are."""

@@ -22,7 +22,6 @@ from emulator.core.events import (
 )
 from emulator.core.types import BrokerState
 from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.fencings import is_mended_by
 from emulator.verification.run_story import (
     BrokenLink,
     Controllership,
@@ -154,7 +153,7 @@ def _faults(cluster: ClusterFacts, origin_ns: int) -> Iterator[Fault]:
             (
                 each
                 for each in healed
-                if _place(each) > _place(injected) and is_mended_by(each.event, fault=event.fault, target=event.target)
+                if _place(each) > _place(injected) and each.event.mends(fault=event.fault, target=event.target)
             ),
             None,
         )

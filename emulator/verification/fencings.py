@@ -86,7 +86,7 @@ def _faults(timeline: Timeline) -> list[_Fault]:
                 faults.append(fault)
             case FaultHealed() as healed:
                 lasting = [fault for fault in faults if fault.healed is None]
-                mended = [fault for fault in lasting if is_mended_by(healed, fault=fault.name, target=fault.target)]
+                mended = [fault for fault in lasting if healed.mends(fault=fault.name, target=fault.target)]
                 if healed.metadata_offset is None or any(_holds_up_commits(fault) for fault in lasting):
                     waiting.extend(mended)
                 else:
@@ -100,11 +100,6 @@ def _faults(timeline: Timeline) -> list[_Fault]:
             case _:
                 pass
     return faults
-
-
-def is_mended_by(healed: FaultHealed, *, fault: str, target: str) -> bool:
-    """Whether a fault of that name on a target is over."""
-    return healed.target in ("all", target) and healed.fault in ("all", "heal", fault)
 
 
 def _holds_up_commits(fault: _Fault) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from emulator.core.eras import era_label
 from emulator.core.promises import PromiseKind
 from emulator.verification.acks_comparison import AcksComparison
 from emulator.verification.availability import PartitionAvailability, WorkloadAvailability
@@ -263,17 +264,6 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     def violated(self) -> tuple[CheckResult, ...]:
         """Checks that fired."""
         return tuple(check for check in self.checks if check.status is CheckStatus.VIOLATED)
-
-
-def era_label(era: str | None, changed: Sequence[str]) -> str:
-    """Returns what a run is called wherever an era stands: ``kip-966``, or ``kip-966 with elr=off``.
-
-    Args:
-        era: its name; ``None`` where the run names none.
-        changed: what the run changes, as ``name=value``.
-    """
-    name = era or "unnamed era"
-    return f"{name} with {', '.join(changed)}" if changed else name
 
 
 def decide(checks: tuple[CheckResult, ...], doubts: Sequence[Doubt]) -> Verdict:
