@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Hashes are of every file that a version has, for all machines: uv pip compile --no-deps --universal --generate-hashes FILE
 REQUIREMENTS := $(wildcard requirements/*.txt)
+GO_ON_PATH := $(shell command -v go)
+# What the program needs; a Go only where there is none. The rest is for `make develop`.
+NEEDED := $(patsubst %,requirements/%.txt,runtime build verify docker view kafka $(if $(GO_ON_PATH),,toolchain))
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
 JOBS ?= $(shell nproc)
@@ -16,14 +20,21 @@ SOURCES := emulator chaos laststand tests benchmarks proto docs
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak agreement conformance scenarios smoke suite rewrite docs screenshots gallery bench clean
+.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak agreement conformance scenarios smoke suite rewrite docs screenshots gallery bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(VENV)/installed proto ## create .venv from the pinned requirements, generate code, build toxiproxy-server and an archive of Spark's classes
+setup: ## create .venv from the pinned requirements, generate code, build toxiproxy-server and an archive of Spark's classes
+	@$(MAKE) --no-print-directory --jobs=3 proto toxiproxy class-archive
+
+develop: setup $(VENV)/installed-for-development ## set up, with what lint, types and tests need beside
+
+toxiproxy: | $(if $(GO_ON_PATH),$(BIN)/python,$(VENV)/installed)
 	@$(BIN)/python -m emulator.cluster.toxiproxy_build
+
+class-archive: | $(VENV)/installed
 	@$(BIN)/python -m emulator.verification.archive_build
 
 demo: setup ## play "last replica standing" under two protocols and compare what each of them lost
@@ -37,16 +48,16 @@ docker-demo: docker-images ## the demo, with every node in a container
 
 proto: $(GENERATED) ## generate the Python code of proto/*.proto
 
-format: setup ## rewrite the sources in the project's format
+format: develop ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix $(wildcard $(SOURCES))
 	$(BIN)/ruff format $(wildcard $(SOURCES))
 
-lint: setup ## check format, style and layers
+lint: develop ## check format, style and layers
 	$(BIN)/ruff format --check $(wildcard $(SOURCES))
 	$(BIN)/ruff check $(wildcard $(SOURCES))
 	$(BIN)/lint-imports --cache-dir .import_linter_cache
 
-types: setup ## check types
+types: develop ## check types
 	$(BIN)/mypy $(wildcard $(SOURCES))
 
 check: lint types conformance ## lint, types and the fast tests, before each commit
@@ -56,16 +67,16 @@ test: lint types ## everything: what continuous integration runs; more workers t
 	$(BIN)/python -m tests.mutants --unjudged --lines 400
 	$(BIN)/python -m pytest -q -n $(shell expr $(JOBS) \* 2) --durations=10
 
-mutants: setup ## mutate the core until the fast tests miss it: SINCE=COMMIT for changed files, FILES="..." for some
+mutants: develop ## mutate the core until the fast tests miss it: SINCE=COMMIT for changed files, FILES="..." for some
 	$(BIN)/python -m tests.mutants $(if $(SINCE),--since $(SINCE)) $(FILES)
 
-conformance: setup ## run the vectors in VECTORS=DIR against core and storage
+conformance: develop ## run the vectors in VECTORS=DIR against core and storage
 	$(BIN)/python -m tests.conformance.run $(VECTORS)
 
 simulate: setup ## explore 1,000 seeded schedules in virtual time
 	$(BIN)/laststand simulate --seeds 1..1000 --jobs $(JOBS)
 
-mutation: setup ## switch off each rule in turn until the simulator finds the failure
+mutation: develop ## switch off each rule in turn until the simulator finds the failure
 	$(BIN)/python -m tests.simulation.mutation
 
 scenarios: setup ## play every bundled scenario under each era that it has an expectation for
@@ -80,29 +91,29 @@ suite: smoke ## play the smoke suite on processes, and every bundled scenario in
 soak: setup ## explore 100,000 schedules; a finding, or a rule that never had an effect, fails
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
 
-zookeeper-soak: setup ## explore 10,000 schedules of each ZooKeeper era; a finding that no known failure explains fails
+zookeeper-soak: develop ## explore 10,000 schedules of each ZooKeeper era; a finding that no known failure explains fails
 	$(BIN)/python -m tests.simulation.zookeeper_soak --jobs $(JOBS)
 
-agreement: setup ## have both judges, the simulator's oracle and verification, judge schedules: SEEDS=1..1000 ERA=NAME
+agreement: develop ## have both judges, the simulator's oracle and verification, judge schedules: SEEDS=1..1000 ERA=NAME
 	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) $(if $(SEEDS),--seeds $(SEEDS)) $(ERA:%=--era %)
 
-rewrite: setup ## rewrite the expected text of the interaction scripts
+rewrite: develop ## rewrite the expected text of the interaction scripts
 	$(BIN)/python -m pytest -q tests/interaction --rewrite
 
-docs: setup ## write the pages of docs/ that follow from the program
+docs: develop ## write the pages of docs/ that follow from the program
 	$(BIN)/python -m docs.generate
 
-screenshots: setup ## play the demo and take the pictures of README; needs a browser
+screenshots: develop ## play the demo and take the pictures of README; needs a browser
 	rm -rf build/screenshots
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --out build/screenshots
 	$(BIN)/python -m docs.screenshots build/screenshots
 
-gallery: setup ## play each known failure, and every bundled scenario under five eras, in virtual time: build/gallery/index.html
+gallery: develop ## play each known failure, and every bundled scenario under five eras, in virtual time: build/gallery/index.html
 	rm -rf build/gallery
 	-$(BIN)/laststand run chaos/scenarios --driver simulator --out build/gallery $(GALLERY_ERAS:%=--era %)
 	$(BIN)/python -m docs.gallery build/gallery
 
-bench: setup ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|suites|kafka
+bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|suites|kafka
 	$(BIN)/python -m benchmarks $(NAME)
 
 clean: ## remove generated code, caches and build output; runs in store/ and .venv stay
@@ -110,16 +121,26 @@ clean: ## remove generated code, caches and build output; runs in store/ and .ve
 	rm -rf spark-warehouse metastore_db derby.log emulator/rpc/generated/*_pb2*
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=...")'
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
 # The compatible form of an editable install is a line in a path file; the other is an import hook, which adds 10 ms to
 # the start of each process.
-$(VENV)/installed: pyproject.toml $(REQUIREMENTS)
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=...")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(REQUIREMENTS:%=-r %)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-	  --config-settings editable_mode=compat -e .
-	$(BIN)/python -m pip check --disable-pip-version-check
-	touch $@
+$(VENV)/installed: pyproject.toml $(NEEDED) | $(BIN)/python
+	@echo "installing the packages of the program; this takes half a minute, and the time to download 550 MB once"
+	@$(PIP) install --quiet --no-deps $(NEEDED:%=-r %)
+	@$(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@$(PIP) check
+	@touch $@
 
-$(GENERATED) &: $(PROTOS) proto/generate.py requirements/dev.txt | $(VENV)/installed
-	$(BIN)/python proto/generate.py
+$(VENV)/installed-for-development: $(REQUIREMENTS) | $(VENV)/installed
+	@echo "installing the packages that lint, types and tests need; this takes up to a minute"
+	@$(PIP) install --quiet --no-deps $(REQUIREMENTS:%=-r %)
+	@$(PIP) check
+	@touch $@
+
+$(GENERATED) &: $(PROTOS) proto/generate.py requirements/build.txt | $(VENV)/installed
+	@echo "generating code of proto/"
+	@$(BIN)/python proto/generate.py

@@ -15,10 +15,10 @@ bundle=/etc/ssl/certs/ca-certificates.crt
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/laststand/base
 archive=$cache/$suite.tar
 
-for program in debootstrap docker; do
-  command -v "$program" >/dev/null || { echo "build-base.sh: $program is needed; install it" >&2; exit 254; }
-done
+needs() { command -v "$1" >/dev/null || { echo "build-base.sh: $1 is needed; install it" >&2; exit 254; }; }
+needs docker
 if [ ! -e "$archive" ]; then
+  needs debootstrap
   [ "$(id -u)" = 0 ] || { echo "build-base.sh: debootstrap needs root" >&2; exit 254; }
   mkdir -p "$cache"
   root=$(mktemp -d "$cache/rootfs.XXXXXX")
