@@ -4,6 +4,7 @@ import importlib.metadata
 import itertools
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,14 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PINNED = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.]+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
 FILES = sorted((ROOT / "requirements").glob("*.txt"))
+MAKEFILE = (ROOT / "Makefile").read_text()
+NEEDED = [ROOT / f"requirements/{name}.txt" for name in re.findall(r"patsubst .*,([a-z ]+) \$\(if", MAKEFILE)[0].split()]
+"""What `make setup` installs on a machine that has a Go."""
 
 
-def pins() -> list[tuple[str, str]]:
+def pins(files: Iterable[Path] = FILES) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    for path in FILES:
+    for path in files:
         text = re.sub(r"^#.*\n", "", path.read_text(), flags=re.MULTILINE)
         # One without hashes would make pip refuse all of them: it checks all or none.
         assert PINNED.sub("", text) == "", f"{path.name} has something else than pins with hashes"
@@ -50,8 +54,9 @@ def test_what_is_installed_is_what_is_pinned() -> None:
     assert differing == {}
 
 
-def test_what_a_pinned_package_needs_is_pinned_too() -> None:
-    pinned = dict(pins())
+@pytest.mark.parametrize("files", [FILES, NEEDED], ids=["all", "make setup"])
+def test_what_a_pinned_package_needs_is_pinned_too(files: list[Path]) -> None:
+    pinned = dict(pins(files))
     missing = [
         f"{name} needs {needed.name}"
         for name in pinned
@@ -59,3 +64,13 @@ def test_what_a_pinned_package_needs_is_pinned_too() -> None:
         if needed.marker is None and canonicalize_name(needed.name) not in pinned
     ]
     assert missing == []
+
+
+def test_setup_installs_what_users_need_and_nothing_else() -> None:
+    pinned = dict(pins(NEEDED))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    asked = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    asked += [text for extra in ("verify", "view", "docker", "kafka") for text in extras[extra]]
+    assert {canonicalize_name(Requirement(text).name) for text in asked} <= set(pinned)
+    assert not {"pytest", "mypy", "ruff", "playwright", "matplotlib", "ipykernel"} & set(pinned)
