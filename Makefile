@@ -40,8 +40,8 @@ class-archive: | $(VENV)/installed
 demo: setup ## play "last replica standing" under two protocols and compare what each of them lost
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966
 
-docker-images: setup ## build the images of a cluster in containers
-	docker/build.sh
+docker-images: setup ## build all images of a cluster in containers: of nodes, of proxies, and with Spark and Java for verdicts
+	docker/build.sh --analysis
 
 docker-demo: docker-images ## the demo, with every node in a container
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --driver docker

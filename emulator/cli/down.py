@@ -6,6 +6,7 @@ import click
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
+from emulator.cli.requirements import verify_command
 from emulator.cli.standing import directory_argument, end_cluster, locate
 from emulator.cli.tables import print_json
 
@@ -35,7 +36,7 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
         problem = f"its supervisor was killed, and {removed} containers and networks that it left were removed"
     else:
         problem = end_cluster(directory, TakeDown(ending=Ending.AS_IS if as_is else Ending.RESTORE))
-    verify = f"laststand verify {directory}"
+    verify = verify_command(directory)
     if output is Output.JSON:
         print_json({"directory": str(directory), "problem": problem, "verify": verify})
     else:

@@ -1,9 +1,10 @@
 """Checks for what a verb needs, before anything starts."""
 
 import importlib.util
+import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from emulator.cli.user_error import UserError
 from emulator.core.errors import MissingToolError
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from chaos.scenario.scenario import Scenario
     from emulator.core.switches import Switches
     from emulator.plan.drivers import DriverName
+
+VERIFIER: Final = "LASTSTAND_VERIFIER"
+"""A variable, which the client's service of a compose project has: how a command gets to where Spark is."""
 
 
 def check_new(out: Path) -> None:
@@ -24,6 +28,12 @@ def check_new(out: Path) -> None:
         raise UserError(f"--out {out}: exists; expected a new directory")
 
 
+def verify_command(run: str | Path) -> str:
+    """Returns the command that judges a run: in a compose project, whose client has no Spark, by the service that has."""
+    elsewhere = os.environ.get(VERIFIER)
+    return f"{elsewhere} laststand verify {run}" if elsewhere else f"laststand verify {run}"
+
+
 def require_spark() -> None:
     """Checks that verification can run.
 
@@ -33,7 +43,10 @@ def require_spark() -> None:
     from emulator.verification.java import find_java
 
     if importlib.util.find_spec("pyspark") is None:
-        raise MissingToolError(tool="pyspark", expected="it installed: pip install 'laststand[verify]', or make setup")
+        expected = "it installed: pip install 'laststand[verify]', or make setup"
+        if os.environ.get(VERIFIER):
+            expected = f"the image that has it: {verify_command('RUN')}"
+        raise MissingToolError(tool="pyspark", expected=expected)
     find_java()
 
 

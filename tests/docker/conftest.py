@@ -47,7 +47,7 @@ def analysis_image(images: None, tmp_path_factory: pytest.TempPathFactory) -> No
     """That with Spark, of this checkout; downloading Spark for it is left to whoever wants these tests."""
     looked = subprocess.run(["docker", "image", "inspect", "laststand-analysis"], capture_output=True, check=False)
     if looked.returncode:
-        pytest.skip("no image laststand-analysis: docker/build.sh --analysis")
+        pytest.skip("no image laststand-analysis: make docker-images")
     _build(tmp_path_factory, "--analysis")
 
 

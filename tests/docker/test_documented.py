@@ -58,7 +58,7 @@ def type_line(line: str, directory: Path) -> str:
         "PYTHONPATH": str(ROOT),
     }
     typed = subprocess.run(
-        line.replace("--compose-project docker", f"--compose-project {PROJECT}"),
+        line.replace("--compose-project laststand", f"--compose-project {PROJECT}"),
         shell=True,
         capture_output=True,
         text=True,

@@ -15,7 +15,9 @@ ROOT = Path(__file__).parents[2]
 PINNED = re.compile(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.]+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
 FILES = sorted((ROOT / "requirements").glob("*.txt"))
 MAKEFILE = (ROOT / "Makefile").read_text()
-NEEDED = [ROOT / f"requirements/{name}.txt" for name in re.findall(r"patsubst .*,([a-z ]+) \$\(if", MAKEFILE)[0].split()]
+NEEDED = [
+    ROOT / f"requirements/{name}.txt" for name in re.findall(r"patsubst .*,([a-z ]+) \$\(if", MAKEFILE)[0].split()
+]
 """What `make setup` installs on a machine that has a Go."""
 
 

@@ -12,7 +12,6 @@ TOXIPROXY_PROGRAM: Final = Path("/toxiproxy")
 """The server in its image: in ours as in the official one."""
 
 _MADE_BY: Final = "make docker-images"
-_ANALYSIS_MADE_BY: Final = "docker/build.sh --analysis"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +58,7 @@ def require_analysis_image() -> None:
     Raises:
         MissingToolError: it does not.
     """
-    _require((chosen_images().analysis,), made_by=_ANALYSIS_MADE_BY)
+    _require((chosen_images().analysis,), made_by=_MADE_BY)
 
 
 def _require(images: Iterable[str], *, made_by: str) -> None:

@@ -18,6 +18,24 @@ def test_the_published_file_is_what_the_command_prints() -> None:
     assert _PUBLISHED.read_text(encoding="utf-8") == render(brokers=3, racks=0, era="kip-966")
 
 
+def test_images_of_this_project_are_built_and_never_pulled() -> None:
+    document = yaml.safe_load(_PUBLISHED.read_text(encoding="utf-8"))
+    assert document["name"] == "laststand"
+    stages = set(re.findall(r"^FROM .* AS ([a-z-]+)$", (_PUBLISHED.parent / "Dockerfile").read_text(), re.MULTILINE))
+    pulled = {name for name, service in document["services"].items() if service["pull_policy"] != "never"}
+    assert pulled == {"prometheus", "grafana"}
+    for name in document["services"].keys() - pulled:
+        build = document["services"][name]["build"]
+        assert build["context"] == "${LASTSTAND_CHECKOUT:-..}"
+        assert build["dockerfile"] == "docker/Dockerfile"
+        assert build["target"] in stages, name
+
+
+def test_every_image_is_made_by_the_target_of_make() -> None:
+    makefile = (_PUBLISHED.parents[1] / "Makefile").read_text(encoding="utf-8")
+    assert "\n\tdocker/build.sh --analysis\n" in makefile
+
+
 def proxies_in(document: dict[str, Any]) -> dict[str, dict[str, str]]:
     told = document["services"]["toxiproxy"]["environment"]
     lists = [json.loads(text) for name, text in told.items() if name.startswith("LASTSTAND_PROXIES_")]
