@@ -29,7 +29,7 @@ def check_new(out: Path) -> None:
 
 
 def verify_command(run: str | Path) -> str:
-    """Returns the command that judges a run: in a compose project, whose client has no Spark, by the service that has."""
+    """Returns the command that judges a run; a client in a compose project has no Spark, and names who has."""
     elsewhere = os.environ.get(VERIFIER)
     return f"{elsewhere} laststand verify {run}" if elsewhere else f"laststand verify {run}"
 
