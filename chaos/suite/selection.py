@@ -30,8 +30,8 @@ SUITES: Final = Path(__file__).parents[1] / "suites"
 
 _IS_SUITE: Final = re.compile(r"^suite:", re.MULTILINE)
 _SUFFIXES: Final = (".yaml", ".yml")
-_IS_OURS: Final = re.compile(rb"^(suite|cluster|workload|steps):", re.MULTILINE)
-"""What a scenario or suite file has; a folder may hold other YAML, such as workflows or compose files."""
+_IS_OURS: Final = re.compile(rb"^(suite|cluster|workload):|(?s:^name:.*^steps:)", re.MULTILINE)
+"""Keys of a scenario or suite file; a folder may hold other YAML, such as compose files, or pipelines with steps."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,6 +49,7 @@ def test_what_a_folder_holds_beside_scenarios_is_left_out(tmp_path: Path) -> Non
     mine = scenario(tmp_path / "mine.yaml", "mine")
     scenario(tmp_path / ".github/workflows/hidden.yaml", "hidden")
     (tmp_path / "compose.yaml").write_text("name: laststand\nservices: {}\n")
+    (tmp_path / "azure-pipelines.yml").write_text("trigger: [main]\nsteps:\n  - script: make\n")
     run = scenario(tmp_path / "store/mine/20260101T000000.000/plan.yaml", "mine")
     (run.parent / "events").mkdir()
     assert names(tmp_path) == ["mine"]
