@@ -249,6 +249,7 @@ class StandingCluster:
         return status_report(
             self._target.faults,
             era=self._order.era_label,
+            switches=self._order.rules(),
             properties=self._properties,
             clients=self.clients.connected,
             problem=self.problem,

@@ -6,8 +6,10 @@ from typing import Literal
 import msgspec
 
 from chaos.process.fault_target import FaultTarget
+from emulator.core.broker.high_watermark import effective_min_isr
 from emulator.core.image import MetadataImage, PartitionState
 from emulator.core.properties import NodeProperties, topic_properties
+from emulator.core.switches import Switches
 from emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -140,6 +142,7 @@ def status_report(
     target: FaultTarget,
     *,
     era: str,
+    switches: Switches,
     properties: NodeProperties,
     clients: tuple[str, ...],
     problem: str | None,
@@ -156,7 +159,8 @@ def status_report(
         network_faults=target.cluster.toxiproxy is not None,
         nodes=tuple(_node(target, node_id) for node_id in layout.node_ids),
         partitions=tuple(
-            _partition(partition, state, image, properties) for partition, state in sorted(image.partitions.items())
+            partition_status(partition, state, image, properties, switches)
+            for partition, state in sorted(image.partitions.items())
         ),
         faults=target.in_force(),
         view=view,
@@ -186,9 +190,14 @@ def _node(target: FaultTarget, node_id: NodeId) -> NodeStatus:
     )
 
 
-def _partition(
-    partition: TopicPartition, state: PartitionState, image: MetadataImage, properties: NodeProperties
+def partition_status(
+    partition: TopicPartition,
+    state: PartitionState,
+    image: MetadataImage,
+    properties: NodeProperties,
+    switches: Switches,
 ) -> PartitionStatus:
+    """Returns what a committed state means to producers, by the rules and properties of the cluster's nodes."""
     configs = {
         **image.configs(ConfigResource.BROKER, ""),
         **image.configs(ConfigResource.TOPIC, partition.topic),
@@ -206,6 +215,8 @@ def _partition(
         isr=state.isr,
         elr=state.elr,
         last_known_elr=state.last_known_elr,
-        min_insync_replicas=min(min_isr, len(state.replicas)),
+        min_insync_replicas=effective_min_isr(
+            min_insync_replicas=min_isr, replica_count=len(state.replicas), switches=switches
+        ),
         leader_recovery_state=state.leader_recovery_state,
     )

@@ -198,9 +198,13 @@ def describe(
 
     A partition is printed where every filter that was given holds.
     """
+    from chaos.standing.order import read_order
     from emulator.cli.tables import print_json
+    from emulator.core.broker.high_watermark import effective_min_isr
 
-    listings = administer(locate(place), lambda admin: describe_all(admin, (*names, *more_names), page_size=page_size))
+    directory = locate(place)
+    listings = administer(directory, lambda admin: describe_all(admin, (*names, *more_names), page_size=page_size))
+    switches = read_order(directory).rules()
     if topics_with_overrides:
         listings = [listing for listing in listings if listing.configs]
 
@@ -220,7 +224,14 @@ def describe(
                 partitions=tuple(
                     partition
                     for partition in listing.topic.partitions
-                    if is_wanted(partition, min(listing.min_insync_replicas, len(partition.replicas)))
+                    if is_wanted(
+                        partition,
+                        effective_min_isr(
+                            min_insync_replicas=listing.min_insync_replicas,
+                            replica_count=len(partition.replicas),
+                            switches=switches,
+                        ),
+                    )
                 ),
             ),
         )

@@ -464,7 +464,9 @@ def run_hw_basic(vector: Vector) -> list[str]:
 def run_hw_advance(vector: Vector) -> list[str]:
     """The leader's rule on plain numbers."""
     event = vector.event
-    required = effective_min_isr(min_insync_replicas=event["min_isr"], replica_count=event["replicas"])
+    required = effective_min_isr(
+        min_insync_replicas=event["min_isr"], replica_count=event["replicas"], switches=vector.switches
+    )
     known = {member: leo for member, leo in event["leos"].items() if leo is not None and leo >= 0}
     offsets = [None if (leo := known.get(str(member))) is None else Offset(leo) for member in event["maximal_isr"]]
     decision = advance_high_watermark(

@@ -9,6 +9,7 @@ from enum import Enum
 
 import msgspec
 
+from emulator.core.switches import Switches
 from emulator.core.types import Offset
 
 
@@ -36,9 +37,9 @@ class HighWatermarkDecision(msgspec.Struct, frozen=True):
     reason: HighWatermarkReason
 
 
-def effective_min_isr(*, min_insync_replicas: int, replica_count: int) -> int:
-    """Returns min ISR capped by the number of replicas that the leader knows to be assigned (KIP-966)."""
-    return min(min_insync_replicas, replica_count)
+def effective_min_isr(*, min_insync_replicas: int, replica_count: int, switches: Switches) -> int:
+    """Returns min ISR, capped by the number of assigned replicas (KIP-966) unless switch ``min_isr_capped`` is off."""
+    return min(min_insync_replicas, replica_count) if switches.min_isr_capped else min_insync_replicas
 
 
 def advance_high_watermark(

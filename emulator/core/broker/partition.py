@@ -133,11 +133,12 @@ class Partition:
 
     @property
     def effective_min_isr(self) -> int:
-        """Min ISR, capped by the number of assigned replicas unless switch ``min_isr_capped`` is off."""
-        configured = self.topic_properties.min_insync_replicas
-        if not self._config.switches.min_isr_capped:
-            return configured
-        return effective_min_isr(min_insync_replicas=configured, replica_count=len(self.replicas))
+        """Min ISR by the replicas that this leader knows to be assigned."""
+        return effective_min_isr(
+            min_insync_replicas=self.topic_properties.min_insync_replicas,
+            replica_count=len(self.replicas),
+            switches=self._config.switches,
+        )
 
     @property
     def is_under_min_isr(self) -> bool:
