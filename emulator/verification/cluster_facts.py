@@ -43,6 +43,7 @@ _LEADER_RECOVERY: Final = 3
 """Level of ``metadata.version`` 3.2-IV0, below which no partition is RECOVERING (KIP-704)."""
 
 _CLOCK_FAULTS: Final = frozenset({"clock", "clock_jump"})
+_SLOW_DISK: Final = "slow_disk"
 _ISR_CHANGE_NOTIFICATIONS: Final = "/isr_change_notification/"
 
 _Process = tuple[int, int]
@@ -109,6 +110,13 @@ class ClusterFacts:
     def has_changed_clocks(self) -> bool:
         """Whether somebody set a clock, or made one run fast or slow."""
         return any(injected.event.fault in _CLOCK_FAULTS for injected in self.events.of(FaultInjected))
+
+    @cached_property
+    def has_slowed_controllers(self) -> bool:
+        """Whether a controller's disk was made slow, so that its events are later than what they tell of."""
+        controllers = {each.node for each in self.events.of(NodeStarted) if each.event.role.has_metadata}
+        slowed = (each.event.nodes for each in self.events.of(FaultInjected) if each.event.fault == _SLOW_DISK)
+        return not controllers.isdisjoint(node for nodes in slowed for node in nodes)
 
     @cached_property
     def configuration(self) -> Configuration:

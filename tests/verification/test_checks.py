@@ -804,14 +804,18 @@ def recovery_compares_logs(
     broker_epoch: int | None = None,
     after_s: float | None = None,
     up: tuple[int, ...] = (0, 1, 2),
+    slow_disk: int | None = None,
     switches: dict[str, str] | None = None,
 ) -> Path:
     """Everybody was gone; broker 1 is elected by what replicas answered: broker, epoch and end of its log.
 
     Brokers that ``told`` say where their logs ended, and those that ``told_later`` that they heard of the election. The
-    controller says that it began to ask where it took so long (``after_s``), and only who is ``up`` can lead then.
+    controller says that it began to ask where it took so long (``after_s``), and only who is ``up`` can lead then. The
+    disk of a node may have been slow meanwhile (``slow_disk``).
     """
     run = healthy(path, switches=switches)
+    if slow_disk is not None:
+        run.fault("slow_disk", str(slow_disk))
     if configured is not None:
         run.configure("orders", "unclean.recovery.strategy", configured.value)
     for broker in (0, 1, 2):
@@ -2135,6 +2139,9 @@ HOLDS: Mapping[str, Build] = {
     "longest log elected": lambda path: recovery_compares_logs(path, (0, 0, 30), (1, 0, 30)),
     "longest log elected at the timeout": lambda path: recovery_compares_logs(
         path, (0, 0, 30), (1, 0, 30), after_s=300
+    ),
+    "longest log elected, begun later by events of a slow disk": lambda path: recovery_compares_logs(
+        path, (0, 0, 30), (1, 0, 30), after_s=250, slow_disk=100
     ),
     "longest log elected of all that are up": lambda path: recovery_compares_logs(
         path, (0, 0, 30), (1, 0, 30), after_s=1, up=(0, 1), switches={"recovery_waits": "off"}

@@ -7,7 +7,8 @@ An answer must be what the replica's own events say that its log held, as far as
 
 "Plus the replicas replied within the timeout": until then every replica is waited for (``recovery_waits``), and with
 strategy Aggressive, and where Balanced does not wait, every one that could lead. Times are those of the controller's
-own events, give or take ``_LATE_NS``, and say nothing where somebody changed clocks.
+own events, give or take ``_LATE_NS``, and say nothing where somebody changed clocks, or where its disk was slow: an
+event waits for the sync of its turn, and a disk that is quick again by the election makes the time between look short.
 """
 
 from collections.abc import Iterator
@@ -106,7 +107,7 @@ def _awaited(facts: PartitionFacts, elected: UncleanLeaderElected, before: Parti
 def _hasty(facts: PartitionFacts) -> set[int]:
     """Returns the elections that were held well within the timeout of a recovery, by metadata offset."""
     timeout_ms = facts.cluster.configuration.recovery_timeout_ms
-    if facts.cluster.has_changed_clocks:
+    if facts.cluster.has_changed_clocks or facts.cluster.has_slowed_controllers:
         return set()
     moments: list[CollectedEvent[PartitionEvent]] = [
         *facts.events.of(UncleanRecoveryStarted),
