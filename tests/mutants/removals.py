@@ -2,7 +2,8 @@
 
 What ``docs/failures.md`` says without naming a switch is here: for each place that a row names what its function says,
 what it would say without the rule, and a test that refuses that. Those with a switch: ``tests.simulation.mutants``.
-``python -m tests.mutants.removals`` tries all, or those of the rows that are named.
+``python -m tests.mutants.removals`` tries all, or those of the rows that are named. ``kip_removals`` has those of the
+sentences of the KIPs.
 """
 
 import importlib
@@ -15,13 +16,14 @@ from types import FunctionType
 from typing import Final, NamedTuple
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 
 class Removal(NamedTuple):
     """An edit that takes a rule out of one function.
 
     Attributes:
-        row: of ``docs/failures.md``.
+        row: of ``docs/failures.md``, or a document that goes through a KIP.
         place: one of its places: a file under ``emulator`` and a function in it.
         code: what stands there once.
         instead: what would stand there without the rule.
@@ -258,17 +260,19 @@ REMOVALS: Final = (
 
 @contextmanager
 def removed(removal: Removal) -> Iterator[None]:
-    """Has everybody who calls the function run it without the rule."""
+    """Has everybody who calls the function, or reads the property, run it without the rule."""
     path, _, name = removal.place.partition("::")
     module = importlib.import_module(f"emulator.{path.removesuffix('.py').replace('/', '.')}")
     function: object = module
     for part in name.split("."):
-        function = getattr(function, part)
+        function = inspect.getattr_static(function, part)
+    function = function.fget if isinstance(function, property) else function
     assert isinstance(function, FunctionType)
     source = textwrap.dedent(inspect.getsource(function))
     assert source.count(removal.code) == 1, f"{removal.place} does not say once: {removal.code}"
     defined = dict(vars(module))
-    exec(source.replace(removal.code, removal.instead), defined)
+    without = source.replace(removal.code, removal.instead).removeprefix("@property\n")
+    exec(without, defined)
     code = function.__code__
     function.__code__ = defined[function.__name__].__code__
     try:
@@ -277,18 +281,46 @@ def removed(removal: Removal) -> Iterator[None]:
         function.__code__ = code
 
 
-def is_noticed(removal: Removal) -> bool:
-    """Whether its test fails without the rule."""
-    with removed(removal):
-        return pytest.main(["-x", "-q", "-p", "no:cacheprovider", removal.test]) is pytest.ExitCode.TESTS_FAILED
+class _Trials:
+    """Runs the test of each removal with the rule and without it, in place of what was collected."""
+
+    def __init__(self, removals: Sequence[Removal]) -> None:
+        self._removals = removals
+        self.problems: list[str] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        for removal in self._removals:
+            items = [item for item in session.items if removal.test in (item.nodeid, item.nodeid.partition("[")[0])]
+            if _fails(items):
+                self.problems.append(f"{removal.test} fails with the rule of {removal.place}, too")
+                continue
+            with removed(removal):
+                if not _fails(items):
+                    said = f"without the rule of {removal.place} nothing fails in {removal.test}"
+                    self.problems.append(f"{removal.row}: {said}")
+        return True
 
 
-def main(rows: Sequence[str]) -> int:
+def _fails(items: Sequence[pytest.Item]) -> bool:
+    return any(report.failed for item in items for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+def problems(removals: Sequence[Removal]) -> list[str]:
+    """Returns a line for each removal whose test does not fail without the rule, or fails with it."""
+    trials = _Trials(removals)
+    tests = sorted({removal.test for removal in removals})
+    ended = pytest.main(["-q", "-p", "no:cacheprovider", *tests], plugins=[trials])
+    if ended is not pytest.ExitCode.OK:
+        trials.problems.append(f"pytest ended with {ended!r}: a test is not there, or a removal cannot be made")
+    return trials.problems
+
+
+def main(rows: Sequence[str], table: Sequence[Removal] = REMOVALS) -> int:
     """Tries the removals of some rows, of all if none are named; returns 1 where one goes unnoticed."""
-    unnoticed = [removal for removal in REMOVALS if (not rows or removal.row in rows) and not is_noticed(removal)]
-    for removal in unnoticed:
-        sys.stdout.write(f"{removal.row}: without the rule of {removal.place} nothing fails in {removal.test}\n")
-    return 1 if unnoticed else 0
+    found = problems([removal for removal in table if not rows or removal.row in rows])
+    sys.stdout.writelines(f"{line}\n" for line in found)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

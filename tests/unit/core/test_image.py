@@ -188,6 +188,14 @@ def test_a_partition_begins_as_its_record_says() -> None:
     )
 
 
+def test_a_record_that_names_no_eligible_replicas_has_none() -> None:
+    # KIP-966: what was written before the feature is loaded with an empty ELR.
+    image = MetadataImage()
+    old = PartitionRecord(topic_id=TopicId("first"), partition=0, replicas=(B0, B1), isr=(B0,), leader=B0)
+    fold(image, TopicRecord(name="orders", topic_id=TopicId("first")), old)
+    assert (image.partitions[ORDERS].elr, image.partitions[ORDERS].last_known_elr) == ((), ())
+
+
 def test_a_topic_has_as_many_partitions_as_it_was_given() -> None:
     image = MetadataImage()
     topic, first = with_topic()

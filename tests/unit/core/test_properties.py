@@ -23,6 +23,12 @@ def test_kafkas_defaults_hold_where_nothing_is_given() -> None:
     assert properties.log_flush_interval_ms is None
 
 
+def test_the_defaults_of_kip_966_hold_where_nothing_is_given() -> None:
+    properties = node_properties({})
+    assert not properties.unclean_recovery_manager_enabled
+    assert properties.unclean_recovery_timeout_ms == 5 * 60 * 1000
+
+
 def test_given_values_replace_defaults() -> None:
     given = {"min.insync.replicas": " 2 ", "controlled.shutdown.enable": "FALSE", "log.retention.bytes": "-1"}
 

@@ -1,4 +1,4 @@
-"""Places in the code that documents name: ``file::name``, a file under ``emulator`` and what it defines."""
+"""Places that documents name: ``file::name``, a file under ``emulator`` or ``tests`` and what it defines."""
 
 import ast
 import re
@@ -20,6 +20,21 @@ def place_problems(where: str) -> Iterator[str]:
             yield f"no file {reference['path']}"
         elif reference["name"] not in set(_defined(ast.parse(path.read_text(encoding="utf-8")).body)):
             yield f"no {reference['name']} in {reference['path']}"
+
+
+def named_test_problem(test: str) -> str | None:
+    """Returns what is wrong with a test that a table's cell names, a path under ``tests``, or ``None``."""
+    reference = re.fullmatch(r"`(?P<path>[\w/]+\.py)::(?P<name>test_\w+)(\[(?P<case>[^`]+)\])?`", test)
+    if reference is None:
+        return f"{test!r} is not `path::test`"
+    path = ROOT / "tests" / reference["path"]
+    if not path.is_file():
+        return f"no file tests/{reference['path']}"
+    if reference["name"] not in set(_defined(ast.parse(path.read_text(encoding="utf-8")).body)):
+        return f"no {reference['name']} in tests/{reference['path']}"
+    if reference["name"] == "test_script" and not (path.parent / "testdata" / f"{reference['case']}.txt").is_file():
+        return f"no script {reference['case']}"
+    return None
 
 
 def _defined(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:

@@ -73,6 +73,29 @@ def test_an_epoch_that_is_renewed_before_load_survives_a_power_loss() -> None:
     assert clean_shutdown.read_broker_epoch(filesystem, ROOT) == 13
 
 
+def test_a_directory_whose_logs_could_not_be_flushed_has_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    filesystem = durable_directory(ROOT)
+    directory, _ = _load(filesystem)
+    log = directory.create_log(PARTITION, TOPIC_ID, _settings())
+
+    def fail() -> None:
+        raise StorageError(path=ROOT, reason="disk full")
+
+    monkeypatch.setattr(log, "close", fail)
+    with pytest.raises(StorageError):
+        directory.close_logs(BrokerEpoch(12))
+    assert not clean_shutdown.is_clean(filesystem, ROOT)
+
+
+def test_logs_that_are_open_have_no_proof() -> None:
+    filesystem = durable_directory(ROOT)
+    directory, _ = _load(filesystem)
+    directory.close_logs(BrokerEpoch(12))
+    assert clean_shutdown.is_clean(filesystem, ROOT)
+    _load(filesystem)
+    assert not clean_shutdown.is_clean(filesystem, ROOT)
+
+
 def test_logs_that_were_loaded_are_not_proven_by_renewal() -> None:
     filesystem = durable_directory(ROOT)
     directory, _ = _load(filesystem)

@@ -111,6 +111,12 @@ def test_previous_broker_epoch(epochs: Sequence[int | None], previous: int | Non
     assert clean_shutdown.previous_broker_epoch(epochs) == previous
 
 
+def test_a_broker_that_never_had_an_epoch_writes_minus_one() -> None:
+    filesystem = durable_directory("/d")
+    clean_shutdown.write(filesystem, "/d", None)
+    assert clean_shutdown.read_broker_epoch(filesystem, "/d") == -1
+
+
 @pytest.mark.parametrize(
     ("content", "epoch"),
     [

@@ -12,8 +12,8 @@ from emulator.core.events import LogTruncated, RecoveryFinished, RecoveryStarted
 from emulator.core.inputs import LogRecovered
 from emulator.core.messages import AlterPartitionResult
 from emulator.core.switches import ERAS, Switches
-from emulator.core.types import CauseId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch
-from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting, events_of
+from emulator.core.types import CauseId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch, ProducerId
+from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting, batch, events_of
 
 RECOVERING, RECOVERED = LeaderRecoveryState.RECOVERING, LeaderRecoveryState.RECOVERED
 
@@ -55,9 +55,12 @@ class Step:
         self.recoveries.handle_timer(turn)
         return turn
 
-    def answer(self, turn: Turn, error: ErrorCode) -> None:
+    def answer(self, turn: Turn, error: ErrorCode, *, state: LeaderRecoveryState = RECOVERED) -> None:
         (proposal,) = turn.proposals
-        result = AlterPartitionResult(
+        handle_answer(self.hosting.turn(), self.partition, proposal, self.result(error, state=state))
+
+    def result(self, error: ErrorCode, *, state: LeaderRecoveryState) -> AlterPartitionResult:
+        return AlterPartitionResult(
             topic=NAME.topic,
             topic_id=TOPIC_ID,
             partition=NAME.partition,
@@ -65,9 +68,9 @@ class Step:
             leader=OWN,
             leader_epoch=self.partition.leader_epoch,
             isr=(OWN,),
+            leader_recovery_state=state,
             partition_epoch=PartitionEpoch(self.partition.partition_epoch + 1),
         )
-        handle_answer(self.hosting.turn(), self.partition, proposal, result)
 
 
 def finished(turn: Turn) -> RecoveryFinished | None:
@@ -162,3 +165,19 @@ def test_a_bad_batch_ends_the_log_and_the_epoch_starts_there() -> None:
     assert (cut.reason, cut.leader, cut.leader_epoch) == ("recovered", OWN, 1)
     assert step.partition.epoch_start_offset == 3
     assert [(entry.leader_epoch, entry.start_offset) for entry in step.partition.log.epochs.entries] == [(0, 0), (1, 3)]
+
+
+def test_a_state_in_an_answer_starts_no_recovery() -> None:
+    step = Step()
+    step.answer(step.read(), ErrorCode.NONE)
+    assert not step.partition.is_recovering
+    step.partition.commit_isr(step.hosting.turn(), step.result(ErrorCode.NONE, state=RECOVERING))
+    assert not step.partition.is_recovering
+
+
+def test_it_knows_the_producers_of_its_log_and_no_others() -> None:
+    step = Step()
+    unknown = msgspec.structs.replace(batch(5, 1), producer_id=ProducerId(7))
+    step.partition.log.producers.update(unknown, now_ms=step.hosting.now_ms)
+    step.read()
+    assert len(step.partition.log.producers) == 0

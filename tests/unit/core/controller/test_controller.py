@@ -17,6 +17,8 @@ from emulator.core.admin_messages import (
     UpdateFeaturesResponse,
 )
 from emulator.core.controller.controller import Controller
+from emulator.core.controller.fencing import unfence_broker
+from emulator.core.controller.view import ClusterView
 from emulator.core.effects import StopNode
 from emulator.core.errors import ConfigError, ErrorCode, InvariantError
 from emulator.core.events import (
@@ -41,7 +43,7 @@ from emulator.core.messages import (
 )
 from emulator.core.metadata_version import BROKER_FEATURES, ELR, ELR_VERSION, LATEST, LEVELS, METADATA_VERSION
 from emulator.core.properties import NodeProperties
-from emulator.core.records import MetadataBatch
+from emulator.core.records import BrokerRegistrationChangeRecord, MetadataBatch
 from emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
 from emulator.core.types import (
     BrokerEpoch,
@@ -417,6 +419,48 @@ def test_a_version_without_recovery_state_says_that_the_leader_has_recovered(
     request = msgspec.structs.replace(request, api_version=api_version, partitions=(data,))
     assert made.ask(request, AlterPartitionResponse).partitions[0].error is error
     assert made.image.partitions[ORDERS].leader_recovery_state is LeaderRecoveryState.RECOVERED
+
+
+def test_an_answer_has_the_recovery_state_after_the_change() -> None:
+    made = booted()
+    made.image.partitions[ORDERS] = msgspec.structs.replace(
+        made.image.partitions[ORDERS], leader_recovery_state=LeaderRecoveryState.RECOVERING, isr=ids(0)
+    )
+    request = made.alter_request(0, (0,))
+    (data,) = request.partitions
+    data = msgspec.structs.replace(data, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    (answer,) = made.ask(msgspec.structs.replace(request, partitions=(data,)), AlterPartitionResponse).partitions
+    assert (answer.error, answer.leader_recovery_state) == (ErrorCode.NONE, LeaderRecoveryState.RECOVERING)
+
+
+def view_of(made: ControllerDriver) -> ClusterView:
+    return ClusterView(image=made.image, properties=made.properties, switches=made.switches, node_id=CONTROLLER)
+
+
+def test_a_broker_that_shuts_down_is_not_active() -> None:
+    made = booted()
+    (leaving,) = ids(2)
+    made.image.brokers[leaving] = msgspec.structs.replace(made.image.brokers[leaving], in_controlled_shutdown=True)
+    assert view_of(made).active_brokers() == set(ids(0, 1))
+
+
+def test_a_broker_that_shut_down_leads_nothing_when_it_is_unfenced() -> None:
+    made = booted()
+    (leaving,) = ids(2)
+    registration = made.image.brokers[leaving]
+    made.image.brokers[leaving] = msgspec.structs.replace(registration, fenced=True, in_controlled_shutdown=True)
+    made.image.partitions[ORDERS] = msgspec.structs.replace(
+        made.image.partitions[ORDERS], leader=None, isr=(), elr=(leaving,)
+    )
+    (unfenced,) = unfence_broker(view_of(made), leaving)
+    assert isinstance(unfenced.record, BrokerRegistrationChangeRecord)
+
+
+def test_a_broker_that_is_unfenced_is_put_into_no_isr() -> None:
+    made = booted()
+    made.heartbeat(2, "fence")
+    made.heartbeat(2)
+    assert made.image.partitions[ORDERS].isr == ids(0, 1)
 
 
 @pytest.mark.parametrize(("refusals_are_final", "late"), [("on", "INVALID_UPDATE_VERSION"), ("off", "NONE")])

@@ -31,6 +31,14 @@ def test_an_isr_of_min_isr_is_not_under_it() -> None:
     assert counts == [0, 1]
 
 
+def test_members_of_isr_and_elr_are_electable() -> None:
+    made = driver()
+    made.alter(0, (0, 1))
+    made.alter(0, (0,))
+    assert made.image.partitions[ORDERS].elr == ids(1)
+    assert made.controller.health().electable_leaders == {ORDERS: 2}
+
+
 def test_leaders_that_are_not_the_preferred_ones_are_counted() -> None:
     made = driver()
     assert made.controller.health().preferred_imbalance == 0
@@ -70,3 +78,9 @@ def test_an_administrator_is_waited_for_where_nothing_else_can_give_a_leader(
     state: PartitionState, strategy: Strategy, count: int, *, manager: bool
 ) -> None:
     assert offline(state, manager=manager, strategy=strategy).manual_election_required == count
+
+
+def test_a_partition_that_waits_for_its_last_known_elr_is_under_unclean_recovery() -> None:
+    waiting = msgspec.structs.replace(LOST, replicas=ids(0, 1, 7), last_known_elr=ids(7))
+    assert offline(waiting, manager=True, strategy="Balanced").unclean_recoveries == 1
+    assert offline(waiting, manager=False, strategy="Balanced").unclean_recoveries == 0
