@@ -10,7 +10,7 @@ from emulator.core.admin_messages import DescribeClusterRequest, DescribeCluster
 from emulator.core.events import ClusterSettled
 from emulator.core.image import MetadataImage
 from emulator.core.types import MetadataOffset, NodeId
-from emulator.plan.actions import Action, HealAll, Resume, Start
+from emulator.plan.actions import Action, DiskFull, HealAll, Resume, Start
 
 SETTLE_TIMEOUT_S: Final = 45.0
 """For leaders and full ISRs after everything was restored."""
@@ -35,7 +35,8 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
         StepError: the cluster did not settle in time.
         EmulatorError: a node did not become ready, or a link could not be mended.
     """
-    for action in [*repairs(target, node_ids), *more]:
+    # A node whose disk is full cannot be started before there is room.
+    for action in sorted([*repairs(target, node_ids), *more], key=lambda action: not isinstance(action, DiskFull)):
         await target.perform(action)
     for _ in range(_TRIES):
         seen_end = await _settled_end(target)

@@ -23,6 +23,11 @@ report_option = click.option(
 """Adds ``--no-report``; the function gets ``is_reported``."""
 
 
+def leave_report(directory: Path) -> Path | None:
+    """Writes the report of a judged run into its directory; returns where it is, ``None`` if that failed."""
+    return _leave_report(directory, None)
+
+
 def leave_reports(directories: Sequence[Path]) -> tuple[Path | None, ...]:
     """Writes the report of each judged run into its directory, compared with the first of the others.
 

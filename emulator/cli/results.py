@@ -1,6 +1,6 @@
 """Results on stdout: a summary per run, and the comparison as the last lines."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from emulator.report.step_comparison import StepComparison
 
 
-def print_verdicts(reports: Sequence[VerdictReport], *, output: Output) -> None:
-    """Prints verdicts, as text or as a JSON list."""
+def print_verdicts(reports: Sequence[VerdictReport], pages: Mapping[str, Path | None], *, output: Output) -> None:
+    """Prints verdicts, as text or as a JSON list; in the text, also where each run's report is, if it has one."""
     if output is Output.JSON:
         click.echo(msgspec.json.format(msgspec.json.encode(reports)))
         return
     for report in reports:
-        click.echo(f"{report.run}\n{summary(report)}\n")
+        page = pages.get(report.run)
+        look = "" if page is None else f"\n  report: {page}"
+        click.echo(f"{report.run}\n{summary(report)}{look}\n")
         if report.acks_comparison is not None:
             print_table(acks_table([(report.era_label, report.acks_comparison)]))
 

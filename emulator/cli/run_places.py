@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 import msgspec
 
+from emulator.cli.pictures import leave_report
 from emulator.cli.results import keep_verdict
 from emulator.cli.run_argument import cluster_named
 from emulator.cli.user_error import UserError
@@ -50,6 +51,10 @@ class RunPlace:
             return report, False
         return report, True
 
+    def report(self) -> Path | None:
+        """Writes the report beside the verdict, unless the run is only copied here; returns where it is."""
+        return leave_report(self.path) if self._copy is None else None
+
 
 def named_runs(names: Sequence[str]) -> list[str]:
     """Returns names of runs, with those of a directory in its place; URIs are taken as they are."""
@@ -62,7 +67,7 @@ def _runs_of(name: str) -> list[Path]:
 
 
 def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[str]:
-    """Returns the names of runs, without those of this machine that are none; these are told to the user.
+    """Returns the names of runs that have ended; those of this machine that are none are told to the user.
 
     Args:
         names: paths, and URIs, which nobody looks at yet.
@@ -70,7 +75,7 @@ def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[
 
     Raises:
         ConfigError: none is a run.
-        UserError: there is nowhere to copy a run to.
+        UserError: there is nowhere to copy a run to, or the cluster of the only one is up.
     """
     uris = [name for name in names if is_uri(name)]
     if uris and work_directory is None:
@@ -79,6 +84,7 @@ def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[
     def look(name: str) -> str:
         if not is_uri(name):
             open_run_directory(Path(name))
+            _check_is_down(Path(name))
         return name
 
     return _fit(names, look)
@@ -105,12 +111,26 @@ def placed_runs(
         yield _fit(names, place)
 
 
+def _check_is_down(run: Path) -> None:
+    """Checks that a run is not that of a standing cluster that still writes its record.
+
+    Raises:
+        UserError: it is.
+    """
+    from chaos.standing.link import is_standing
+    from chaos.standing.order import ORDER_FILE
+
+    if (run / ORDER_FILE).is_file() and is_standing(run):
+        raise UserError(f"{run}: the cluster is up; end it with: laststand down {run}")
+
+
 def _fit(names: Sequence[str], step: Callable[[str], _Found]) -> list[_Found]:
-    found, problems = [], []
+    found: list[_Found] = []
+    problems: list[ConfigError | UserError] = []
     for name in names:
         try:
             found.append(step(name))
-        except ConfigError as error:
+        except (ConfigError, UserError) as error:
             problems.append(error)
     if not found:
         raise problems[0]

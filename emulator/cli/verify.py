@@ -9,6 +9,7 @@ import click
 
 from emulator.cli.exit_codes import ExitCode
 from emulator.cli.output import Output, json_option
+from emulator.cli.pictures import report_option
 from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
 
@@ -27,13 +28,16 @@ _PROGRESS_S: Final = 5.0
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Stay, and verify each run below DIR when it ends.",
 )
+@report_option
 @spark_options
 @json_option
-def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoice, output: Output) -> int:
-    """Verify RUN directories, all in one Spark job, and write verdict.json and junit.xml into each.
+def verify(
+    runs: tuple[str, ...], watched: Path | None, *, is_reported: bool, spark_choice: SparkChoice, output: Output
+) -> int:
+    """Verify RUN directories, all in one Spark job, and write verdict.json, junit.xml and report.html into each.
 
-    A directory that holds runs stands for all of them. Of several RUNs, one that is no run directory is named, and the
-    others are verified. Without --master two threads of
+    A directory that holds runs stands for all of them. Of several RUNs, one that is no run directory, or whose cluster
+    is up, is named, and the others are verified. Without --master two threads of
     this machine do the work, with it a Spark cluster (docs/scale.md). A RUN may be the URI of a directory that Hadoop
     reaches (hdfs://HOST/runs/1); it is copied below --work-dir while it is judged.
 
@@ -64,7 +68,7 @@ def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoic
     try:
         if watched is not None:
             with told_if_unjudged([]), starter.at_work() as spark:
-                return verdicts_exit_code(watch(spark, watched, output=output))
+                return verdicts_exit_code(watch(spark, watched, is_reported=is_reported, output=output))
         kept: dict[int, tuple[VerdictReport, bool]] = {}
         left = list(found)
         with told_if_unjudged(left):
@@ -80,7 +84,8 @@ def verify(runs: tuple[str, ...], watched: Path | None, spark_choice: SparkChoic
 
                 verify_runs([place.path for place in places], spark=spark, on_report=keep)
             reports = [report for _, (report, _) in sorted(kept.items())]
-            print_verdicts(reports, output=output)
+            pages = {kept[number][0].run: places[number].report() for number in sorted(kept) if is_reported}
+            print_verdicts(reports, pages, output=output)
     finally:
         starter.stop()
     exit_code = verdicts_exit_code(reports)

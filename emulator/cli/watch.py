@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from emulator.cli.output import Output
+from emulator.cli.pictures import leave_report
 from emulator.cli.results import keep_verdict, print_verdicts
 from emulator.verification.ended_runs import EndedRuns
 from emulator.verification.verdict import VerdictReport
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _LOOK_INTERVAL_S: Final = 0.5
 
 
-def watch(spark: "SparkSession", directory: Path, *, output: Output) -> list[VerdictReport]:
+def watch(spark: "SparkSession", directory: Path, *, is_reported: bool, output: Output) -> list[VerdictReport]:
     """Judges each run below a directory when it ends, and prints its verdict, until whoever started this is gone.
 
     Returns:
@@ -33,8 +34,8 @@ def watch(spark: "SparkSession", directory: Path, *, output: Output) -> list[Ver
     reports: list[VerdictReport] = []
 
     def take(runs: Sequence[Path], number: int, report: VerdictReport) -> None:
-        keep_verdict(report, runs[number])
-        _print(report, output)
+        page = leave_report(runs[number]) if keep_verdict(report, runs[number]) and is_reported else None
+        _print(report, page, output)
         reports.append(report)
 
     click.echo(f"watching {directory}", err=True)
@@ -47,8 +48,8 @@ def watch(spark: "SparkSession", directory: Path, *, output: Output) -> list[Ver
     return reports
 
 
-def _print(report: VerdictReport, output: Output) -> None:
+def _print(report: VerdictReport, page: Path | None, output: Output) -> None:
     if output is Output.JSON:
         click.echo(msgspec.json.encode(report))  # a line for each
     else:
-        print_verdicts([report], output=output)
+        print_verdicts([report], {report.run: page}, output=output)

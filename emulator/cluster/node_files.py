@@ -179,6 +179,14 @@ class ArmDisk(_Work, frozen=True, kw_only=True):
         return True
 
 
+class FindWhetherFull(_Work, frozen=True, kw_only=True):
+    """Find out whether a node's disk is full, or has room for so many bytes only."""
+
+    def perform(self, run: Path) -> bool:
+        """Returns whether it is."""
+        return read_faults(ledger_directory(run, self.node_id)).bytes_left is not None
+
+
 class LookAtDisk(_Work, frozen=True, kw_only=True):
     """Find out whether a node has felt the faults of its disk."""
 
@@ -217,7 +225,9 @@ class ViewReplica(_Work, frozen=True, kw_only=True):
         return view_replica(data_directory(run, self.node_id), ledger_directory(run, self.node_id), self.partition)
 
 
-AnyFileWork: TypeAlias = LosePower | FlipBit | EmptyDisk | ArmDisk | LookAtDisk | ListLogs | FindLogEnd | ViewReplica
+AnyFileWork: TypeAlias = (
+    LosePower | FlipBit | EmptyDisk | ArmDisk | FindWhetherFull | LookAtDisk | ListLogs | FindLogEnd | ViewReplica
+)
 """All that can be sent."""
 
 

@@ -8,12 +8,13 @@ import asyncio
 import base64
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from emulator.cluster.child import EndCause, ProcessEnd
+from emulator.cluster.child import EndCause, ProcessEnd, StartError
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.node_files import NodeFiles
 from emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
@@ -73,7 +74,7 @@ class ProcessCluster:
         self.interceptions: dict[NodeId, tuple[InterceptionOrder, ...]] = {}
         self.clock_rates: dict[NodeId, int] = {}
         self.protocols: dict[NodeId, IbpLevel] = {}
-        self._doomed: set[str] = set()
+        self._doomed: dict[str, ProcessEnd | None] = {}
         self._on_start = on_start
         self._on_unexpected_end = on_unexpected_end
         self._incarnations: dict[NodeId, int] = {}
@@ -255,17 +256,36 @@ class ProcessCluster:
 
     async def await_failure(self, node_id: NodeId, *, timeout_s: float) -> ProcessEnd | None:
         """Returns how a node ended by itself, as was to be expected; ``None`` if it still runs by then, or was down."""
+        with self._expecting_end(node_id):
+            return await self._end_within(node_id, timeout_s)
+
+    async def start_to_fail(self, node_id: NodeId, *, timeout_s: float) -> ProcessEnd | None:
+        """Starts a node that is expected to end by itself; returns how it did, ``None`` if it still runs by then."""
+        with self._expecting_end(node_id):
+            try:
+                await self.start_node(node_id)
+            except StartError as error:
+                return error.end
+            end = await self._end_within(node_id, timeout_s)
+            return self._doomed[str(node_id)] if end is None else end
+
+    @contextmanager
+    def _expecting_end(self, node_id: NodeId) -> Iterator[None]:
+        self._doomed[str(node_id)] = None
+        try:
+            yield
+        finally:
+            del self._doomed[str(node_id)]
+
+    async def _end_within(self, node_id: NodeId, timeout_s: float) -> ProcessEnd | None:
         child = self.process_of(node_id)
         if child is None:
             return None
-        self._doomed.add(str(node_id))
         try:
             async with asyncio.timeout(timeout_s):
                 return await child.wait()
         except TimeoutError:
             return None
-        finally:
-            self._doomed.discard(str(node_id))
 
     async def pause_node(self, node_id: NodeId) -> bool:
         """Stops a node's process from running; returns whether that changed anything."""
@@ -325,10 +345,9 @@ class ProcessCluster:
         )
 
     def _ended(self, end: ProcessEnd) -> None:
-        if (
-            end.cause in (EndCause.UNEXPECTED, EndCause.STOP_TIMED_OUT, EndCause.UNSEEN)
-            and end.name not in self._doomed
-        ):
+        if end.name in self._doomed:
+            self._doomed[end.name] = end
+        elif end.cause in (EndCause.UNEXPECTED, EndCause.STOP_TIMED_OUT, EndCause.UNSEEN):
             self._on_unexpected_end(end.name, end)
 
 

@@ -214,7 +214,11 @@ class BrokerShell:
                 deliver=self._deliver,
             )
             self._loop.start(Arrival(incoming=Started(cause_id=self._causes.start())))
-            await self._stopped.wait()
+            try:
+                await self._stopped.wait()
+            except asyncio.CancelledError:
+                self._loop.stop()  # a task has failed: no turn may fail, too, and hide why
+                raise
             for task in (self._logs_task, self._metadata_task, *self._scan_tasks):
                 if task is not None:
                     task.cancel()

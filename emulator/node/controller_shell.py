@@ -127,7 +127,11 @@ class ControllerShell:
                 deliver=self._deliver,
             )
             self._loop.start(Started(cause_id=self._causes.start()))
-            await self._stopped.wait()
+            try:
+                await self._stopped.wait()
+            except asyncio.CancelledError:
+                self._loop.stop()  # a task has failed: no turn may fail, too, and hide why
+                raise
             self._hub.close()
             if self._metrics is not None:
                 self._metrics.close()

@@ -304,7 +304,7 @@ class CrashWithin(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="crash_wit
     loss: Annotated[DiskLoss | None, field.OptionalLoss()] = None
 
 
-@deed("replace-disk 1", "Nodes die and get empty disks.", fault="replace_disk")
+@deed("replace-disk 1", "Nodes die and get empty disks, which have room.", fault="replace_disk", heals="disk_full")
 class ReplaceDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="replace_disk"):
     """SIGKILL, and an empty disk in place of the node's."""
 
@@ -313,7 +313,7 @@ class ReplaceDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="replace_d
     "start 1",
     "Nodes that do not run are started; in eras with ZooKeeper, with `inter.broker.protocol.version=2.7`, brokers that "
     "speak this protocol from then on.",
-    heals="kill stop power_loss replace_disk disk_error disk_full",
+    heals="kill stop power_loss replace_disk disk_error",
 )
 class Start(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="start"):
     """Start nodes that are down; brokers of a cluster with ZooKeeper with another protocol, if one is named."""
@@ -451,14 +451,32 @@ class DiskError(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_error"):
 
 @deed(
     "disk-full 1 left=1000",
-    "A node's disk has room for so many bytes; the write that finds none (ENOSPC) ends the process.",
+    "A node's disk has room for so many bytes; the write that finds none (ENOSPC) ends the process, and so it does "
+    "after every start, until `state=off` makes room.",
     fault="disk_full",
     refused=_NO_ERRORS,
 )
 class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
-    """Let nodes' disks be full; their processes end by that, and find room again when they are started."""
+    """Let nodes' disks be full; their processes end by that, and again when they are started, until there is room."""
 
     left: Annotated[int, field.Whole("left", help="Bytes that may still be written.", default=0)] = 0
+    state: Annotated[Switched, field.Choice("state", Switched, help="Whether it is full.", default=Switched.ON)] = (
+        Switched.ON
+    )
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether there is room from now on."""
+        return self.state is Switched.OFF
+
+    def repair(self) -> "Action | None":
+        """Returns what makes room."""
+        return None if self.is_repair else DiskFull(nodes=self.nodes, state=Switched.OFF)  # type: ignore[arg-type]
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the arguments do not go together."""
+        if self.is_repair and self.left:
+            yield "where room is made, no bytes are left that may still be written"
 
 
 @deed(

@@ -12,7 +12,18 @@ from chaos.process.controller_requests import ask
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults import execute
 from emulator.core.types import BrokerId, TopicPartition
-from emulator.plan.actions import Action, DiskError, DiskFull, FlipBit, Kill, LoseSyncs, SlowDisk, Start
+from emulator.plan.actions import (
+    Action,
+    DiskError,
+    DiskFull,
+    FlipBit,
+    Kill,
+    LoseSyncs,
+    ReplaceDisk,
+    SlowDisk,
+    Start,
+    Switched,
+)
 from emulator.plan.nodes import CONTROLLER
 from emulator.plan.topics import PlannedTopic
 from emulator.rpc.channel import keepalive_for
@@ -50,7 +61,12 @@ async def create_topic(target: FaultTarget, name: str) -> None:
     """Has both brokers write and sync."""
     topic = PlannedTopic(name=name, replicas=((BrokerId(ZERO), BrokerId(ONE)),))
     await create_topics(
-        partial(ask, target.cluster.direct_addresses()[CONTROLLER], keepalive=keepalive_for(session_timeout_ms=2000)),
+        partial(
+            ask,
+            target.cluster.direct_addresses()[CONTROLLER],
+            keepalive=keepalive_for(session_timeout_ms=2000),
+            token=target.cluster.token,
+        ),
         (topic,),
         chance=Random(name),
     )
@@ -78,4 +94,30 @@ async def test_a_disk_that_fails_ends_its_process_and_one_that_lies_does_not(tmp
         )
         assert outcome.bit
         assert "No space left on device" in outcome.seen
+        assert (await execute(target, DiskFull(nodes=(CONTROLLER,), state=Switched.OFF))).bit
         assert (await execute(target, Start(nodes=(CONTROLLER,)))).bit
+
+
+async def test_a_disk_that_is_full_ends_its_process_after_each_start_until_there_is_room(tmp_path: Path) -> None:
+    full = DiskFull(nodes=(ONE,))
+    repair = full.repair()
+    assert repair is not None
+    async with fault_target(tmp_path) as target:
+        assert not (await execute(target, repair)).took_effect, "there is room"
+        outcome, _ = await asyncio.gather(execute(target, full), create_topic(target, "orders"))
+        assert outcome.bit
+        for _ in range(2):
+            outcome = await execute(target, Start(nodes=(ONE,)))
+            assert outcome.bit
+            assert "ended again: No space left on device" in outcome.seen
+            assert not target.cluster.is_running(ONE)
+        assert (await execute(target, repair)).bit
+        outcome = await execute(target, Start(nodes=(ONE,)))
+        assert "listens" in outcome.seen
+
+
+async def test_a_new_disk_has_room(tmp_path: Path) -> None:
+    async with fault_target(tmp_path) as target:
+        await asyncio.gather(execute(target, DiskFull(nodes=(ONE,))), create_topic(target, "orders"))
+        assert (await execute(target, ReplaceDisk(nodes=(ONE,)))).bit
+        assert "listens" in (await execute(target, Start(nodes=(ONE,)))).seen

@@ -162,11 +162,14 @@ def test_everything_that_is_done_to_a_standing_cluster_is_judged(terminal: Termi
 
     deleted = shell("delete-records", "--topic", "orders", "--partition", "0", "--offset", "1")
     assert deleted.splitlines()[1:] == ["partition: orders-0\tlow_watermark: 1"]
+    assert "the cluster is up; end it with: laststand down" in shell("verify", str(terminal.latest), code=254)
     assert f"laststand verify {terminal.latest}" in shell("down")
     assert await_end(terminal.mark) == []
     assert "was taken down" in shell("status", code=254)
     assert "VALID: standing" in (verdict := shell("verify", str(terminal.latest)))
     assert "acks=all: 110 records sent, 110 acked, 0 lost" in verdict
+    assert f"report: {terminal.latest.resolve() / 'report.html'}" in verdict
+    assert (terminal.latest / "report.html").is_file()
     actions = [step.action for step in load_scenario(terminal.latest / "plan.yaml").steps]
     assert [type(action) for action in actions if not isinstance(action, Until)] == [
         *(CreateTopic, Kill, SlowDisk, SlowDisk, SlowDisk, Cut, HealAll, Start, ElectLeaders, Reassign, AlterConfig),

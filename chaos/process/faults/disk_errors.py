@@ -1,9 +1,11 @@
 """Disks that fail: a write, an fsync or a read ends with EIO, or there is no room. The process ends by that.
 
-It took effect if the process ended by itself and said why. The disk is whole again when that is seen, so the node can
-be started. A node that does not do such an operation in time is left alone.
+It took effect if the process ended by itself and said why. After an error the disk is whole again when that is seen, so
+that the node can be started; a full disk stays full until somebody makes room. A node that does not do such an
+operation in time is left alone.
 """
 
+import asyncio
 import errno
 import os
 from collections.abc import Sequence
@@ -11,10 +13,12 @@ from typing import Final
 
 import msgspec
 
+from chaos.play.waiting import StepError
 from chaos.process.fault_target import FaultTarget
 from chaos.process.faults.disks import change
 from chaos.process.faults.registry import executes
-from emulator.cluster.node_files import DiskChange
+from emulator.cluster.child import ProcessEnd
+from emulator.cluster.node_files import DiskChange, FindWhetherFull
 from emulator.core.events import IncarnationEnd
 from emulator.core.types import NodeId
 from emulator.plan.actions import DiskError, DiskFull, Outcome, deed_of, effective, no_op
@@ -23,50 +27,84 @@ _FAILS_WITHIN_S: Final = 20.0
 """A node writes and syncs something within this."""
 
 _WHOLE: Final = DiskChange(failing=None, at=1, bytes_left=None)
+_FULL: Final = DiskChange(bytes_left=0)
+_ROOM: Final = DiskChange(bytes_left=None)
 
 
 @executes(DiskError)
 async def disk_error(target: FaultTarget, action: DiskError[NodeId]) -> Outcome:
     """Makes an operation of each node fail, and waits for its end."""
     armed = msgspec.structs.replace(_WHOLE, failing=action.operation, at=action.at)
-    return await _let_fail(target, action, action.nodes, armed, errno.EIO)
+    return await _let_fail(target, action, armed, errno.EIO, afterwards=_WHOLE)
 
 
 @executes(DiskFull)
 async def disk_full(target: FaultTarget, action: DiskFull[NodeId]) -> Outcome:
-    """Lets the disk of each node be full, and waits for its end."""
+    """Lets the disk of each node be full, and waits for its end; or makes room."""
+    if action.is_repair:
+        return effective("there is room again") if await make_room(target, action.nodes) else no_op("there is room")
     armed = msgspec.structs.replace(_WHOLE, bytes_left=action.left)
-    return await _let_fail(target, action, action.nodes, armed, errno.ENOSPC)
+    return await _let_fail(target, action, armed, errno.ENOSPC, afterwards=_FULL)
+
+
+async def make_room(target: FaultTarget, nodes: Sequence[NodeId]) -> bool:
+    """Lets disks be full no longer; returns whether one was."""
+    return await change(target, nodes, _ROOM)
+
+
+async def is_full(target: FaultTarget, node_id: NodeId) -> bool:
+    """Returns whether a node's disk is full."""
+    return await asyncio.to_thread(target.cluster.files.perform, FindWhetherFull(node_id=node_id))
+
+
+async def start_on_full_disk(target: FaultTarget, node_id: NodeId) -> str:
+    """Starts a node whose disk is full, and waits until it has ended by that; returns how that was seen.
+
+    Raises:
+        StepError: it ended otherwise, or it runs on.
+    """
+    end = await target.cluster.start_to_fail(node_id, timeout_s=_FAILS_WITHIN_S)
+    incarnation = target.cluster.incarnation(node_id)
+    if end is None or not await _note_failure(target, node_id, end, errno.ENOSPC):
+        what = "runs on" if end is None else "ended otherwise"
+        raise StepError(f"the disk of node {node_id} is full, and incarnation {incarnation} {what}")
+    return f"incarnation {incarnation} ended again: {os.strerror(errno.ENOSPC)}"
 
 
 async def _let_fail(
     target: FaultTarget,
     action: DiskError[NodeId] | DiskFull[NodeId],
-    nodes: Sequence[NodeId],
     armed: DiskChange,
     error: int,
+    *,
+    afterwards: DiskChange,
 ) -> Outcome:
-    running = [node_id for node_id in nodes if target.is_answering(node_id)]
+    running = [node_id for node_id in action.nodes if target.is_answering(node_id)]
     if not running:
         return no_op("nothing ran")
     failed = [node_id for node_id in running if await _fails(target, node_id, armed, error)]
+    await change(target, failed, afterwards)
     for node_id in failed:
         target.downed[node_id] = deed_of(action).verb
     seen = f"process of {', '.join(map(str, failed))} ended: {os.strerror(error)}"
     if not failed:
         return no_op(f"no such operation within {_FAILS_WITHIN_S:g} s")
-    return effective(seen) if len(failed) == len(nodes) else Outcome(took_effect=True, bit=False, seen=seen)
+    is_all = len(failed) == len(action.nodes)
+    return effective(seen) if is_all else Outcome(took_effect=True, bit=False, seen=seen)
 
 
 async def _fails(target: FaultTarget, node_id: NodeId, armed: DiskChange, error: int) -> bool:
-    """Returns whether a node ended by the error; what it ended by otherwise is recorded as unexpected."""
+    """Returns whether a node ended by the error; its disk is whole again."""
     await change(target, [node_id], armed)
     try:
         end = await target.cluster.await_failure(node_id, timeout_s=_FAILS_WITHIN_S)
     finally:
         await change(target, [node_id], _WHOLE)
-    if end is None:
-        return False
+    return end is not None and await _note_failure(target, node_id, end, error)
+
+
+async def _note_failure(target: FaultTarget, node_id: NodeId, end: ProcessEnd, error: int) -> bool:
+    """Records how a node ended, as unexpected if not by the error; returns whether it was by that."""
     is_by_error = any(os.strerror(error) in line for line in end.stderr_tail)
     target.log.ended(
         node_id,

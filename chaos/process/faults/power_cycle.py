@@ -3,6 +3,7 @@
 import asyncio
 
 from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.disk_errors import is_full, start_on_full_disk
 from chaos.process.faults.registry import executes
 from emulator.core.events import IncarnationEnd
 from emulator.core.inter_broker_protocol import ibp_level
@@ -24,7 +25,7 @@ async def stop(target: FaultTarget, action: Stop[NodeId]) -> Outcome:
 
 @executes(Start)
 async def start(target: FaultTarget, action: Start[NodeId]) -> Outcome:
-    """Starts nodes; brokers with another protocol, if a version is named.
+    """Starts nodes, brokers with another protocol if a version is named; one whose disk is full ends by that again.
 
     Raises:
         StartError: one did not become ready.
@@ -36,8 +37,13 @@ async def start(target: FaultTarget, action: Start[NodeId]) -> Outcome:
         if not target.cluster.configures_nodes:
             return no_op("its container keeps the configuration that it was made with")
         target.cluster.protocols.update(dict.fromkeys(down, ibp_level(action.inter_broker_protocol_version)))
-    incarnations = await asyncio.gather(*(target.cluster.start_node(node_id) for node_id in down))
-    for node_id in down:
-        target.downed.pop(node_id, None)
-    seen = "; ".join(f"incarnation {incarnation} listens" for incarnation in incarnations)
-    return Outcome(took_effect=True, bit=len(down) == len(action.nodes), seen=seen)
+    seen = await asyncio.gather(*(_start(target, node_id) for node_id in down))
+    return Outcome(took_effect=True, bit=len(down) == len(action.nodes), seen="; ".join(seen))
+
+
+async def _start(target: FaultTarget, node_id: NodeId) -> str:
+    if await is_full(target, node_id):
+        return await start_on_full_disk(target, node_id)
+    incarnation = await target.cluster.start_node(node_id)
+    target.downed.pop(node_id, None)
+    return f"incarnation {incarnation} listens"

@@ -1,4 +1,4 @@
-"""A failed disk: SIGKILL, and an empty disk at the next start.
+"""A failed disk: SIGKILL, and an empty disk at the next start, which has room.
 
 The sync ledger, which says what was durable on the old disk, is removed with the log directory.
 """
@@ -6,6 +6,7 @@ The sync ledger, which says what was durable on the old disk, is removed with th
 import asyncio
 
 from chaos.process.fault_target import FaultTarget
+from chaos.process.faults.disk_errors import make_room
 from chaos.process.faults.registry import executes
 from emulator.cluster.node_files import EmptyDisk
 from emulator.core.events import IncarnationEnd
@@ -27,4 +28,5 @@ async def _replace(target: FaultTarget, node_id: NodeId) -> bool:
         [node_id], target.cluster.kill_node, fault="replace_disk", recorded_as=IncarnationEnd.POWER_LOST
     )
     target.downed[node_id] = "replace_disk"
+    await make_room(target, [node_id])
     return await asyncio.to_thread(target.cluster.files.perform, EmptyDisk(node_id=node_id))

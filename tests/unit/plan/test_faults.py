@@ -35,7 +35,6 @@ BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(
             (),
             (
                 Fault("disk_error", NodeId(1)),
-                Fault("disk_full", NodeId(1)),
                 Fault("kill", NodeId(1)),
                 Fault("power_loss", NodeId(1)),
                 Fault("replace_disk", NodeId(1)),
@@ -59,6 +58,8 @@ BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(
         ("delay 0->100 Fetch request ms=5", (Fault("delay_messages", FETCHES),), ()),
         ("release 0->100 Fetch request", (), (Fault("heal", FETCHES),)),
         ("release 0->100 Fetch request count=1", (), ()),
+        ("disk-full 1 left=1000", (Fault("disk_full", NodeId(1)),), ()),
+        ("disk-full 1 state=off", (), (Fault("disk_full", NodeId(1)),)),
         ("clock 1 rate=700000", (Fault("clock", NodeId(1)),), ()),
         ("clock 1 rate=1000000", (), (Fault("clock", NodeId(1)),)),
         ("heal", (), (EVERYTHING,)),
