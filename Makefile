@@ -20,7 +20,7 @@ SOURCES := emulator chaos laststand tests benchmarks proto docs
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak agreement conformance scenarios smoke suite rewrite docs screenshots gallery bench clean
+.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak agreement conformance scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -112,6 +112,9 @@ gallery: develop ## play each known failure, and every bundled scenario under fi
 	rm -rf build/gallery
 	-$(BIN)/laststand run chaos/scenarios --driver simulator --out build/gallery $(GALLERY_ERAS:%=--era %)
 	$(BIN)/python -m docs.gallery build/gallery
+
+min-isr: develop ## measure what each min ISR protects from: docs/min-isr.md, with reports in build/min-isr/index.html
+	$(BIN)/python -m docs.min_isr build/min-isr
 
 bench: develop ## run all benchmarks, or one: NAME=boot|produce|console|failover|oracle|events|simulator|pages|suites|kafka
 	$(BIN)/python -m benchmarks $(NAME)
