@@ -103,6 +103,14 @@ def checks_page() -> str:
             "happened "
             "that it looks at), or `not promised` (the era lacks the rule: [eras.md](eras.md))."
         ),
+        "\n",
+        _prose(
+            "What a promise *does not ask for* is listed in one table that both oracles read "
+            "(`emulator/core/promises.py`): none of them leaves out what is not listed. Deleted topics and killed "
+            "processes the simulator's oracle leaves out by construction: it forgets what a topic promised when the "
+            "topic is deleted, and no process does anything that it does not see. Whether too much was broken for a "
+            "promise to count is another question: that of the guarantee ([verdict.md](verdict.md))."
+        ),
     ]
     for kind, heading in _KINDS.items():
         parts.append(f"\n## {heading}\n")
@@ -141,6 +149,8 @@ def _check_entry(check_id: str, documentation: str | None, finding: str | None) 
     if promise.switches:
         conditions_text = ", ".join(f"`{name}={'|'.join(values)}`" for name, values in promise.switches.items())
         lines.append(f"- Promised with {conditions_text}.\n")
+    if promise.exempts:
+        lines.append(f"- Does not ask for {'; '.join(each.value for each in promise.exempts)}.\n")
     lines.append(f"- Oracles: {_JUDGED[promise.judged_by]}.\n")
     if finding is not None:
         lines.append(f"- A finding: *{finding}*\n")

@@ -57,6 +57,20 @@ class Clusters(Enum):
     """It is about nodes of ZooKeeper, and who may write them."""
 
 
+class Exemption(Enum):
+    """What a promise does not ask for, although its statement alone would; values say what is left out."""
+
+    DELETED_RECORDS = (
+        "records that an administrator or retention had deleted, by a broker that had them, in the epoch of their "
+        "leader or a later one"
+    )
+    DELETED_TOPICS = "what a topic promised that is deleted (one of the same name promises its own)"
+    UNCLEAN_ELECTIONS = "what was committed before an unclean election, once that has been held"
+    LOST_DISKS = "replicas whose disk lost its unflushed data with the power, or was replaced"
+    KILLED_PROCESSES = "what a process that was killed did last, and could not tell of any more"
+    NO_CANDIDATE = "what a partition holds that no replica may lead (whom an administrator elects decides its fate)"
+
+
 ZOOKEEPER_RULE: Final = "controller_epoch_fence"
 """A rule that every ZooKeeper cluster names among its switches, and no other."""
 
@@ -70,6 +84,8 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
         switches: by name, the values under which it is promised; empty if it always is.
         judged_by: which oracles look for violations.
         clusters: of which it is made.
+        exempts: what it does not ask for, of both oracles or of the only one. Each of them asks this table first
+            (``leaves_out``), so that none leaves out what is not listed.
     """
 
     kind: PromiseKind
@@ -77,10 +93,15 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     switches: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     judged_by: JudgedBy = JudgedBy.BOTH
     clusters: Clusters = Clusters.ALL
+    exempts: tuple[Exemption, ...] = ()
+
+    def leaves_out(self, exemption: Exemption) -> bool:
+        """Whether it does not ask for what an exemption is about."""
+        return exemption in self.exempts
 
 
-def _outcome(statement: str, *, judged_by: JudgedBy = JudgedBy.BOTH) -> Promise:
-    return Promise(kind=PromiseKind.OUTCOME, statement=statement, judged_by=judged_by)
+def _outcome(statement: str, *, judged_by: JudgedBy = JudgedBy.BOTH, exempts: tuple[Exemption, ...] = ()) -> Promise:
+    return Promise(kind=PromiseKind.OUTCOME, statement=statement, judged_by=judged_by, exempts=exempts)
 
 
 def _rule(
@@ -89,11 +110,17 @@ def _rule(
     kind: PromiseKind = PromiseKind.RULE,
     judged_by: JudgedBy = JudgedBy.BOTH,
     clusters: Clusters = Clusters.ALL,
+    exempts: tuple[Exemption, ...] = (),
     **switches: str | tuple[str, ...],
 ) -> Promise:
     values = {name: value if isinstance(value, tuple) else (value,) for name, value in switches.items()}
     return Promise(
-        kind=kind, statement=statement, switches=MappingProxyType(values), judged_by=judged_by, clusters=clusters
+        kind=kind,
+        statement=statement,
+        switches=MappingProxyType(values),
+        judged_by=judged_by,
+        clusters=clusters,
+        exempts=exempts,
     )
 
 
@@ -103,8 +130,15 @@ def _liveness(
     return Promise(kind=PromiseKind.LIVENESS, statement=statement, judged_by=judged_by, clusters=clusters)
 
 
-def _zookeeper(statement: str, *, judged_by: JudgedBy = JudgedBy.BOTH, **switches: tuple[str, ...]) -> Promise:
+def _zookeeper(
+    statement: str,
+    *,
+    judged_by: JudgedBy = JudgedBy.BOTH,
+    exempts: tuple[Exemption, ...] = (),
+    **switches: tuple[str, ...],
+) -> Promise:
     return Promise(
+        exempts=exempts,
         kind=PromiseKind.RULE,
         statement=statement,
         switches=MappingProxyType(switches),
@@ -122,29 +156,43 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "D1": _outcome(
             "Every record acknowledged with acks=all is on every later leader and on the last one, at its offset and "
             "with its CRC, and the final consumer reads it. A broker that is restarted and leads again in its own "
-            "epoch is a later leader, too."
+            "epoch is a later leader, too.",
+            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS, Exemption.NO_CANDIDATE),
         ),
         "D2": _outcome(
             "Unless an election was unclean, a leader's log ends at or above every high watermark of earlier leaders, "
-            "its own former process among them."
+            "its own former process among them.",
+            exempts=(Exemption.UNCLEAN_ELECTIONS,),
         ),
         "D3": Promise(
             kind=PromiseKind.CANDIDATE,
             statement="A running member of the ISR or the ELR has every committed record.",
+            exempts=(
+                Exemption.DELETED_TOPICS,
+                Exemption.UNCLEAN_ELECTIONS,
+                Exemption.LOST_DISKS,
+                Exemption.KILLED_PROCESSES,
+            ),
         ),
         "D4": _outcome(
             "A record acknowledged with acks=all is on at least one replica, as long as fewer replicas lost unflushed "
-            "data than held it."
+            "data than held it.",
+            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS, Exemption.LOST_DISKS),
         ),
         "D5": _outcome(
             "A record that a consumer received is still at its offset on every later leader, be it the same broker "
-            "after a restart."
+            "after a restart.",
+            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
         ),
         "D6": _outcome("Below the lower of their high watermarks, two replicas' logs are equal, batch by batch."),
-        "D7": _outcome("Two logs that have a batch of the same offset and leader epoch have the same batch."),
+        "D7": _outcome(
+            "Two logs that have a batch of the same offset and leader epoch have the same batch.",
+            exempts=(Exemption.DELETED_RECORDS,),
+        ),
         "D8": _rule(
             "Leader epochs do not fall along a log, a leader appends in its own epoch, and the epoch cache matches the "
             "log.",
+            exempts=(Exemption.DELETED_RECORDS,),
             truncation="leader_epoch",
             truncation_sync="on",
             roles_after_registration="on",
@@ -161,9 +209,13 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "D13": _outcome("In a leader's log the sequence numbers of a producer and its epoch rise with the offsets."),
         "D14": _outcome(
             "Of two batches acknowledged with acks=all, one that was sent after the other was acknowledged has the "
-            "higher offset in that partition."
+            "higher offset in that partition.",
+            exempts=(Exemption.DELETED_TOPICS,),
         ),
-        "D15": _outcome("No follower truncates a committed record, unless an election since was unclean."),
+        "D15": _outcome(
+            "No follower truncates a committed record, unless an election since was unclean.",
+            exempts=(Exemption.DELETED_RECORDS, Exemption.UNCLEAN_ELECTIONS),
+        ),
         "D16": _outcome("A consumer receives no batch at or above the high watermark of the broker that serves it."),
         "D17": _outcome(
             "A batch that was damaged on a disk is given to nobody: no consumer receives it and no replica takes it.",
@@ -174,11 +226,16 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "C2": _outcome(
             "A record acknowledged with acks=all reaches some consumer if one has read the partition from below it to "
-            "above it."
+            "above it.",
+            exempts=(Exemption.DELETED_TOPICS,),
         ),
-        "C3": _outcome("No client that has read up to an offset is told later that the log ends before it."),
+        "C3": _outcome(
+            "No client that has read up to an offset is told later that the log ends before it.",
+            exempts=(Exemption.DELETED_RECORDS,),
+        ),
         "E1": _outcome(
             "Each final log holds exactly the batches that its node's event log says it must hold.",
+            exempts=(Exemption.KILLED_PROCESSES,),
             judged_by=JudgedBy.VERIFICATION,
         ),
         "H1": _rule(
@@ -301,6 +358,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "Z3": _zookeeper(
             "A leader's high watermark does not pass the log end offset of a member of the last ISR that the state "
             "node had in its leader epoch.",
+            exempts=(Exemption.KILLED_PROCESSES,),
             maximal_isr=("on",),
         ),
         "Z4": _zookeeper(
@@ -344,7 +402,11 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             kind=PromiseKind.LIVENESS,
             stray_cleanup=("delete", "rename"),
         ),
-        "L8": _rule("No partition is adding or removing replicas.", kind=PromiseKind.LIVENESS),
+        "L8": _rule(
+            "No partition is adding or removing replicas.",
+            kind=PromiseKind.LIVENESS,
+            exempts=(Exemption.DELETED_TOPICS,),
+        ),
         "L9": _liveness("Nothing goes on changing."),
         "L10": _liveness(
             "While the controller runs, a partition is led soon after a member of its ISR or ELR is active, and, while "

@@ -11,14 +11,11 @@ from typing import Final
 import msgspec
 
 from emulator.core.eras import rule_texts
-from emulator.core.promises import PROMISES, JudgedBy, is_promised
+from emulator.core.promises import PROMISES, Exemption, JudgedBy, is_promised
 from emulator.core.switches import Switches
 from emulator.core.types import TopicPartition
 from emulator.simulator.oracle.finding import Alarm, Guarantee
 from emulator.simulator.oracle.losses import LostBatch
-
-_EXCUSED_BEYOND: Final = frozenset({"D2", "D15"})
-"""Promised unless an election was unclean."""
 
 _TRANSIENT: Final = frozenset({"D6", "D16"})
 """What a run may show for a time and not leave behind: replicas that disagree until one truncates, and what a consumer
@@ -114,6 +111,7 @@ def _counts(alarm: Alarm, switches: Switches) -> bool:
     is_shared = PROMISES[alarm.check_id].judged_by is JudgedBy.BOTH and alarm.check_id not in _OF_MOMENTS
     if not is_shared or not alarm.leaves_evidence:
         return False
-    if alarm.check_id in _EXCUSED_BEYOND and alarm.guarantee is Guarantee.EXCEEDED:
+    exempts = PROMISES[alarm.check_id].leaves_out(Exemption.UNCLEAN_ELECTIONS)
+    if exempts and alarm.guarantee is Guarantee.EXCEEDED:
         return False
     return is_promised(alarm.check_id, rule_texts(switches))

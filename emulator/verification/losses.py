@@ -11,6 +11,7 @@ from collections.abc import Set
 from enum import Enum
 
 from emulator.core.events import PartitionChanged
+from emulator.core.promises import PROMISES, Exemption
 
 
 class LossClass(Enum):
@@ -63,7 +64,7 @@ def classify_unsettled(*, state: PartitionChanged, holders: Set[int], was_lackin
     if not holders:
         return LossClass.GONE_EVERYWHERE
     candidates = {*state.isr, *state.elr}
-    if not candidates and not was_lacking:
+    if PROMISES["D1"].leaves_out(Exemption.NO_CANDIDATE) and not candidates and not was_lacking:
         return None
     if not holders & candidates and state.last_known_leader not in holders:
         return LossClass.ONLY_UNELECTABLE

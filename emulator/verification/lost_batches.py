@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.batches import AckedBatch, LeaderTerm, LostBatch, TermPlace
 from emulator.verification.columns import Mask, Table
 from emulator.verification.losses import classify_settled, classify_unsettled
@@ -38,7 +39,9 @@ def lost_batches(facts: "PartitionFacts") -> Iterator[LostBatch]:
         if state is None:
             continue
         appended_in = suspect.acked_epoch if suspect.leader_epoch is None else suspect.leader_epoch
-        if facts.is_deleted(state.topic_id, suspect.last_offset, crc=suspect.crc, leader_epoch=appended_in):
+        if _leave_out(Exemption.DELETED_RECORDS) and facts.is_deleted(
+            state.topic_id, suspect.last_offset, crc=suspect.crc, leader_epoch=appended_in
+        ):
             continue
         holders = copies[suspect.topic_id, suspect.base_offset, suspect.crc, suspect.last_offset]
         lacking = _first_lacking(facts, suspect)
@@ -63,6 +66,11 @@ def lost_batches(facts: "PartitionFacts") -> Iterator[LostBatch]:
                 lacking=lacking,
                 settled=settled,
             )
+
+
+def _leave_out(exemption: Exemption) -> bool:
+    """Whether both promises leave something out whose checks report what is lost."""
+    return all(PROMISES[check_id].leaves_out(exemption) for check_id in ("D1", "D4"))
 
 
 def _are_kept(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:

@@ -1660,6 +1660,25 @@ def reader_was_given_it_of_the_topic_before(path: Path) -> Path:
     last = run.send()
     run.poll([last], position=last.base_offset, seek=True)
     run.history[-1]["topic_id"] = "old-id"
+    partition = run.partitions["orders", 0]
+    own_id, partition.topic_id = partition.topic_id, "old-id"
+    at = Offset(last.base_offset)
+    opened = e.LogOpened(
+        cause_id=CAUSE,
+        topic="orders",
+        partition=0,
+        topic_id=TopicId("old-id"),
+        is_clean=True,
+        log_start_offset=at,
+        log_end_offset=at,
+        high_watermark=at,
+        recovery_point=at,
+        epochs=((LeaderEpoch(0), at),),
+    )
+    run.note(0, opened)
+    run.append(0, last, leader=True)
+    run.logs[0, "orders", 0].pop()
+    partition.topic_id = own_id
     delete_topic(run, "old-id")
     run.poll(run.logs[0, "orders", 0][:3], process="final", phase="final", position=0, seek=True)
     run.final_read("orders", 0, end_offset=40)

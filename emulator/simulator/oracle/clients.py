@@ -13,6 +13,7 @@ import msgspec
 from emulator.core.batch import BatchDescriptor
 from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from emulator.core.history import OperationType, PolledBatch
+from emulator.core.promises import PROMISES, Exemption
 from emulator.core.types import Acks, CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
 from emulator.simulator.oracle.alarm_log import AlarmLog
 from emulator.simulator.oracle.truth import PartitionTruth
@@ -124,7 +125,9 @@ class ClientChecks:
             if not record.seek:
                 sentence = f"{client} went from {expected} to {record.position} of {name}"
                 self._alarm_log.report("C1", name, sentence)
-            elif record.position < expected and expected >= self._truths[name].log_start_offset:
+            elif record.position < expected and not (
+                PROMISES["C3"].leaves_out(Exemption.DELETED_RECORDS) and expected < self._truths[name].log_start_offset
+            ):
                 sentence = f"{client} had read {name} up to {expected} and was sent back to {record.position}"
                 self._alarm_log.report("C3", name, sentence)
         if expected is None and not record.seek and not record.batches:

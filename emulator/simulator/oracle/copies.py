@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 from emulator.core.events import BatchAppended, PowerLost
+from emulator.core.promises import PROMISES, Exemption
 from emulator.core.types import NodeId, Offset, TopicPartition
 from emulator.simulator.oracle.truth import PromisedBatch
 
@@ -35,4 +36,5 @@ class Copies:
     def outlived_power_losses(self, name: TopicPartition, promise: PromisedBatch) -> bool:
         """Whether more nodes held a batch than lost it with their page cache."""
         key = (promise.last_offset, promise.crc)
-        return len(self._held[name].get(key, ())) > len(self._lost[name].get(key, ()))
+        lost = self._lost[name].get(key, ()) if PROMISES["D4"].leaves_out(Exemption.LOST_DISKS) else ()
+        return len(self._held[name].get(key, ())) > len(lost)

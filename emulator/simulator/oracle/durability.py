@@ -12,6 +12,7 @@ from emulator.core.errors import ErrorCode
 from emulator.core.events import BecameLeader, LogStartOffsetRaised
 from emulator.core.image import PartitionState
 from emulator.core.messages import ListOffsetsPosition
+from emulator.core.promises import PROMISES, Exemption
 from emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.disk_retention import RETENTION
@@ -123,7 +124,7 @@ class DurabilityChecks:
                     promise
                     for promise in promises.values()
                     if (promise.base_offset < log.log_start_offset or held.get(promise.last_offset) != promise.crc)
-                    and not truth.is_deleted(promise, promise.base_offset)
+                    and not self._is_exempt(check_id, truth, promise, promise.base_offset)
                 ),
                 None,
             )
@@ -150,7 +151,8 @@ class DurabilityChecks:
             return
         held = {(batch.last_offset, batch.crc) for batch in log.batches if batch.last_offset >= log.log_start_offset}
         for given in truth.given_too_early:
-            if (given.last_offset, given.crc) not in held and not truth.is_deleted(given, given.last_offset):
+            is_held = (given.last_offset, given.crc) in held
+            if not is_held and not self._is_exempt("D5", truth, given, given.last_offset):
                 self._lost("D5", name, given, node)
 
     def check_late_leader(self, name: TopicPartition, node: BrokerNode, event: BecameLeader) -> None:
@@ -171,7 +173,7 @@ class DurabilityChecks:
                 if (
                     is_earlier
                     and promise.last_offset >= end_offset
-                    and not truth.is_deleted(promise, promise.last_offset)
+                    and not self._is_exempt(check_id, truth, promise, promise.last_offset)
                 ):
                     sentence = f"{name}: {what}, without {promise.base_offset}..{promise.last_offset}"
                     since = self._truths[name].counts_since(promise)
@@ -185,6 +187,9 @@ class DurabilityChecks:
             self._alarm_log.report(
                 "D2", name, f"{name}: {what}, and {committed} was committed", since=since, until=until
             )
+
+    def _is_exempt(self, check_id: str, truth: PartitionTruth, promise: PromisedBatch, offset: Offset) -> bool:
+        return PROMISES[check_id].leaves_out(Exemption.DELETED_RECORDS) and truth.is_deleted(promise, offset)
 
     def _lost(self, check_id: str, name: TopicPartition, promise: PromisedBatch, node: BrokerNode) -> None:
         what = "acknowledged with acks=all" if check_id == "D1" else "given to a consumer"
@@ -294,7 +299,7 @@ class DurabilityChecks:
             is_there = (promise.last_offset, promise.crc) in held
             if (
                 not is_there
-                and not truth.is_deleted(promise, promise.base_offset)
+                and not self._is_exempt("D4", truth, promise, promise.base_offset)
                 and self._copies.outlived_power_losses(name, promise)
             ):
                 sentence = f"{name} {promise.base_offset}..{promise.last_offset} (batch {promise.crc})"

@@ -20,6 +20,7 @@ from emulator.core.events import (
     StrayDetected,
 )
 from emulator.core.image import PartitionState
+from emulator.core.promises import PROMISES, Exemption
 from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 from emulator.simulator.cluster import SimulatedCluster
 from emulator.simulator.nodes import BrokerNode
@@ -157,7 +158,8 @@ class LogChecks:
         if batches is None:
             batches = self._batches[name, event.topic_id] = {}
         truth = self._truth(name, event.topic_id)
-        if truth is not None and previous is not None and previous[0] < truth.log_start_offset:
+        exempts = PROMISES["D7"].leaves_out(Exemption.DELETED_RECORDS)
+        if exempts and truth is not None and previous is not None and previous[0] < truth.log_start_offset:
             previous = None  # a leader cannot tell any more that a follower's copy of what it deleted was another one
         key = (event.base_offset, event.leader_epoch)
         known = batches.get(key)
@@ -186,7 +188,7 @@ class LogChecks:
             cut_off = PromisedBatch(
                 base_offset=base_offset, last_offset=last_offset, crc=crc, moment=0, leader_epoch=leader_epoch
             )
-            if truth.is_deleted(cut_off, last_offset):
+            if PROMISES["D15"].leaves_out(Exemption.DELETED_RECORDS) and truth.is_deleted(cut_off, last_offset):
                 continue
             self._cut_off.setdefault((name, event.topic_id), {})[last_offset, leader_epoch, crc] = event
             lost = truth.lost_commits.get(last_offset)
@@ -272,7 +274,7 @@ class LogChecks:
             return
         truth = self._truth(name, known.topic_id)
         log_start_offset = log.log_start_offset
-        if truth is not None:
+        if truth is not None and PROMISES["D8"].leaves_out(Exemption.DELETED_RECORDS):
             asked_below = self._deletions.asked_below(name, committed=truth.committed_end_offset)
             log_start_offset = max(log_start_offset, truth.log_start_offset, asked_below)
         epoch: LeaderEpoch | None = None

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from emulator.core.image import PartitionState
+from emulator.core.promises import PROMISES, Exemption
 from emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition
 from emulator.simulator.nodes import BrokerNode
 from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
@@ -74,9 +75,11 @@ class LossLedger:
             if state is None:
                 continue
             holders = [node for node in nodes.values() if self._has_log(node, name, state)]
-            leader = None if name in unread else self.last_leader(name)
+            has_none = PROMISES["D1"].leaves_out(Exemption.NO_CANDIDATE) and name in unread
+            leader = None if has_none else self.last_leader(name)
             for promise in truth.ever_acked.values():
-                if truth.is_deleted(promise, promise.last_offset):
+                is_exempt = PROMISES["D1"].leaves_out(Exemption.DELETED_RECORDS)
+                if is_exempt and truth.is_deleted(promise, promise.last_offset):
                     continue
                 lacking = self._lacking(name, promise)
                 if lacking is None and not _is_missing(promise, name, leader, holders):

@@ -1,11 +1,12 @@
 """C2 PollSkip: readers that come past an acknowledged record have seen it.
 
-What a reader was given of a topic that had the name before is no record of the one that has it now. Of a reader that
-did not know the topic's id nobody can tell which of the two it read.
+What a reader was given of a topic that had the name before is no record of the one that has it now, if a log of that
+topic had it. Otherwise the reader was behind, or did not know the topic's id, and was given it of the present one.
 """
 
 from collections.abc import Iterator
 
+from emulator.core.events import BatchAppended
 from emulator.core.history import OperationType
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.matching import are_among
@@ -23,9 +24,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     topics = facts.topics(acked)
     own = [acked["base_offset"], acked["crc"]]
     given = [received["base_offset"], received["crc"]]
-    unnamed = received.has("topic_id", None) | received.has("topic_id", "")
-    is_given = are_among([topics, *own], [facts.topics(received), *given])
-    is_given |= are_among(own, [each[unnamed] for each in given])
+    told = [facts.topics(received), *given]
+    stored = facts.events.rows(BatchAppended)
+    is_of_told = are_among(told, [facts.topics(stored), stored["base_offset"], stored["crc"]])
+    is_given = are_among([topics, *own], told) | are_among(own, [each[~is_of_told] for each in given])
     for base_offset in acked["base_offset"][is_passed & ~is_given].tolist():
         yield Finding(
             base_offset,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.client_history import Poll
 from emulator.verification.partition_facts import PartitionFacts
@@ -16,7 +17,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         consumer = (poll.process, poll.topic_id)
         last, had_read = before.get(consumer), furthest.get(consumer, -1)
         was_told = last is not None and last.error == "OFFSET_OUT_OF_RANGE"
-        is_deleted = had_read < facts.deleted_below.get(poll.topic_id or "", 0)
+        exempts = PROMISES["C3"].leaves_out(Exemption.DELETED_RECORDS)
+        is_deleted = exempts and had_read < facts.deleted_below.get(poll.topic_id or "", 0)
         if poll.seek and was_told and poll.position < had_read and not is_deleted:
             yield Finding(
                 poll.position,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from emulator.core.history import OperationType
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.client_history import SentBatch
 from emulator.verification.columns import NONE, Table
@@ -17,8 +18,9 @@ from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     sent = facts.sent
+    exempts = PROMISES["D14"].leaves_out(Exemption.DELETED_TOPICS)
     # A client that is behind may give a batch of the new topic the id of the deleted one of that name.
-    deleted = [facts.topic_number(topic_id) for topic_id in facts.cluster.deleted_topics]
+    deleted = [facts.topic_number(topic_id) for topic_id in facts.cluster.deleted_topics if exempts]
     is_of_deleted = np.isin(facts.topics(sent), np.array(deleted, np.int64))
     is_acked = sent.has("type", OperationType.OK) & (sent["acks"] == ACKS_ALL) & (sent["base_offset"] != NONE)
     acked = sent.only(is_acked & ~is_of_deleted)

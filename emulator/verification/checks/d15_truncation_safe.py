@@ -9,6 +9,7 @@ from collections.abc import Iterator, Set
 import numpy as np
 
 from emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
 from emulator.verification.event_table import EventRows
 from emulator.verification.matching import groups_of
@@ -26,7 +27,13 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         return
     cut_off = [list(_cut_off(facts, truncation)) for truncation in truncations]
     committed = _committed_epochs(facts, {_identity(batch) for batches in cut_off for batch in batches})
-    unclean = [(change.new.topic_id, change.new.leader_epoch) for change in facts.changes if change.is_unclean]
+    skips_unclean = PROMISES["D15"].leaves_out(Exemption.UNCLEAN_ELECTIONS)
+    skips_deleted = PROMISES["D15"].leaves_out(Exemption.DELETED_RECORDS)
+    unclean = [
+        (change.new.topic_id, change.new.leader_epoch)
+        for change in facts.changes
+        if skips_unclean and change.is_unclean
+    ]
     for truncation, batches in zip(truncations, cut_off, strict=True):
         cut = truncation.event
 
@@ -40,7 +47,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             batch.base_offset
             for batch in batches
             if any(counts(epoch) for epoch in committed.get(_identity(batch), ()))
-            and not facts.is_deleted(batch.topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch)
+            and not (
+                skips_deleted
+                and facts.is_deleted(batch.topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch)
+            )
         }
         if offsets:
             yield Finding(

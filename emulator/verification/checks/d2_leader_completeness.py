@@ -5,13 +5,15 @@ A broker that is restarted and leads again in its own epoch is a new leader, too
 
 from collections.abc import Iterator
 
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    exempts = PROMISES["D2"].leaves_out(Exemption.UNCLEAN_ELECTIONS)
     for topic_id, terms in facts.terms.items():
-        unclean = [c.new.leader_epoch for c in facts.changes if c.is_unclean and c.new.topic_id == topic_id]
+        unclean = [c.new.leader_epoch for c in facts.changes if exempts and c.is_unclean and c.new.topic_id == topic_id]
         for term in terms:
             before: dict[int, int] = {}
             for place, high_watermark in facts.committed.get(topic_id, {}).items():

@@ -16,6 +16,7 @@ from emulator.core.events import (
     LogOpened,
     PartitionChanged,
 )
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.batches import TermPlace
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
@@ -34,7 +35,7 @@ class _Candidate(NamedTuple):
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     committed = facts.committed
-    damaged = set(_damaged(facts))
+    damaged = set(_damaged(facts)) if PROMISES["D3"].leaves_out(Exemption.LOST_DISKS) else set()
     for state, node, log_end_offset in (*_unfenced(facts), *_final(facts)):
         if node in damaged or node not in _candidates(facts, state):
             continue
@@ -51,6 +52,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 def _candidates(facts: PartitionFacts, state: PartitionChanged) -> tuple[int, ...]:
     isr = tuple(member for member in state.isr if member in state.replicas)
     return (*isr, *state.elr) if facts.cluster.has_elr(state.metadata_offset) else isr
+
+
+def _deleted_topics(facts: PartitionFacts) -> Mapping[str, int]:
+    return facts.cluster.deleted_topics if PROMISES["D3"].leaves_out(Exemption.DELETED_TOPICS) else {}
 
 
 def _damaged(facts: PartitionFacts) -> Iterator[int]:
@@ -80,7 +85,7 @@ def _unfenced(facts: PartitionFacts) -> Iterator[_Candidate]:
         seen.add(process)
         for topic_id, state in {c.new.topic_id: c.new for c in facts.changes if c.new.metadata_offset < at}.items():
             opened = found.get((*process, topic_id))
-            if opened is not None and facts.cluster.deleted_topics.get(topic_id, at) >= at:
+            if opened is not None and _deleted_topics(facts).get(topic_id, at) >= at:
                 yield _Candidate(state, opened.node, opened.event.log_end_offset)
 
 
@@ -89,9 +94,12 @@ def _final(facts: PartitionFacts) -> Iterator[_Candidate]:
     for log in facts.final_logs:
         state = facts.states.get(log.topic_id or "")
         incarnation = facts.cluster.last_incarnation.get(log.node)
-        if state is None or incarnation is None or (log.node, incarnation) in facts.cluster.killed:
+        if state is None or incarnation is None:
             continue
-        if state.topic_id not in facts.cluster.deleted_topics:
+        is_exempt = PROMISES["D3"].leaves_out(Exemption.KILLED_PROCESSES)
+        if is_exempt and (log.node, incarnation) in facts.cluster.killed:
+            continue
+        if state.topic_id not in _deleted_topics(facts):
             yield _Candidate(state, log.node, log.log_end_offset)
 
 
@@ -102,7 +110,7 @@ def _kept(facts: PartitionFacts, committed: Mapping[TermPlace, int], state: Part
         leader_epoch = place.leader_epoch
         lacking = facts.first_lacking(state.topic_id, after=place, last_offset=high_watermark - 1)
         is_lost = lacking is not None and lacking.leader_epoch <= state.leader_epoch
-        unclean = any(
+        unclean = PROMISES["D3"].leaves_out(Exemption.UNCLEAN_ELECTIONS) and any(
             leader_epoch < change.new.leader_epoch <= state.leader_epoch
             for change in facts.changes
             if change.is_unclean and change.new.topic_id == state.topic_id

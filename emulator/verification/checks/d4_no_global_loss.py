@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from emulator.core.events import BatchAppended, PowerLost
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.check import Finding, PartitionCheck, Premise
 from emulator.verification.losses import LossClass
 from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
@@ -26,7 +27,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         holders = held.get((event.topic_id, event.base_offset, event.crc))
         if holders is not None:
             holders.add((appended.node, appended.incarnation))
-    power_losses = [loss.event for loss in facts.events.of(PowerLost)]
+    exempts = PROMISES["D4"].leaves_out(Exemption.LOST_DISKS)
+    power_losses = [loss.event for loss in facts.events.of(PowerLost) if exempts]
     for batch in gone:
         holders = held[batch.topic_id, batch.base_offset, batch.crc]
         had = {node for node, _ in holders}

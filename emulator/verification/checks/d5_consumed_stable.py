@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from emulator.core.events import AppendRole, BatchAppended
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.batches import LAST_INCARNATION, LeaderTerm, TermPlace
 from emulator.verification.check import Finding, LostCommit, PartitionCheck, Premise
 from emulator.verification.columns import NONE, Mask
@@ -32,9 +33,13 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     )
     for batch, incarnation in suspects:
         topic_id = batch.topic_id
-        if topic_id is None or topic_id in facts.cluster.deleted_topics:
+        if topic_id is None:
             continue
-        if facts.is_deleted(topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch):
+        if PROMISES["D5"].leaves_out(Exemption.DELETED_TOPICS) and topic_id in facts.cluster.deleted_topics:
+            continue
+        if PROMISES["D5"].leaves_out(Exemption.DELETED_RECORDS) and facts.is_deleted(
+            topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch
+        ):
             continue
         settled = facts.settled.get(topic_id)
         lacking = (

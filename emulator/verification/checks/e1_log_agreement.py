@@ -12,11 +12,12 @@ A log begins where one of its name was deleted, and not with another topic: wher
 created again continues the log of the deleted one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import numpy as np
 
 from emulator.core.events import LogOpened, LogTruncated, PowerLost
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.columns import Table
 from emulator.verification.comparison import only_in_each
@@ -98,14 +99,18 @@ def _undone(facts: PartitionFacts) -> dict[tuple[str | None, int], int]:
     return undone
 
 
+def _killed(facts: PartitionFacts) -> Set[tuple[int, int]]:
+    return facts.cluster.killed if PROMISES["E1"].leaves_out(Exemption.KILLED_PROCESSES) else frozenset()
+
+
 def _untold_starts(facts: PartitionFacts) -> dict[int, int]:
     """By node, up to where a process that was killed may have deleted records and not have come to say so."""
     starts: dict[int, int] = {}
     for opened in facts.events.of(LogOpened):
-        if (opened.node, opened.incarnation - 1) in facts.cluster.killed:
+        if (opened.node, opened.incarnation - 1) in _killed(facts):
             starts[opened.node] = max(starts.get(opened.node, 0), opened.event.log_start_offset)
     for log in facts.final_logs:
-        if (log.node, facts.cluster.last_incarnation.get(log.node)) in facts.cluster.killed:
+        if (log.node, facts.cluster.last_incarnation.get(log.node)) in _killed(facts):
             starts[log.node] = max(starts.get(log.node, 0), log.log_start_offset)
     return starts
 
@@ -114,7 +119,7 @@ def _is_gone(facts: PartitionFacts, node: int, log: ReplayedLog) -> bool:
     """Whether a log is gone altogether, and no event names it since: a process that was killed may have deleted it."""
     if log.last_incarnation is None or any(final.node == node for final in facts.final_logs):
         return False
-    return any(killed == node and incarnation >= log.last_incarnation for killed, incarnation in facts.cluster.killed)
+    return any(killed == node and incarnation >= log.last_incarnation for killed, incarnation in _killed(facts))
 
 
 CHECK = PartitionCheck(

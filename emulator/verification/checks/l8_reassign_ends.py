@@ -6,6 +6,7 @@ A partition that no replica may lead when the cluster settles cannot finish one,
 from collections.abc import Iterator
 
 from emulator.core.events import ClusterSettled
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.check import Finding, PartitionCheck, Premise
 from emulator.verification.partition_facts import PartitionFacts
 from emulator.verification.sentences import listed
@@ -15,9 +16,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for settled in facts.cluster.events.of(ClusterSettled):
         settled_at = settled.event.metadata_offset
         states = {c.new.topic_id: c.new for c in facts.changes if c.new.metadata_offset < settled_at}
+        deleted = facts.cluster.deleted_topics if PROMISES["L8"].leaves_out(Exemption.DELETED_TOPICS) else {}
         for topic_id, state in states.items():
             is_moving = bool(state.adding_replicas or state.removing_replicas)
-            if is_moving and state.leader is not None and topic_id not in facts.cluster.deleted_topics:
+            if is_moving and state.leader is not None and topic_id not in deleted:
                 yield Finding(
                     settled_at,
                     f"{facts} is still adding {listed(state.adding_replicas)} and removing "

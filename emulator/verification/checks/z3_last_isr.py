@@ -8,6 +8,7 @@ may have appended what it did not live to tell, and one that a reassignment remo
 from collections.abc import Iterator, Mapping
 
 from emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogOpened, LogTruncated, PartitionChanged
+from emulator.core.promises import PROMISES, Exemption
 from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import PartitionFacts
@@ -16,7 +17,8 @@ from emulator.verification.partition_facts import PartitionFacts
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     last_states = {(change.new.topic_id, change.new.leader_epoch): change.new for change in facts.changes}
     ends = _furthest_ends(facts)
-    killed = {node for node, _ in facts.cluster.killed}
+    exempts = PROMISES["Z3"].leaves_out(Exemption.KILLED_PROCESSES)
+    killed = {node for node, _ in facts.cluster.killed if exempts}
     moves = facts.events.rows(HighWatermarkAdvanced)
     for places in groups_of(moves["topic_id"], moves["leader_epoch"]):
         [moved] = moves.rows(places[[moves["new"][places].argmax()]])
