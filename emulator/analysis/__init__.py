@@ -11,6 +11,7 @@
 docs/tables.md describes the tables, docs/analyses.md the analyses that come along.
 """
 
+from emulator.analysis.kept_tables import Keeping
 from emulator.analysis.runs import BrokenRun, BrokenRunsError, OnBroken, ReadingError, Runs, read_runs
 from emulator.analysis.tables import TABLES_VERSION
 
@@ -18,6 +19,7 @@ __all__ = [
     "TABLES_VERSION",
     "BrokenRun",
     "BrokenRunsError",
+    "Keeping",
     "OnBroken",
     "ReadingError",
     "Runs",

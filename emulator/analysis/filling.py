@@ -1,7 +1,7 @@
 """Fills the tables from one run. This is what a Spark task does: it reads a run once and yields rows of all tables.
 
 Rows are JSON objects, some thousands of them in a compressed block, so that the rows of one table can be taken without
-touching those of the others.
+touching those of the others. A run whose rows are kept (``kept_tables``) is not decoded.
 """
 
 import gc
@@ -14,6 +14,7 @@ import msgspec
 
 from emulator.analysis.catalogue import EVENT_TABLES, FILLED
 from emulator.analysis.event_rows import encode_event, events_of
+from emulator.analysis.kept_tables import evidence_key, keep_rows, kept_rows
 from emulator.analysis.run_source import BrokenRunError, RunSource, read_source
 from emulator.analysis.schema import Nanoseconds
 from emulator.analysis.tables import Identity, Moment
@@ -44,20 +45,36 @@ class Block(NamedTuple):
         return zlib.decompress(self.content).decode().split("\n")
 
 
-def fill_from(plans: Sequence[RunPlan]) -> Iterator[Block]:
-    """Yields the rows of some runs, or for a run that cannot be read the reason."""
+def fill_from(plans: Sequence[RunPlan], program: bytes | None) -> Iterator[Block]:
+    """Yields the rows of some runs, or for a run that cannot be read the reason.
+
+    Args:
+        plans: what is to be read of the runs.
+        program: digest of the code by which rows are kept, or ``None`` where they are not.
+    """
     for plan in plans:
         # The facts of a run have no cycles worth looking for, and looking takes a third of the time.
         gc.disable()
         try:
             # All or nothing: a run that breaks half way leaves no rows.
-            yield from list(_blocks(plan))
+            yield from list(_blocks(plan)) if program is None else _blocks_by_key(plan, program)
         except BrokenRunError as error:
             yield _block(BROKEN, plan, [str(error).encode()])
         except Exception as error:
             yield _block(BROKEN, plan, [f"reading it failed: {type(error).__name__}: {error}".encode()])
         finally:
             gc.enable()
+
+
+def _blocks_by_key(plan: RunPlan, program: bytes) -> list[Block]:
+    key = evidence_key(plan, program)
+    kept = kept_rows(plan.run.path, key)
+    if kept is not None:
+        return [Block(table=table, number=plan.number, content=content) for table, content in kept]
+    blocks = list(_blocks(plan))
+    if evidence_key(plan, program) == key:  # nobody altered the evidence meanwhile
+        keep_rows(plan.run.path, key, [(block.table, block.content) for block in blocks])
+    return blocks
 
 
 def _blocks(plan: RunPlan) -> Iterator[Block]:

@@ -14,6 +14,7 @@ import msgspec
 
 from emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, TABLE_NAMES, table_columns
 from emulator.analysis.filling import BROKEN, Block, fill_from
+from emulator.analysis.kept_tables import Keeping, program_digest
 from emulator.analysis.schema import ddl_of
 from emulator.core.errors import ConfigError, EmulatorError
 from emulator.verification.run_directory import find_runs, open_run_directory
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _SLICES_PER_CORE: Final = 4
 """Enough for the cores to end at about the same time."""
+_SLICE_MB: Final = 16
+"""Evidence that is worth a slice of its own: each costs every later question some time."""
 
 
 class OnBroken(Enum):
@@ -185,6 +188,10 @@ class Runs:
         self.create_views([name for name in TABLE_NAMES if name in words] or TABLE_NAMES)
         return self._spark.sql(query, None, **frames)
 
+    def cancel(self) -> None:
+        """Ends what the session is computing, as whoever asked does not wait for it any more."""
+        self._spark.sparkContext.cancelAllJobs()
+
     def release(self) -> None:
         """Frees what is kept of the runs; the DataFrames read them anew if they are used again."""
         self._blocks.unpersist()
@@ -198,7 +205,13 @@ class Runs:
         return self._spark.read.schema(schema).option("mode", "FAILFAST").json(lines)
 
 
-def read_runs(spark: "SparkSession", paths: Sequence[Path | str], *, on_broken: OnBroken = OnBroken.REFUSE) -> Runs:
+def read_runs(
+    spark: "SparkSession",
+    paths: Sequence[Path | str],
+    *,
+    on_broken: OnBroken = OnBroken.REFUSE,
+    keeping: Keeping = Keeping.KEEP,
+) -> Runs:
     """Reads run directories into tables.
 
     Args:
@@ -206,13 +219,14 @@ def read_runs(spark: "SparkSession", paths: Sequence[Path | str], *, on_broken: 
         paths: run directories, or directories that hold some, visible to Spark's workers; a run that is named twice is
             read once.
         on_broken: what to do about runs that are missing or cannot be read whole.
+        keeping: whether rows are kept in the runs' directories for the next question.
 
     Raises:
         BrokenRunsError: there are such runs, and they are not to be left out.
         ReadingError: a task failed.
     """
     plans, missing = plan_runs([Path(path) for path in paths])
-    blocks = _read(spark, plans)
+    blocks = _read(spark, plans, keeping)
     census = _census(blocks)
     broken = (*missing, *_broken_runs(census, plans))
     if broken and on_broken is OnBroken.REFUSE:
@@ -241,15 +255,19 @@ def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenR
     return tuple(plans.values()), tuple(missing)
 
 
-def _read(spark: "SparkSession", plans: Sequence[RunPlan]) -> "RDD[Block]":
+def _read(spark: "SparkSession", plans: Sequence[RunPlan], keeping: Keeping) -> "RDD[Block]":
     from pyspark import StorageLevel
 
     context = spark.sparkContext
-    slices = max(1, min(len(plans), context.defaultParallelism * _SLICES_PER_CORE))
+    megabytes = sum(sum(plan.sizes.values()) for plan in plans) >> 20
+    slices_per_core = min(_SLICES_PER_CORE, 1 + megabytes // (_SLICE_MB * context.defaultParallelism))
+    slices = max(1, min(len(plans), context.defaultParallelism * slices_per_core))
     # Small runs share a task, and the largest ones are dealt out first.
     ordered = sorted(plans, key=lambda plan: sum(plan.sizes.values()), reverse=True)
     dealt = [ordered[number::slices] for number in range(slices)]
-    return context.parallelize(dealt, slices).flatMap(fill_from).persist(StorageLevel.MEMORY_AND_DISK)
+    program = program_digest() if keeping is Keeping.KEEP else None
+    filled = context.parallelize(dealt, slices).flatMap(lambda plans: fill_from(plans, program))
+    return filled.persist(StorageLevel.MEMORY_AND_DISK)
 
 
 def _census(blocks: "RDD[Block]") -> list[Block]:

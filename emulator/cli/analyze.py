@@ -9,7 +9,7 @@ import click
 
 from emulator.cli.output import Output, csv_option, json_option
 from emulator.cli.run_argument import RUN
-from emulator.cli.run_tables import skip_broken_option, tables_of
+from emulator.cli.run_tables import no_cache_option, skip_broken_option, tables_of
 from emulator.cli.spark_options import SparkChoice, spark_options
 
 SUMMARIES: Final[Mapping[str, str]] = MappingProxyType(
@@ -38,15 +38,22 @@ holds runs stands for all of them.
 @click.argument("name", metavar="NAME", type=click.Choice(tuple(SUMMARIES)))
 @click.argument("paths", metavar="RUN...", nargs=-1, required=True, type=RUN)
 @skip_broken_option
+@no_cache_option
 @spark_options
 @csv_option
 @json_option
 def analyze(
-    name: str, paths: tuple[Path, ...], *, skip_broken: bool, spark_choice: SparkChoice, output: Output
+    name: str,
+    paths: tuple[Path, ...],
+    *,
+    skip_broken: bool,
+    no_cache: bool,
+    spark_choice: SparkChoice,
+    output: Output,
 ) -> None:
     """Prints the analysis of that name."""
     from emulator.analysis.analyses import ANALYSES
     from emulator.cli.frames import print_analysis
 
-    with tables_of(paths, skip_broken=skip_broken, spark_choice=spark_choice) as runs:
+    with tables_of(paths, skip_broken=skip_broken, no_cache=no_cache, spark_choice=spark_choice) as runs:
         print_analysis(ANALYSES[name](runs), output=output)

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from emulator.cli.output import Output, json_option, report_done
-from emulator.cli.run_tables import skip_broken_option, tables_of
+from emulator.cli.run_tables import no_cache_option, skip_broken_option, tables_of
 from emulator.cli.spark_options import SparkChoice, spark_options
 from emulator.cli.user_error import UserError
 
@@ -27,6 +27,7 @@ _TRACES: Final = {"jepsen": ".edn", "perfetto": ".json", "shiviz": ".log"}
 @click.option("--to", "file_format", type=click.Choice((*_FORMATS, *_TRACES)), default="parquet", show_default=True)
 @click.option("--by-run", "is_by_run", is_flag=True, help="Give each run a folder of its own within each table.")
 @skip_broken_option
+@no_cache_option
 @spark_options
 @json_option
 def export(
@@ -35,6 +36,7 @@ def export(
     file_format: str,
     is_by_run: bool,
     skip_broken: bool,
+    no_cache: bool,
     spark_choice: SparkChoice,
     output: Output,
 ) -> None:
@@ -60,7 +62,7 @@ def export(
         files = _write_traces(paths, directory, file_format)
         report_done("\n".join(files), {"directory": str(directory), "format": file_format, "files": files}, output)
         return
-    with tables_of(paths, skip_broken=skip_broken, spark_choice=spark_choice) as runs:
+    with tables_of(paths, skip_broken=skip_broken, no_cache=no_cache, spark_choice=spark_choice) as runs:
         directory.mkdir(parents=True)
         for name in TABLE_NAMES:
             table = runs.table(name)

@@ -25,9 +25,18 @@ skip_broken_option = click.option(
 )
 """Adds ``--skip-broken``; the function gets ``skip_broken``."""
 
+no_cache_option = click.option(
+    "--no-cache",
+    is_flag=True,
+    help="Decode every run, also one whose tables are kept beside it (tables.cache), and keep nothing.",
+)
+"""Adds ``--no-cache``; the function gets ``no_cache``."""
+
 
 @contextlib.contextmanager
-def tables_of(paths: Sequence[Path], *, skip_broken: bool, spark_choice: SparkChoice) -> "Iterator[Runs]":
+def tables_of(
+    paths: Sequence[Path], *, skip_broken: bool, no_cache: bool, spark_choice: SparkChoice
+) -> "Iterator[Runs]":
     """Yields the runs as tables in a Spark session; names on stderr the runs that were left out.
 
     Raises:
@@ -48,7 +57,7 @@ def tables_of(paths: Sequence[Path], *, skip_broken: bool, spark_choice: SparkCh
         try:
             starter.start()
             with starter.at_work() as spark:
-                yield _read(spark, paths, skip_broken=skip_broken)
+                yield _read(spark, paths, skip_broken=skip_broken, no_cache=no_cache)
         finally:
             starter.stop()
     finally:
@@ -72,12 +81,17 @@ def _refusal(error: "BrokenRunsError") -> UserError:
     return UserError(f"{error}; --skip-broken leaves out such runs")
 
 
-def _read(spark: "SparkSession", paths: Sequence[Path], *, skip_broken: bool) -> "Runs":
-    from emulator.analysis import BrokenRunsError, OnBroken, read_runs
+def _read(spark: "SparkSession", paths: Sequence[Path], *, skip_broken: bool, no_cache: bool) -> "Runs":
+    from emulator.analysis import BrokenRunsError, Keeping, OnBroken, read_runs
     from emulator.verification.run_directory import find_runs
 
     try:
-        runs = read_runs(spark, paths, on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE)
+        runs = read_runs(
+            spark,
+            paths,
+            on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE,
+            keeping=Keeping.NONE if no_cache else Keeping.KEEP,
+        )
     except BrokenRunsError as error:
         raise _refusal(error) from error
     for broken in runs.broken:

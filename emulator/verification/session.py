@@ -277,7 +277,9 @@ class SparkSessionStarter:
     def _connect(self, gateway: SparkGateway, settings: Mapping[str, str]) -> None:
         try:
             gateway.attach(timeout_s=START_TIMEOUT_S)
-            session = _session(self._master, settings)
+            # Nothing is stored there; without a place it would be a folder in the user's working directory.
+            warehouse = {"spark.sql.warehouse.dir": str(gateway.directory / "warehouse")}
+            session = _session(self._master, {**warehouse, **settings})
             if not is_local(self._master):
                 prepare_executors(session, gateway.directory, imported=self._imported)
             if self._rehearsal is not None:

@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,11 @@ from pyspark.sql import SparkSession
 from emulator.analysis import Runs
 from emulator.analysis.analyses import ANALYSES
 from emulator.analysis.catalogue import TABLE_NAMES
+from emulator.analysis.kept_tables import KEPT_FILE
 from emulator.cli.analyze import SUMMARIES
 from emulator.cli.main import cli
+from emulator.cli.output import Output
+from emulator.cli.sql_prompt import ask_queries
 from emulator.cli.user_error import UserError
 from tests.verification.run_builder import healthy
 
@@ -91,6 +96,69 @@ def test_sql_lists_the_tables(failover_run: Path) -> None:
 )
 def test_a_query_that_spark_refuses_is_one_line(failover_run: Path, query: str, reason: str) -> None:
     assert complaint("sql", failover_run, query).startswith(reason)
+
+
+def test_a_misspelled_name_is_told_before_spark_starts(failover_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emulator.cli.sql.tables_of", lambda *_, **__: pytest.fail("Spark starts"))
+    told = "no column 'fautl'; did you mean 'fault'?"
+    assert complaint("sql", failover_run, "SELECT fautl FROM faults") == told
+    assert complaint("sql", failover_run, "SELECT 1 FROM fautls") == "no table 'fautls'; did you mean 'faults'?"
+
+
+def test_queries_come_one_after_another_without_one_on_the_command_line(failover_run: Path) -> None:
+    typed = "SELECT count(*) AS n\n  FROM faults; SELECT ';' AS x;\n\n\\d faults\nSELECT 2 AS y\n"
+    lines = [line.split() for line in run_cli("sql", failover_run, stdin=typed).stdout.splitlines()]
+    assert lines[:5] == [["n"], ["3"], ["x"], [";"], ["column", "type", "unit", "meaning"]]
+    assert lines[-2:] == [["y"], ["2"]]
+    listed = run_cli("sql", failover_run, stdin="\\d\n\\q\nSELEC 1;\n").stdout
+    assert set(TABLE_NAMES) <= set(listed.split())
+
+
+def test_a_mistake_in_a_pipe_ends_it(failover_run: Path) -> None:
+    result = run_cli("sql", failover_run, stdin="SELECT 1 AS n; SELECT fautl FROM faults; SELECT 2 AS m;")
+    assert str(result.exception) == "no column 'fautl'; did you mean 'fault'?"
+    assert result.stdout.split() == ["n", "1"]
+    assert (
+        str(run_cli("sql", failover_run, stdin=r"\d fautls").exception) == "no table 'fautls'; did you mean 'faults'?"
+    )
+
+
+def test_at_a_terminal_a_mistake_is_told_and_the_next_query_is_answered(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: Iterator[str | type[BaseException]] = iter(
+        [r"\dd", "SELEC 1;", "SELECT 1", KeyboardInterrupt, "SELECT fautl FROM faults;", "SELECT 7", "AS n;", EOFError]
+    )
+
+    def typed(_: str) -> str:
+        line = next(lines)
+        if isinstance(line, str):
+            return line
+        raise line
+
+    monkeypatch.setattr("builtins.input", typed)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    ask_queries(runs, output=Output.TEXT)
+    told = capsys.readouterr()
+    assert told.out.split() == ["n", "7"]
+    assert "no column 'fautl'; did you mean 'fault'?" in told.err
+    assert "[PARSE_SYNTAX_ERROR]" in told.err
+    assert "no command '\\\\dd'" in told.err
+
+
+@pytest.mark.parametrize("arguments", [("sql", "SELECT fault FROM faults"), ("analyze", "elections")])
+def test_what_is_kept_gives_the_same_answer_to_the_byte(
+    failover_run: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    for number in range(3):
+        shutil.copytree(failover_run, tmp_path / str(number), ignore=shutil.ignore_patterns(KEPT_FILE))
+    verb, word = arguments
+    words: list[str | Path] = [verb, tmp_path, word] if verb == "sql" else [verb, word, tmp_path]
+    decoded = run_cli(*words, "--no-cache", "--csv").stdout_bytes
+    assert not list(tmp_path.rglob(KEPT_FILE))
+    assert [run_cli(*words, "--csv").stdout_bytes for _ in range(2)] == [decoded, decoded]
+    assert len(list(tmp_path.rglob(KEPT_FILE))) == 3
+    assert decoded.count(b"\n") > 3
 
 
 def test_nothing_is_left_in_the_directory_for_temporary_files(

@@ -9,11 +9,14 @@ import pytest
 
 _PROGRAM = """
 import laststand
+from pathlib import Path
 session = laststand.spark()
 assert laststand.spark() is session
 assert session.conf.get("spark.app.name") == "laststand"
 assert session.conf.get("spark.ui.enabled") == "false"
 assert session.range(5).count() == 5
+session.sql("SHOW TABLES").collect()
+assert not Path("spark-warehouse").exists()
 """
 
 
@@ -21,5 +24,5 @@ assert session.range(5).count() == 5
 @pytest.mark.timeout(180)
 def test_the_session_is_the_oracles_there_is_one_and_it_leaves_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, check=True, timeout=170)
+    subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, cwd=tmp_path, check=True, timeout=170)
     assert list(tmp_path.glob("laststand-*")) == []

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 import laststand
 assert not {"pyspark", "py4j", "emulator"} & set(sys.modules), "heavy"
-assert laststand.__all__ == ["read_runs", "run", "run_async", "spark"]
+assert laststand.__all__ == ["analyses", "read_runs", "run", "run_async", "spark"]
 """
 
 

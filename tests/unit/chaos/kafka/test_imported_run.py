@@ -172,7 +172,7 @@ def test_a_partition_is_created_with_the_min_isr_of_its_topic(tmp_path: Path) ->
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_imported_run_fills_tables(version: str, tmp_path: Path) -> None:
     imported(unpack(version, tmp_path / "kafka"), tmp_path / "run")
-    blocks = list(fill_from([plan_run(0, open_run_directory(tmp_path / "run"))]))
+    blocks = list(fill_from([plan_run(0, open_run_directory(tmp_path / "run"))], None))
     rows: dict[str, list[dict[str, object]]] = {}
     for block in blocks:
         rows.setdefault(block.table, []).extend(msgspec.json.decode(line) for line in block.lines())
@@ -190,5 +190,5 @@ def test_an_imported_run_fills_tables(version: str, tmp_path: Path) -> None:
 def test_an_imported_run_that_was_altered_fills_none(tmp_path: Path) -> None:
     imported(unpack("4.2.0", tmp_path / "kafka"), tmp_path / "run")
     (tmp_path / "run" / "events" / "1-0.jsonl").unlink()
-    [block] = fill_from([plan_run(0, open_run_directory(tmp_path / "run"))])
+    [block] = fill_from([plan_run(0, open_run_directory(tmp_path / "run"))], None)
     assert (block.table, block.lines()) == (BROKEN, ["event file 1-0.jsonl is missing or empty"])

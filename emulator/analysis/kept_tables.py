@@ -1,0 +1,128 @@
+"""The rows of a run that has ended, kept in its directory, so that only the first question decodes its evidence.
+
+::
+
+    RUN/tables.cache    SHA-256 of the rest, 32 bytes
+                        MessagePack: the key, and blocks of rows by table
+
+The key is a digest of all that the rows follow from: the evidence, byte by byte, the run's path and description, and
+this program's own code. So rows are never those of other evidence, and nobody has to remove a file that is out of date:
+it is not taken, and the next question writes another. A file is written under a name of its own and renamed, whole or
+not at all; where a directory cannot be written, the next question decodes the evidence once more.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+import secrets
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+import emulator
+from emulator.user_files import open_file, read_bytes
+from emulator.verification.run_plan import RunPlan
+
+KEPT_FILE: Final = "tables.cache"
+"""Name of the file in a run's directory."""
+
+_DIGEST_BYTES: Final = 32
+_BLOCK_BYTES: Final = 1 << 20
+_UNFINISHED: Final = ".unfinished"
+
+
+class Keeping(Enum):
+    """Whether rows are kept in the directories of runs."""
+
+    KEEP = "keep"
+    """Rows that are kept are taken, and others are kept."""
+
+    NONE = "none"
+    """Every run is decoded, and nothing is written."""
+
+
+class _Kept(msgspec.Struct, frozen=True, array_like=True):
+    key: bytes
+    blocks: tuple[tuple[str, bytes], ...]
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(_Kept)
+
+
+@functools.cache
+def program_digest() -> bytes:
+    """Returns the digest of this program's code: other code may fill other rows from the same evidence."""
+    package = Path(emulator.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        _add(digest, str(path.relative_to(package)).encode())
+        _add(digest, path.read_bytes())
+    return digest.digest()
+
+
+def evidence_key(plan: RunPlan, program: bytes) -> bytes:
+    """Returns what rows of a run are kept by.
+
+    Args:
+        plan: which files of the run are read.
+        program: digest of the code, of the driver, which is what a cluster's executors run, too.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    run = plan.run
+    digest = hashlib.sha256()
+    _add(digest, program)
+    _add(digest, msgspec.json.encode(run, enc_hook=str))
+    for path in sorted(path for path in run.nodes.glob("*/data/*") if path.is_dir()):
+        _add(digest, str(path.relative_to(run.path)).encode())  # an empty directory is evidence, too
+    for name in sorted(plan.sizes):
+        _add(digest, name.encode())
+        _add(digest, _file_digest(run.path / name))
+    return digest.digest()
+
+
+def kept_rows(run: Path, key: bytes) -> tuple[tuple[str, bytes], ...] | None:
+    """Returns blocks of rows by table, as they were kept; ``None`` where there are none by this key."""
+    try:
+        content = read_bytes(run / KEPT_FILE)
+        if hashlib.sha256(memoryview(content)[_DIGEST_BYTES:]).digest() != content[:_DIGEST_BYTES]:
+            return None
+        kept = _DECODER.decode(memoryview(content)[_DIGEST_BYTES:])
+    except (OSError, msgspec.DecodeError):
+        return None
+    return kept.blocks if kept.key == key else None
+
+
+def keep_rows(run: Path, key: bytes, blocks: Sequence[tuple[str, bytes]]) -> None:
+    """Keeps the rows of a run, where its directory can be written."""
+    content = _ENCODER.encode(_Kept(key, tuple(blocks)))
+    unfinished = run / f"{KEPT_FILE}.{secrets.token_hex(4)}{_UNFINISHED}"
+    with contextlib.suppress(OSError):
+        for left in run.glob(f"{KEPT_FILE}.*{_UNFINISHED}"):
+            left.unlink(missing_ok=True)  # of a process that was killed; whoever still writes it keeps nothing
+        try:
+            with unfinished.open("xb") as file:
+                file.write(hashlib.sha256(content).digest())
+                file.write(content)
+            os.replace(unfinished, run / KEPT_FILE)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def _add(digest: "hashlib._Hash", part: bytes) -> None:
+    digest.update(len(part).to_bytes(8, "big"))
+    digest.update(part)
+
+
+def _file_digest(path: Path) -> bytes:
+    digest = hashlib.sha256()
+    with open_file(path) as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.digest()

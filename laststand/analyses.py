@@ -1,0 +1,26 @@
+"""The analyses that come along: functions from runs, as ``laststand.read_runs`` returns them, to a DataFrame.
+
+docs/analyses.md says what each of them tells.
+"""
+
+from emulator.analysis.analyses import (
+    acks_outcomes,
+    elections,
+    elr_cost,
+    failover_times,
+    failovers,
+    isr_sizes,
+    records_at_risk,
+    replica_lag,
+)
+
+__all__ = [
+    "acks_outcomes",
+    "elections",
+    "elr_cost",
+    "failover_times",
+    "failovers",
+    "isr_sizes",
+    "records_at_risk",
+    "replica_lag",
+]
