@@ -47,6 +47,7 @@ docker-demo: docker-images ## the demo, with every node in a container
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --driver docker
 
 proto: $(GENERATED) ## generate the Python code of proto/*.proto
+	@:
 
 format: develop ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix $(wildcard $(SOURCES))
