@@ -90,8 +90,9 @@ def observe(condition: Condition, view: View) -> Observation:
         case ClientSaw(error=error, count=count):
             seen = _errors(view.counts, error) - _errors(view.counts_at_start, error)
             return Observation(reached=seen >= count, text=f"{seen} answers to clients were {error.name}")
-        case Consumed(count=count):
-            consumed = view.counts.consumed - view.counts_at_start.consumed
+        case Consumed(count=count, since=since):
+            before = view.counts_at_start.consumed if since is Since.STEP else 0
+            consumed = view.counts.consumed - before
             return Observation(reached=consumed >= count, text=f"{consumed} records consumed")
         case Intercepted(channel=channel, count=count):
             return _intercepted(channel, count, view)

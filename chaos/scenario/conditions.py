@@ -126,9 +126,10 @@ class ClientSaw:
 
 @dataclass(frozen=True, kw_only=True)
 class Consumed:
-    """``count`` records reached consumers since the step began."""
+    """``count`` records reached consumers."""
 
     count: int
+    since: Since = Since.STEP
 
 
 @dataclass(frozen=True, kw_only=True)

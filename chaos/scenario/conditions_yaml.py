@@ -1,7 +1,7 @@
 """What a step of a scenario file waits for, read and written.
 
 - until: {acked: 500, acks: all, per: partition, within: 45 s}      # since: run counts from the beginning
-- until: {consumed: 100}
+- until: {consumed: 100}                                              # likewise
 - until: {partition: orders-0, leader: 1, isr: [1, 2], elr: [0]}      # partition: all means each of them
 - until: {partition: orders-0, leader_recovery_state: RECOVERING}     # also last_known_elr, last_known_leader
 - until: {partition: orders-0, replicas: [3, 1], adding_replicas: []} # also removing_replicas
@@ -135,7 +135,8 @@ def read_condition(fields: Fields, names: Names) -> Condition:
         error, count = take_error(fields.required("error")), fields.optional("count")
         return ClientSaw(error=error, count=1 if count is None else count.integer(low=1))
     if "consumed" in fields.keys:
-        return Consumed(count=fields.required("consumed").integer(low=1))
+        count, since = fields.required("consumed"), fields.optional("since")
+        return Consumed(count=count.integer(low=1), since=_since(since))
     if "intercepted" in fields.keys:
         count_of = fields.required("intercepted").integer(low=1)
         return Intercepted(channel=_CHANNEL.read(fields, names), count=count_of)
@@ -160,8 +161,12 @@ def _acked(fields: Fields, names: Names) -> Acked:
         acks=None if acks is None else ACKS[acks.choice(ACKS)],
         partitions=names.partitions if partition is None else names.partition_set(partition),
         per=CountPer.TOTAL if per is None else take_enum(per, CountPer),
-        since=Since.STEP if since is None else take_enum(since, Since),
+        since=_since(since),
     )
+
+
+def _since(cursor: Cursor | None) -> Since:
+    return Since.STEP if cursor is None else take_enum(cursor, Since)
 
 
 def _partition_is(fields: Fields, names: Names) -> PartitionIs:
@@ -251,7 +256,7 @@ def _entries(condition: Condition) -> dict[str, YamlValue]:
         case ClientSaw(error=error, count=count):
             return {"error": error.name, "count": count}
         case Consumed(count=count):
-            return {"consumed": count}
+            return {"consumed": count, **_since_entry(condition.since)}
         case Intercepted(channel=channel, count=count):
             return {"intercepted": count, **_CHANNEL.write(channel)}
         case Elapsed(duration_ms=elapsed_ms):
@@ -270,9 +275,11 @@ def _acked_entries(condition: Acked) -> dict[str, YamlValue]:
         entries["partition"] = str(condition.partitions[0])
     if condition.per is not CountPer.TOTAL:
         entries["per"] = condition.per.value
-    if condition.since is not Since.STEP:
-        entries["since"] = condition.since.value
-    return entries
+    return {**entries, **_since_entry(condition.since)}
+
+
+def _since_entry(since: Since) -> dict[str, YamlValue]:
+    return {} if since is Since.STEP else {"since": since.value}
 
 
 def _partition_entries(condition: PartitionIs) -> dict[str, YamlValue]:

@@ -20,6 +20,7 @@ from chaos.scenario.conditions import (
     NoLeader,
     PartitionIs,
     RegistrationIs,
+    Since,
     TopicIs,
     Until,
 )
@@ -198,6 +199,7 @@ def link(source: int, target: int) -> Link[NodeId]:
             ),
         ),
         ("until: {consumed: 9}", Until(condition=Consumed(count=9), within_ms=30_000)),
+        ("until: {consumed: 9, since: run}", Until(condition=Consumed(count=9, since=Since.RUN), within_ms=30_000)),
         (
             "until: {topic: orders, exists: false}",
             Until(condition=TopicIs(topic="orders", exists=False), within_ms=30_000),
