@@ -7,14 +7,11 @@ from emulator.core.promises import PromiseKind
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport, expected_of
 
-_OF_A_LOSS: Final = frozenset({"D1", "D2", "D4", "D5", "D14", "D15", "C2", "C3"})
-"""Promises that a lost record breaks."""
+_OF_A_LOSS: Final = frozenset({"D1", "D2", "D4", "D5", "D14", "D15", "C2", "C3", "C4"})
+"""Promises that a lost record breaks, or one that misses a consumer."""
 
-_OF_A_READER: Final = frozenset({"D5", "C3"})
-"""Those among them that a record breaks which was read, and which nobody had acknowledged with acks=all."""
-
-_OF_COMMITTED: Final = frozenset({"D2", "D5", "D15"})
-"""Those that a committed record breaks, whatever its acks."""
+_WITHOUT_A_GUARANTEE: Final = frozenset({"C3"})
+"""The one among them that a lost record may break alone, and of which no check says whether the guarantee held."""
 
 
 def compare(report: VerdictReport, expected: Expectation | None) -> tuple[Expected, tuple[str, ...]]:
@@ -39,7 +36,8 @@ def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
         misses += _not_excused(report)
     elif report.verdict.value != expected.verdict.value:
         misses.append(f"the verdict is {report.verdict.value}, expected {expected.verdict.value}")
-    guarantee = None if report.guarantee is None else report.guarantee.value
+    worst = report.worst_guarantee
+    guarantee = None if worst is None else worst.value
     if expected.guarantee is not None and guarantee != expected.guarantee:
         misses.append(f"the guarantee is {guarantee or 'kept'}, expected {expected.guarantee}")
     fired = {
@@ -67,18 +65,18 @@ def _not_excused(report: VerdictReport) -> list[str]:
     """Returns what is wrong beside losses outside of the guarantee."""
     violated = {check.check_id for check in report.violated()}
     misses = [f"{check_id} fired" for check_id in sorted(violated - _OF_A_LOSS)]
-    if report.guarantee is None and violated <= _OF_A_READER:
+    worst = report.worst_guarantee
+    if worst is None and violated <= _WITHOUT_A_GUARANTEE:
         return misses
-    worst = report.guarantee or report.guarantee_of_commits
     if report.verdict is Verdict.VIOLATION and worst is not Guarantee.EXCEEDED and not misses:
-        misses.append(_guarantee_in_words(report, violated))
+        misses.append(_guarantee_in_words(report))
     return misses
 
 
-def _guarantee_in_words(report: VerdictReport, violated: set[str]) -> str:
+def _guarantee_in_words(report: VerdictReport) -> str:
     if report.guarantee is not None:
         return f"the guarantee is {report.guarantee.value}"
-    if violated & _OF_COMMITTED:
+    if any(check.loses_commits for check in report.violated()):
         kind = report.guarantee_of_commits
         judged = "" if kind is None else f"; for them the guarantee is {kind.value}"
         return f"committed records were lost, none of them acknowledged with acks=all{judged}"

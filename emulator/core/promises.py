@@ -233,6 +233,11 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "No client that has read up to an offset is told later that the log ends before it.",
             exempts=(Exemption.DELETED_RECORDS,),
         ),
+        "C4": _outcome(
+            "A consumer that goes on at its old offset in a topic that was created again under the same name is given "
+            "every record that was acknowledged with acks=all below that offset.",
+            exempts=(Exemption.DELETED_RECORDS, Exemption.DELETED_TOPICS),
+        ),
         "E1": _outcome(
             "Each final log holds exactly the batches that its node's event log says it must hold.",
             exempts=(Exemption.KILLED_PROCESSES,),

@@ -27,8 +27,6 @@ _LEFT: Final = {
 """What is left of records, of one and of several."""
 
 _MIXED: Final = ("is not where it must be", "are not where they must be")
-_LOST_COMMITS: Final = frozenset({"D2", "D5", "D15"})
-"""Promises that the loss of a committed record breaks, whatever its acks."""
 _UNWANTED: Final = frozenset({CopyFate.POWER_LOST, CopyFate.NOT_RECOVERED})
 
 
@@ -54,7 +52,7 @@ def headline(verdict: VerdictReport, partitions: list[PartitionStory], story: Ru
         cause = _cause_of_loss(verdict, partitions[0], story) if partitions else _first_line(verdict.losses)
     elif verdict.verdict is Verdict.VIOLATION:
         count = len(verdict.violated())
-        left = "" if any(check.check_id in _LOST_COMMITS for check in verdict.violated()) else ", and nothing is lost"
+        left = "" if any(check.loses_commits for check in verdict.violated()) else ", and nothing is lost"
         figure, rest = number(count), f"{'check is' if count == 1 else 'checks are'} violated{left}"
         cause = capitalized(f"{verdict.violated()[0].statement}")
     elif verdict.verdict is Verdict.UNKNOWN:
@@ -83,10 +81,12 @@ def _guarantee(verdict: VerdictReport) -> tuple[str, str]:
         return "Guarantee kept.", "Every acknowledged record is in the log that decides, and was read."
     if verdict.verdict is Verdict.UNKNOWN:
         return "Guarantee unknown.", f"{plural(len(verdict.doubts), 'doubt')} about the evidence."
-    if any(check.check_id in _LOST_COMMITS for check in verdict.violated()):
+    if any(check.loses_commits for check in verdict.violated()):
         kind = verdict.guarantee_of_commits
         judged = "not judged" if kind is None else kind.value
         return f"Guarantee {judged},", "for committed records, none of them acknowledged with acks=all."
+    if verdict.worst_guarantee is not None:
+        return f"Guarantee {verdict.worst_guarantee.value},", "for records that are there and did not reach a consumer."
     return "Guarantee kept,", "and a rule of the protocol was broken."
 
 

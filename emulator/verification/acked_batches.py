@@ -61,7 +61,7 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     }
     words = {"topic_id": facts.topic_numbers, "process": producers, "operation_id": operations}
     acked = Table.built(AckedBatch, columns, words)
-    if not all(PROMISES[check_id].leaves_out(Exemption.DELETED_TOPICS) for check_id in ("D1", "D4", "C2")):
+    if not all(PROMISES[check_id].leaves_out(Exemption.DELETED_TOPICS) for check_id in ("D1", "D4", "C2", "C4")):
         return acked
     deleted = [facts.topic_number(topic_id) for topic_id in facts.cluster.deleted_topics]
     return acked.only(~np.isin(topics, np.array(deleted, np.int64)))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from emulator.verification.cluster_facts import ClusterFacts
+from emulator.verification.guarantee import Guarantee
 from emulator.verification.partition_facts import PartitionFacts
 
 
@@ -38,6 +39,7 @@ class Premise(Enum):
     CONSUMED_BY_EPOCH = "no consumer received a batch from a leader whose epoch is known"
     POLLED_AGAIN = "no live consumer asked again after it had received a batch"
     READ_AT_THE_END = "the final consumer read nothing"
+    TOPIC_SUCCEEDED = "no consumer came to a topic that was created again under its name"
     STORED = "no leader appended a batch"
     REPLICATED = "no follower appended a batch"
     LOG_OPENED = "no log was opened"
@@ -77,13 +79,13 @@ class LostCommit(NamedTuple):
     Attributes:
         topic_id: of their topic.
         committed_at: metadata (exclusive) that their leader had applied when it committed them.
-        lacking_epoch: leader epoch of the first leader without them.
+        lacking_epoch: leader epoch of the first leader without them; ``None`` if only the final log lacks them.
         unelected_at: where that leader was restarted after its election, the metadata (exclusive) by which it led.
     """
 
     topic_id: str
     committed_at: int
-    lacking_epoch: int
+    lacking_epoch: int | None
     unelected_at: int | None = None
 
 
@@ -94,11 +96,13 @@ class Finding(NamedTuple):
         position: an offset, epoch or metadata offset; orders the findings of a partition.
         sentence: in plain words, what is wrong.
         lost: the committed records that are lost, if they are.
+        guarantee: which kind of violation it is, where that needs no judgement of a loss.
     """
 
     position: int
     sentence: str
     lost: LostCommit | None = None
+    guarantee: Guarantee | None = None
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

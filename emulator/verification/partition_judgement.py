@@ -4,7 +4,7 @@ A large run is judged partition by partition, in different processes; what they 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -14,7 +14,7 @@ from emulator.core.promises import is_promised
 from emulator.verification.accounts import unseen_records
 from emulator.verification.availability import PartitionAvailability, partition_availability
 from emulator.verification.census import SendStream
-from emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
+from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from emulator.verification.checks import CHECKS
 from emulator.verification.evidence import Readings, readings_of
 from emulator.verification.guarantee import Guarantee, judge_guarantee, worst_of
@@ -32,7 +32,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """How many findings a check has, and the sentences of the first of them.
 
     Attributes:
-        guarantee: the worst kind of loss of committed records among them, where they tell of one.
+        guarantee: the worst kind of violation among them, where they tell of one.
     """
 
     count: int
@@ -87,8 +87,9 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
         if isinstance(check, PartitionCheck) and is_promised(check.check_id, switches) and not check.needs & doubtful:
             told = list(check.find(facts))
             if told:
-                guarantee = _worst(facts, timeline, {each.lost for each in told if each.lost is not None})
-                findings[check.check_id] = msgspec.structs.replace(first_of(told), guarantee=guarantee)
+                findings[check.check_id] = msgspec.structs.replace(
+                    first_of(told), guarantee=_worst(facts, timeline, told)
+                )
     lost: Counter[SendStream] = Counter()
     for each in facts.lost if is_clear else ():
         batch = each.batch
@@ -106,8 +107,9 @@ def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozens
     )
 
 
-def _worst(facts: PartitionFacts, timeline: Timeline, lost: Set[LostCommit]) -> Guarantee | None:
-    kinds = {
+def _worst(facts: PartitionFacts, timeline: Timeline, found: Sequence[Finding]) -> Guarantee | None:
+    kinds = {each.guarantee for each in found if each.guarantee is not None}
+    kinds |= {
         judge_guarantee(
             timeline,
             facts.cluster.configuration,
@@ -117,6 +119,6 @@ def _worst(facts: PartitionFacts, timeline: Timeline, lost: Set[LostCommit]) -> 
             lacking_epoch=each.lacking_epoch,
             unelected_at=each.unelected_at,
         ).guarantee
-        for each in lost
+        for each in {finding.lost for finding in found if finding.lost is not None}
     }
     return worst_of(kinds)

@@ -34,8 +34,10 @@ from emulator.core.events import (
 from emulator.core.history import FinalReadOperation, OperationType
 from emulator.core.types import ChangeReason
 from emulator.verification.check import Premise
+from emulator.verification.client_history import Poll
 from emulator.verification.cluster_facts import ClusterFacts
 from emulator.verification.columns import NONE
+from emulator.verification.late_topic_ids import id_by_name
 from emulator.verification.matching import groups_of
 from emulator.verification.partition_facts import ACKS_ALL, NO_ERROR, Change, PartitionFacts
 
@@ -121,6 +123,8 @@ def _of_history(facts: PartitionFacts) -> Iterator[Premise]:
             break
         if poll.spans:
             given.add(poll.process)
+    if any(before.topic_id != after.topic_id for before, after in _successive_polls(facts)):
+        yield Premise.TOPIC_SUCCEEDED
     if len(received):
         yield Premise.CONSUMED
     if np.any(received["served_epoch"] != NONE):
@@ -132,6 +136,16 @@ def _of_history(facts: PartitionFacts) -> Iterator[Premise]:
                     yield Premise.READ_AT_THE_END
             case _:
                 pass
+
+
+def _successive_polls(facts: PartitionFacts) -> Iterator[tuple[Poll, Poll]]:
+    """Yields what a consumer got without an error, in pairs; topics that have no id are left out."""
+    before: dict[str, Poll] = {}
+    for poll in facts.polls:
+        if poll.error is None and poll.topic_id not in {None, id_by_name(facts.topic)}:
+            if poll.process in before:
+                yield before[poll.process], poll
+            before[poll.process] = poll
 
 
 def _of_elections(facts: PartitionFacts) -> Iterator[Premise]:

@@ -6,7 +6,7 @@ within one ``version``. ``docs/verdict.md`` describes them, ``verdict.schema.jso
 A violation that was found stays one even if something else is unknown; unknown is never success.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final, assert_never
 
@@ -22,6 +22,9 @@ from emulator.verification.guarantee import Guarantee, worst_of
 from emulator.verification.loss_report import Loss
 
 VERSION: Final = 2
+
+_OF_COMMITTED: Final = frozenset({"D2", "D5", "D15"})
+"""Checks that a lost committed record violates, whatever its acks."""
 
 
 class Verdict(Enum):
@@ -68,7 +71,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
         examples: the first findings, in plain words.
         not_asked_because: what the run lacks, where the check is ``not asked``.
         unknown_because: which evidence is not whole, where the check is ``unknown``.
-        guarantee: the worst kind of loss that D2, D5 or D15 found, of committed records whatever their acks.
+        guarantee: the worst kind of violation that D2, D5 or D15 found, of committed records whatever their acks; of C4
+            that of records that did not reach a consumer.
     """
 
     check_id: str
@@ -81,6 +85,11 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     not_asked_because: str | None = None
     unknown_because: tuple[Evidence, ...] = ()
     guarantee: Guarantee | None = None
+
+    @property
+    def loses_commits(self) -> bool:
+        """Whether a violation means that committed records are lost, whatever their acks."""
+        return self.check_id in _OF_COMMITTED
 
 
 class RecordCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,7 +233,12 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def guarantee_of_commits(self) -> Guarantee | None:
         """The worst kind of loss of committed records, whatever their acks; ``None`` if no check tells of one."""
-        return worst_of({check.guarantee for check in self.checks if check.guarantee is not None})
+        return _worst(check for check in self.violated() if check.loses_commits)
+
+    @property
+    def worst_guarantee(self) -> Guarantee | None:
+        """The kind of the losses of acks=all records; where there are none, of the worst finding that has one."""
+        return self.guarantee or _worst(self.violated())
 
     @property
     def unavailable_s(self) -> float | None:
@@ -264,6 +278,10 @@ class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
     def violated(self) -> tuple[CheckResult, ...]:
         """Checks that fired."""
         return tuple(check for check in self.checks if check.status is CheckStatus.VIOLATED)
+
+
+def _worst(checks: Iterable[CheckResult]) -> Guarantee | None:
+    return worst_of({check.guarantee for check in checks if check.guarantee is not None})
 
 
 def decide(checks: tuple[CheckResult, ...], doubts: Sequence[Doubt]) -> Verdict:

@@ -89,6 +89,9 @@ def summary(report: VerdictReport) -> str:
     if report.guarantee_of_commits is not None and not report.losses:
         kind = report.guarantee_of_commits.value
         lines.append(f"  committed records were lost, none of them acknowledged with acks=all: guarantee {kind}")
+    elif report.worst_guarantee is not None and not report.losses:
+        kind = report.worst_guarantee.value
+        lines.append(f"  acknowledged records did not reach a consumer, and none is lost: guarantee {kind}")
     lines.append(f"  checks: {_checks_in_words(report)}")
     details = [f"unknown: {reason}" for reason in report.unknown_reasons]
     details.extend(loss.story[0].text for loss in report.losses)

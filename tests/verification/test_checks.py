@@ -1702,6 +1702,36 @@ def client_is_behind_a_deleted_topic(path: Path) -> Path:
     return run.write()
 
 
+def topic_is_created_again(path: Path) -> RunBuilder:
+    """A consumer has read the thirty records of a topic; the one that follows it has no records yet."""
+    run = healthy(path)
+    for node in (0, 1, 2):
+        drop_log(run, node)
+    delete_topic(run, ORDERS_ID)
+    run.high_watermarks.clear()
+    run.create_topic(topic_id="new-id")
+    return run
+
+
+def consumer_goes_on_in_the_next_topic(path: Path, *, sent: int = 4) -> Path:
+    run = topic_is_created_again(path)
+    for _ in range(sent):
+        run.send()
+    run.poll(run.logs[0, "orders", 0][3:])
+    return run.finish()
+
+
+def consumer_begins_the_next_topic(path: Path, *, is_redirected: bool = False) -> Path:
+    """It is out of range there, be it that the leader first names a follower that has no more."""
+    run = topic_is_created_again(path)
+    run.send()
+    if is_redirected:
+        run.poll([])
+    run.poll([], error="OFFSET_OUT_OF_RANGE")
+    run.poll(run.logs[0, "orders", 0], position=0, seek=True)
+    return run.finish()
+
+
 def story(era: str) -> Build:
     return lambda path: last_replica_standing(path, era=era).finish()
 
@@ -2078,6 +2108,11 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     ),
     "stray deleted too early": (lambda p: broker_deletes_a_stray(p, waited_ms=499), frozenset({"L7"})),
     "given of the topic before": (reader_was_given_it_of_the_topic_before, frozenset({"C2", "D1"})),
+    "goes on in the next topic": (consumer_goes_on_in_the_next_topic, frozenset({"C4"})),
+    "goes on at the end of the next topic": (
+        partial(consumer_goes_on_in_the_next_topic, sent=3),
+        frozenset({"C4"}),
+    ),
     "lost under the id of a deleted topic": (client_behind_a_deleted_topic_loses, frozenset({"C2", "D1"})),
     "recovering in company, no gate": (
         lambda p: recovering_leader_has_company(p, {"recovering_gate": "off"}),
@@ -2134,6 +2169,8 @@ HOLDS: Mapping[str, Build] = {
     "killed with an unseen deletion": killed_with_an_unseen_deletion,
     "killed with an unseen truncation": lambda p: loses_a_batch_across_a_restart(p, e.IncarnationEnd.KILLED),
     "client behind a deleted topic": client_is_behind_a_deleted_topic,
+    "begins the next topic": consumer_begins_the_next_topic,
+    "begins the next topic, redirected": partial(consumer_begins_the_next_topic, is_redirected=True),
     "settled": everything_settles,
     "never settled, read up to a high watermark": (
         lambda path: final_consumer_stops_at_a_high_watermark_that_is_behind(path, settles=False)
@@ -2198,12 +2235,12 @@ NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     ),
     "nothing fails": (
         lambda path: healthy(path).finish(),
-        frozenset({"D2", "D11", "D15", "D17"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
+        frozenset({"D2", "D11", "D15", "D17", "C4"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
         | {f"M{number}" for number in (3, 4, 5, 6, 7, 9, 10, 11, 14, 16, 17, 18, 19, 20)},
     ),
     "reassignment is never settled": (
         reassignment_is_under_way,
-        frozenset({"D2", "D11", "D15", "D17"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
+        frozenset({"D2", "D11", "D15", "D17", "C4"} | {f"L{number}" for number in (1, 2, 3, 4, 6, 7, 8)})
         | {f"M{number}" for number in (3, 4, 5, 6, 7, 10, 11, 14, 16, 17, 18, 19, 20)},
     ),
 }
@@ -2410,6 +2447,22 @@ def with_acks_1(path: Path, *, outages: tuple[int, ...] = ()) -> VerdictReport:
 def test_a_run_of_acks_1_alone_can_be_valid(tmp_path: Path) -> None:
     report = with_acks_1(tmp_path / "run" / "1")
     assert (report.verdict, report.doubts, report.guarantee_of_commits) == (Verdict.VALID, (), None)
+
+
+def test_a_consumed_record_that_only_the_final_log_lacks_has_a_guarantee(reports: dict[str, VerdictReport]) -> None:
+    report = reports["consumed then replaced"]
+    assert {check.check_id: check.guarantee for check in report.violated()} == {"D5": Guarantee.BROKEN, "D7": None}
+    assert report.guarantee_of_commits is Guarantee.BROKEN
+
+
+def test_records_that_did_not_reach_a_consumer_are_beyond_the_guarantee_and_not_lost(
+    reports: dict[str, VerdictReport],
+) -> None:
+    report = reports["goes on in the next topic"]
+    [check] = report.violated()
+    assert (check.guarantee, report.worst_guarantee) == (Guarantee.EXCEEDED, Guarantee.EXCEEDED)
+    assert (report.guarantee, report.guarantee_of_commits, report.lost_records) == (None, None, 0)
+    assert "acknowledged records did not reach a consumer, and none is lost: guarantee exceeded" in summary(report)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ class AlarmLog:
         since: int = 0,
         until: int | None = None,
         ledger: GuaranteeLedger | None = None,
+        guarantee: Guarantee | None = None,
         leaves_evidence: bool = True,
     ) -> None:
         """Raises an alarm.
@@ -61,6 +62,7 @@ class AlarmLog:
             since: the moment from which an outcome was promised.
             until: the moment up to which the guarantee had to hold; now, if ``None``.
             ledger: of the topic that it is about; that of the partition's present one, if ``None``.
+            guarantee: whether the promise had to hold, where no ledger has to say it.
             leaves_evidence: whether what a run leaves on disk shows it, too.
         """
         key = (check_id, partition, sentence)
@@ -71,12 +73,14 @@ class AlarmLog:
         if ledger is None and partition in self._truths:
             ledger = self._truths[partition].ledger
         end = self.moment if until is None else until
-        holds = kind not in _OF_A_LOSS or ledger is None or ledger.held(min(since, end), end)
+        if guarantee is None:
+            holds = kind not in _OF_A_LOSS or ledger is None or ledger.held(min(since, end), end)
+            guarantee = Guarantee.HOLDS if holds else Guarantee.EXCEEDED
         alarm = Alarm(
             check_id=check_id,
             kind=kind,
             partition=partition,
-            guarantee=Guarantee.HOLDS if holds else Guarantee.EXCEEDED,
+            guarantee=guarantee,
             sentence=sentence,
             step=self._steps(),
             leaves_evidence=leaves_evidence,

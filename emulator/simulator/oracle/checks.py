@@ -21,6 +21,7 @@ from emulator.simulator.oracle.logs import LogChecks
 from emulator.simulator.oracle.losses import LossLedger
 from emulator.simulator.oracle.metadata import MetadataChecks
 from emulator.simulator.oracle.promptness import Promptness
+from emulator.simulator.oracle.resumed_readers import ResumedReaders
 from emulator.simulator.oracle.tally import Tally
 from emulator.simulator.oracle.truth import PartitionTruth
 
@@ -57,6 +58,7 @@ class Checks:
         self.losses = LossLedger()
         self.durability = DurabilityChecks(self.alarm_log, self.truths, self.copies)
         self.clients = ClientChecks(self.alarm_log, self.truths)
+        self.resumed_readers = ResumedReaders(self.alarm_log)
         self.controller = ControllerRules(self.alarm_log)
         self.metadata = MetadataChecks(self.alarm_log)
         self.leaders = LeaderRules(self.alarm_log, self.metadata.reference)

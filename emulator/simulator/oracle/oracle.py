@@ -85,6 +85,8 @@ class Oracle:
     def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
         """Takes note of what a client saw."""
         self.alarm_log.moment += 1
+        if isinstance(record, PollRecorded) and record.type is OperationType.OK:
+            self.checks.resumed_readers.polled(client, record)
         match record:
             case SendRecorded():
                 is_known = record.topic_id is not None
@@ -214,6 +216,7 @@ class Oracle:
             stored = [log.batches for log in logs if log is not None and log.topic_id == state.topic_id]
             self.checks.clients.check_stored(name, stored)
             self.checks.durability.check_last_leader(name, self.checks.durability.serving_leader(name))
+            self.checks.resumed_readers.check(name, state.topic_id, self.truths[name])
         self.scan()
 
     def stopped(self, *, unread: Collection[TopicPartition]) -> None:

@@ -61,13 +61,11 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             batch.base_offset,
             f"{facts} {span(batch.base_offset, batch.last_offset)} of epoch {batch.leader_epoch}, given to "
             f"{batch.process}: {problem}",
-            None
-            if lacking is None
-            else LostCommit(
+            LostCommit(
                 topic_id,
                 facts.committed_at(topic_id, batch.last_offset, since_epoch=batch.leader_epoch),
-                lacking.leader_epoch,
-                lacking.unelected_at,
+                None if lacking is None else lacking.leader_epoch,
+                None if lacking is None else lacking.unelected_at,
             ),
         )
 

@@ -52,7 +52,21 @@ OUTSIDE = msgspec.structs.replace(
     report(Verdict.VIOLATION, lost=10, checks=(D1, check("D2", CheckStatus.VIOLATED))), guarantee=Guarantee.EXCEEDED
 )
 OUTSIDE_AND_WRONG = msgspec.structs.replace(OUTSIDE, checks=(D1, check("D7", CheckStatus.VIOLATED)))
-READ_ONLY = report(Verdict.VIOLATION, checks=(check("D5", CheckStatus.VIOLATED), check("C3", CheckStatus.VIOLATED)))
+READ_ONLY, READ_ONLY_WITHIN = (
+    report(
+        Verdict.VIOLATION,
+        checks=(
+            msgspec.structs.replace(check("D5", CheckStatus.VIOLATED), guarantee=guarantee),
+            check("C3", CheckStatus.VIOLATED),
+        ),
+    )
+    for guarantee in (Guarantee.EXCEEDED, Guarantee.BROKEN)
+)
+TOLD_ONLY = report(Verdict.VIOLATION, checks=(check("C3", CheckStatus.VIOLATED),))
+MISSED_BY_A_CONSUMER = report(
+    Verdict.VIOLATION,
+    checks=(msgspec.structs.replace(check("C4", CheckStatus.VIOLATED), guarantee=Guarantee.EXCEEDED),),
+)
 DISORDER = report(Verdict.VIOLATION, checks=(check("D15", CheckStatus.VIOLATED),))
 LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.VIOLATED)))
 
@@ -79,6 +93,12 @@ LOSS = report(Verdict.VIOLATION, lost=1500, checks=(D1, check("D5", CheckStatus.
         (LOSS, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MISSED),
         (READ_ONLY, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MET),
         (READ_ONLY, expected(VerdictName.VALID), Expected.MISSED),
+        (READ_ONLY_WITHIN, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MISSED),
+        (READ_ONLY_WITHIN, expected(VerdictName.VIOLATION, checks=("D5",), guarantee=True), Expected.MET),
+        (READ_ONLY, expected(VerdictName.VIOLATION, checks=("D5",), guarantee=True), Expected.MISSED),
+        (TOLD_ONLY, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MET),
+        (MISSED_BY_A_CONSUMER, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MET),
+        (MISSED_BY_A_CONSUMER, expected(VerdictName.VALID), Expected.MISSED),
         (DISORDER, expected(VerdictName.VALID_OR_EXCEEDED), Expected.MISSED),
         (report(Verdict.UNKNOWN), expected(VerdictName.VALID_OR_EXCEEDED), Expected.UNDECIDED),
     ],

@@ -13,6 +13,7 @@ from tests.unit.simulator.oracle import (
     test_logs,
     test_metadata,
     test_promptness,
+    test_resumed_readers,
     test_zookeeper_checks,
 )
 
@@ -25,6 +26,7 @@ FIRING = (
     *test_logs.CASES,
     *test_metadata.CASES,
     *test_promptness.CASES,
+    *test_resumed_readers.CASES,
     *test_durability.CASES,
     *test_zookeeper_checks.CASES,
 )

@@ -1,0 +1,70 @@
+"""C4: what consumers miss that go on at their old offset in a topic that was created again under the same name.
+
+A consumer keeps its position when the topic's id changes, and no broker tells it that the records below are others. A
+seek before it receives anything of the new topic is its own choice of where to begin.
+"""
+
+from typing import NamedTuple
+
+from emulator.core.broker.metadata_cache import real_topic_id
+from emulator.core.client.steps import PollRecorded
+from emulator.core.promises import PROMISES, Exemption
+from emulator.core.types import Offset, TopicId, TopicPartition
+from emulator.simulator.oracle.alarm_log import AlarmLog
+from emulator.simulator.oracle.finding import Guarantee
+from emulator.simulator.oracle.truth import PartitionTruth
+
+
+class _Reader(NamedTuple):
+    client: str
+    name: TopicPartition
+
+
+class _Stay:
+    """What a consumer did in one topic: whether it received anything, and the offset that it came with, if it did."""
+
+    def __init__(self, topic_id: TopicId, brought: Offset | None) -> None:
+        self.topic_id = topic_id
+        self.brought = brought
+        self.has_received = False
+
+
+class ResumedReaders:
+    """Where the consumers of one run came to a topic with the offset that they had in the one before."""
+
+    def __init__(self, alarm_log: AlarmLog) -> None:
+        self._alarm_log = alarm_log
+        self._stays: dict[_Reader, _Stay] = {}
+        self._observed: dict[_Reader, set[tuple[Offset, int]]] = {}
+
+    def polled(self, client: str, record: PollRecorded) -> None:
+        """A consumer was answered without an error, by whichever topic of that name."""
+        topic_id = record.topic_id
+        if topic_id is None or real_topic_id(topic_id) is None:
+            return
+        reader = _Reader(client, record.partition)
+        stay = self._stays.get(reader)
+        if stay is None or stay.topic_id != topic_id:
+            is_resumed = stay is not None and not record.seek
+            stay = self._stays[reader] = _Stay(topic_id, record.position if is_resumed else None)
+        elif record.seek and not stay.has_received:
+            stay.brought = None
+        stay.has_received |= bool(record.batches)
+        self._observed.setdefault(reader, set()).update((batch.base_offset, batch.crc) for batch in record.batches)
+
+    def check(self, name: TopicPartition, topic_id: TopicId, truth: PartitionTruth) -> None:
+        """C4 on the topic that has this name at the end of a run."""
+        exempts = PROMISES["C4"].leaves_out(Exemption.DELETED_RECORDS)
+        for reader, stay in self._stays.items():
+            if reader.name != name or stay.topic_id != topic_id or stay.brought is None:
+                continue
+            for promise in truth.ever_acked.values():
+                is_given = (promise.base_offset, promise.crc) in self._observed[reader]
+                is_passed = promise.base_offset < stay.brought
+                is_exempt = exempts and truth.is_deleted(promise, promise.last_offset)
+                if is_passed and not is_given and not is_exempt:
+                    last_offset = min(promise.last_offset, stay.brought - 1)
+                    missed = f"{name} {promise.base_offset}..{last_offset} (batch {promise.crc}) never reached"
+                    went_on = f"{reader.client}, which went on at {stay.brought} when the topic was created again"
+                    # No request of the protocol tells a consumer so: who has a topic created again accepts that.
+                    self._alarm_log.report("C4", name, f"{missed} {went_on}", guarantee=Guarantee.EXCEEDED)
