@@ -254,7 +254,13 @@ EXPECTATION_KEYS: Final = (
         "required",
         "Of the run; the last is valid, or a violation by nothing but losses outside of the guarantee.",
     ),
-    ("guarantee", "`broken`, `exceeded`", "", "With `violation`: whether the protocol's promise covered the loss."),
+    (
+        "guarantee",
+        "`broken`, `exceeded`",
+        "",
+        "With `violation`: whether the protocol's promise covered the loss of acks=all records; where none is lost, "
+        "that of committed records of any acks (D2, D5, D15), or what a consumer missed (C4).",
+    ),
     ("checks", "list of ids", "", "With `violation`: [outcome checks](checks.md) that must be violated."),
     ("lost", "number, or one after `==` `>=` `<=` `>` `<`", "", "How many acks=all records must be gone."),
     (

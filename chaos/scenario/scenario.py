@@ -115,6 +115,7 @@ class Expectation:
 
     Attributes:
         line: in the file, from 1.
+        guarantee: ``VerdictReport.worst_guarantee``.
         lost: how many records acknowledged with acks=all are lost.
         unavailable: ``VerdictReport.unavailable_s``, in seconds.
         p99_ack: ``VerdictReport.p99_ack_s``, in seconds.
