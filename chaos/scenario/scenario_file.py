@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -140,7 +140,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         missed_step = MissedStep.PROBLEM if missed is None else take_enum(missed, MissedStep)
         era, switches = top.optional("era"), top.optional("switches")
         requires = top.optional("requires")
-        expected, expected_of_changes = ((), ()) if expect is None else _expectations(expect)
+        expected, expected_of_changes = ((), ()) if expect is None else _expectations(expect, properties)
         return Scenario(
             path=path,
             text=text,
@@ -318,16 +318,18 @@ def _steps(cursor: Cursor, names: Names, topics: tuple[PlannedTopic, ...]) -> tu
 
 
 def _expectations(
-    cursor: Cursor,
+    cursor: Cursor, properties: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[tuple[str, Expectation], ...], tuple[tuple[str, Expectation], ...]]:
     """Reads what is expected of eras as they are, and of eras with changes."""
     with cursor.fields() as fields:
         eras = tuple((era, _expectation(value)) for era, value in fields.take_all(ALL_ERAS))
         changed = (key for key in fields.keys if _WITH in key)
-        return eras, tuple((_label(value, key), _expectation(value)) for key, value in fields.take_all(changed))
+        return eras, tuple(
+            (_label(value, key, dict(properties)), _expectation(value)) for key, value in fields.take_all(changed)
+        )
 
 
-def _label(cursor: Cursor, key: str) -> str:
+def _label(cursor: Cursor, key: str, properties: Mapping[str, str]) -> str:
     """Returns the label of an era with changes, as a run has it: ``kip-966 with elr=off, min.insync.replicas=1``."""
     era, _, changes = key.partition(_WITH)
     try:
@@ -335,10 +337,10 @@ def _label(cursor: Cursor, key: str) -> str:
         rules = overrides.apply(era_rules(era))
     except ConfigError as error:
         cursor.fail(f"{key!r} is no era with changes, such as 'kip-966 with elr=off': {error}")
-    own = (f"{name}={value}" for name, value in overrides.properties)
+    own = (f"{name}={value}" for name, value in overrides.properties if properties.get(name) != value)
     changed = sorted((*rule_changes(rules, era_rules(era)), *own))
     if not changed:
-        cursor.fail(f"{key!r} changes nothing of {era}")
+        cursor.fail(f"{key!r} changes nothing of {era}, nor of this scenario")
     return era_label(era, changed)
 
 

@@ -78,7 +78,7 @@ def open_streams() -> None:
 
 
 def leave_streams() -> bool:
-    """Returns whether nobody reads stdout or stderr any more.
+    """Returns whether nobody reads stdout any more; who reads stderr changes no exit code.
 
     What is still to be written to a stream that fails goes nowhere: the interpreter flushes once more at its end, and
     would complain.
@@ -90,7 +90,7 @@ def leave_streams() -> bool:
         sys.stdout.flush()
     except OutputError:
         _open_nowhere(sys.stdout.fileno(), os.O_WRONLY)
-    return bool(closed)
+    return sys.stdout in closed
 
 
 def _wrapped(stream: TextIO, raw: type[io.FileIO]) -> io.TextIOWrapper:
