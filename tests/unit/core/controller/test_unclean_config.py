@@ -2,7 +2,9 @@
 
 import pytest
 
-from emulator.core.controller.unclean_config import recovery_strategy
+from emulator.core.admin_messages import ConfigSource
+from emulator.core.controller.unclean_config import recovery_strategy, strategy_values
+from emulator.core.effective_config import ConfigValue
 from emulator.core.image import MetadataImage
 from emulator.core.properties import node_properties
 from emulator.core.records import ConfigRecord
@@ -45,3 +47,29 @@ def test_the_nearest_place_decides_and_there_the_strategy(
     found = recovery_strategy(image, topic="orders", node_id=NodeId(100), static=node_properties(static))
 
     assert found is RecoveryStrategy(strategy)
+
+
+def test_every_place_that_gives_the_strategy_a_value_is_listed_and_balanced_stands_behind_them() -> None:
+    topic, node, unset = (
+        ConfigSource.DYNAMIC_TOPIC_CONFIG,
+        ConfigSource.DYNAMIC_BROKER_CONFIG,
+        ConfigSource.DEFAULT_CONFIG,
+    )
+    own = [
+        ConfigValue(name=STRATEGY, value="None", source=node),
+        ConfigValue(name=STRATEGY, value=None, source=unset),
+    ]
+    older = [
+        ConfigValue(name=ENABLE, value="true", source=topic),
+        ConfigValue(name=ENABLE, value="false", source=ConfigSource.STATIC_BROKER_CONFIG),
+        ConfigValue(name=ENABLE, value="false", source=unset),
+    ]
+
+    assert strategy_values(own, older) == [
+        ConfigValue(name=ENABLE, value="Aggressive", source=topic),
+        ConfigValue(name=STRATEGY, value="None", source=node),
+        ConfigValue(name=ENABLE, value="Balanced", source=ConfigSource.STATIC_BROKER_CONFIG),
+        ConfigValue(name=STRATEGY, value="Balanced", source=unset),
+    ]
+    without_a_value = [ConfigValue(name=ENABLE, value=None, source=topic)]
+    assert strategy_values(own, without_a_value) == strategy_values(own, [])
