@@ -7,6 +7,7 @@ from emulator.core.promises import PromiseKind
 from emulator.verification.guarantee import Guarantee
 from emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport, expected_of
 
+_ACKS_1: Final = 1
 _OF_A_LOSS: Final = frozenset({"D1", "D2", "D4", "D5", "D14", "D15", "C2", "C3", "C4"})
 """Promises that a lost record breaks, or one that misses a consumer."""
 
@@ -50,6 +51,9 @@ def _misses(report: VerdictReport, expected: Expectation) -> list[str]:
         misses.append(f"{', '.join(silent)} did not fire")
     if expected.lost is not None and not expected.lost.holds(report.lost_records):
         misses.append(f"{report.lost_records} acks=all records lost, expected {expected.lost}")
+    lost_acks_1 = sum(counts.lost for counts in report.counts if counts.acks == _ACKS_1)
+    if expected.lost_acks_1 is not None and not expected.lost_acks_1.holds(lost_acks_1):
+        misses.append(f"{lost_acks_1} acks=1 records lost, expected {expected.lost_acks_1}")
     misses += _missed_time(_longest_time(report), report.unavailable_s, expected.unavailable)
     misses += _missed_time("the 99th percentile of the time to an ack", report.p99_ack_s, expected.p99_ack)
     return misses

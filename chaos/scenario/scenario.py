@@ -117,6 +117,7 @@ class Expectation:
         line: in the file, from 1.
         guarantee: ``VerdictReport.worst_guarantee``.
         lost: how many records acknowledged with acks=all are lost.
+        lost_acks_1: how many records acknowledged with acks=1 are lost.
         unavailable: ``VerdictReport.unavailable_s``, in seconds.
         p99_ack: ``VerdictReport.p99_ack_s``, in seconds.
     """
@@ -126,6 +127,7 @@ class Expectation:
     guarantee: Literal["broken", "exceeded"] | None
     checks: tuple[str, ...]
     lost: Bound | None
+    lost_acks_1: Bound | None = None
     unavailable: Bound | None = None
     p99_ack: Bound | None = None
 

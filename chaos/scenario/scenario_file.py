@@ -348,6 +348,7 @@ def _expectation(cursor: Cursor) -> Expectation:
     with cursor.fields() as fields:
         verdict = VerdictName(fields.required("verdict").choice([each.value for each in VerdictName]))
         guarantee, checks, lost = fields.optional("guarantee"), fields.optional("checks"), fields.optional("lost")
+        lost_acks_1 = fields.optional("lost_acks_1")
         unavailable, p99_ack = fields.optional("unavailable"), fields.optional("p99_ack")
     if verdict is not VerdictName.VIOLATION:
         for extra in (guarantee, checks):
@@ -361,6 +362,7 @@ def _expectation(cursor: Cursor) -> Expectation:
         else cast(Literal["broken", "exceeded"], guarantee.choice(("broken", "exceeded"))),
         checks=() if checks is None else tuple(each.choice(OUTCOME_CHECKS) for each in checks.items()),
         lost=None if lost is None else _bound(lost, int, "a number"),
+        lost_acks_1=None if lost_acks_1 is None else _bound(lost_acks_1, int, "a number"),
         unavailable=None if unavailable is None else _bound(unavailable, _seconds, "a duration such as 2 s"),
         p99_ack=None if p99_ack is None else _bound(p99_ack, _seconds, "a duration such as 40 ms"),
     )

@@ -26,6 +26,7 @@ Schema: TypeAlias = dict[str, Any]
 
 FILE_NAME: Final = "scenario.schema.json"
 
+_FLAGS: Final = {"on": True, "off": False}
 _ANY: Final[Schema] = {}
 _TEXT: Final[Schema] = {"type": "string"}
 
@@ -98,6 +99,7 @@ def _expectation() -> Schema:
             "guarantee": _enum(("broken", "exceeded")),
             "checks": _list(_enum(OUTCOME_CHECKS)),
             "lost": {"type": ["integer", "string"]},
+            "lost_acks_1": {"type": ["integer", "string"]},
             "unavailable": _TEXT,
             "p99_ack": _TEXT,
         },
@@ -138,7 +140,7 @@ def _action(rows: Sequence[Deed]) -> Schema:
                 option = options.get(key)
                 known[key] = {} if option is None else {"description": option.help}
                 if option is not None and option.choices:
-                    known[key]["enum"] = list(option.choices)
+                    known[key] |= _enum(option.choices)
     if "node" in known:
         known[BINDING] = {**_TEXT, "description": "What later steps call the node."}
     is_open = any(isinstance(field, TopicSpec) for row in rows for field in row.fields.values())
@@ -159,7 +161,9 @@ def _list(items: Schema) -> Schema:
 
 
 def _enum(values: Iterable[str | int]) -> Schema:
-    return {"enum": list(values)}
+    """Returns a schema of these values; to YAML ``on`` and ``off`` are true and false."""
+    listed = list(values)
+    return {"enum": [*listed, *(value for word, value in _FLAGS.items() if word in listed)]}
 
 
 def _whole(low: int, high: int | None = None) -> Schema:

@@ -10,7 +10,15 @@ from chaos.scenario.scenario import Bound, Expectation, VerdictName
 from emulator.core.promises import PromiseKind
 from emulator.verification.availability import PartitionAvailability, WorkloadAvailability
 from emulator.verification.guarantee import Guarantee
-from emulator.verification.verdict import CheckResult, CheckStatus, Expected, Verdict, VerdictReport, expected_of
+from emulator.verification.verdict import (
+    CheckResult,
+    CheckStatus,
+    Expected,
+    RecordCounts,
+    Verdict,
+    VerdictReport,
+    expected_of,
+)
 from tests.unit.verification.some_loss import some_loss
 
 
@@ -151,6 +159,20 @@ def test_a_valid_run_may_have_kept_its_clients_waiting_for_too_long(
         p99_ack=Bound(comparison="<", limit=0.05),
     )
     assert compare(found, wanted) == (Expected.MISSED if misses else Expected.MET, misses)
+
+
+@pytest.mark.parametrize(
+    ("bound", "misses"),
+    [
+        (Bound(comparison=">=", limit=3), ()),
+        (Bound(comparison="==", limit=0), ("3 acks=1 records lost, expected ==0",)),
+    ],
+)
+def test_lost_records_of_acks_1_are_counted_apart(bound: Bound, misses: tuple[str, ...]) -> None:
+    counts = RecordCounts(acks=1, sent=9, acked=9, lost=3, never_acked=0)
+    found = msgspec.structs.replace(report(Verdict.VALID), counts=(*report(Verdict.VALID).counts, counts))
+    wanted = dataclasses.replace(expected(VerdictName.VALID), lost_acks_1=bound)
+    assert compare(found, wanted)[1] == misses
 
 
 def test_a_rule_check_that_fires_is_not_the_outcome_check_that_was_expected() -> None:
