@@ -263,6 +263,7 @@ EXPECTATION_KEYS: Final = (
     ),
     ("checks", "list of ids", "", "With `violation`: [outcome checks](checks.md) that must be violated."),
     ("lost", "number, or one after `==` `>=` `<=` `>` `<`", "", "How many acks=all records must be gone."),
+    ("lost_acks_1", "likewise", "", "How many acks=1 records must be gone."),
     (
         "unavailable",
         'duration after a comparison, such as `"<=2s"`',
