@@ -16,7 +16,9 @@ from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError
 from emulator.verification.hadoop_runs import HadoopRun, is_uri
 from emulator.verification.run_directory import find_runs, open_run_directory
+from emulator.verification.story_file import STORY_FILE
 from emulator.verification.verdict import VerdictReport
+from emulator.verification.verdict_forms import VERDICT_FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,8 +54,13 @@ class RunPlace:
         return report, True
 
     def report(self) -> Path | None:
-        """Writes the report beside the verdict, unless the run is only copied here; returns where it is."""
-        return leave_report(self.path) if self._copy is None else None
+        """Writes the report beside the verdict, unless the run is only copied here or has no story to draw.
+
+        Returns:
+            Where it is; ``None`` where there is none.
+        """
+        is_drawn = self._copy is None and (self.path / VERDICT_FILE).is_file() and (self.path / STORY_FILE).is_file()
+        return leave_report(self.path) if is_drawn else None
 
 
 def named_runs(names: Sequence[str]) -> list[str]:

@@ -56,6 +56,7 @@ BLOCKS: Final = {
     "real cluster": ("README.md", ".venv/bin/laststand autopsy"),
     "autopsy": ("docs/autopsy.md", "$ laststand autopsy"),
     "import": ("docs/autopsy.md", "$ laststand import"),
+    "imported": ("docs/autopsy.md", "$ laststand sql imported"),
     "install": ("docs/install.md", "pip wheel"),
     "completion": ("docs/install.md", 'eval "$(laststand completion bash)"'),
     "walk: begin": ("docs/standing-cluster.md", "$ laststand up --set"),
@@ -74,6 +75,7 @@ ELSEWHERE: Final = frozenset({FROM_KAFKA, "docker.md", "kafka.md", "kafka-hazard
 FILES: Final = {
     "lines": "".join(f"key-{number}:value {number}\n" for number in range(200)),
     "partitions.json": '{"partitions": [{"topic": "orders", "partition": 0}]}',
+    "offsets.json": '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "offset": 0}]}',
     "moves.json": '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 1, 0]}]}',
 }
 """What a reader who comes from Kafka has."""
@@ -347,6 +349,8 @@ def test_replicas_of_a_real_cluster_are_compared(reader: Reader) -> None:
         assert "electing 3 loses 75 records that broker 1 has, 50 committed" in told
     *_, told = reader.paste_all(block("import")).values()
     assert "broker 3  iiiii" in told
+    (told,) = reader.paste_all(block("imported")).values()
+    assert "node  records  last" in told
 
 
 def test_what_is_needed_is_found_and_the_shell_completes(reader: Reader) -> None:
@@ -398,6 +402,8 @@ def _is_played_elsewhere(command: tuple[str, ...]) -> bool:
             return True
         case ("run", name, "--era", era, "--repeat", _):
             return (name, era) in IN_VIRTUAL_TIME or name == test_story.STORY
+        case ("run", name, "--era", era, "--against", "--era", other):
+            return {(name, era), (name, other)} <= set(IN_VIRTUAL_TIME)
         case ("run", name, *options) if set(options[::2]) == {"--era"}:
             return {(name, era) for era in options[1::2]} <= set(IN_VIRTUAL_TIME)
         case _:

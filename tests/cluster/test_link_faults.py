@@ -104,7 +104,9 @@ async def test_a_broker_that_is_not_registered_yet_is_isolated(tmp_path: Path) -
     async with fault_target(tmp_path) as target:
         controller = target.cluster.direct_addresses()[CONTROLLER]
         keepalive = keepalive_for(session_timeout_ms=target.session_timeout_ms)
-        await create_topics(partial(ask, controller, keepalive=keepalive), (topic,), chance=Random(0))
+        await create_topics(
+            partial(ask, controller, keepalive=keepalive, token=target.cluster.token), (topic,), chance=Random(0)
+        )
 
         def created() -> Observation:
             return Observation(reached=orders in target.image.partitions, text="no partition")

@@ -124,7 +124,7 @@ def test_a_standing_cluster_ends_with_its_test_and_is_verified(tmp_path: Path) -
     assert code == 1, said
     assert "2 passed, 1 error" in said
     assert "ERROR at teardown of test_lost" in said
-    assert "VIOLATION, guarantee exceeded: test_standing-py-test_lost" in said
+    assert "VIOLATION, guarantee exceeded: test_standing.py-test_lost" in said
     assert "Traceback" not in said
     plans = [path.read_text() for path in (tmp_path / "store/standing").glob("*/2*/plan.yaml")]
     assert len(plans) == 2
