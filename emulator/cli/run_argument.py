@@ -15,20 +15,20 @@ class RunPath(click.Path):
 
     def convert(self, value: str | PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Returns the path, or the cluster's run directory."""
-        path = Path(str(super().convert(value, param, ctx)))
-        return path if path.exists() else cluster_named(str(path)) or path
+        return run_named(str(super().convert(value, param, ctx)))
 
 
 RUN: Final = RunPath()
 
 
-def cluster_named(name: str) -> Path | None:
-    """Returns the run directory of the standing cluster with that name; ``None`` if there is none."""
+def run_named(name: str) -> Path:
+    """Returns the path of that name or, where nothing is there, the run directory of the standing cluster."""
     from chaos.standing.link import NoClusterError, find_standing
 
-    if "/" in name:
-        return None
+    path = Path(name)
+    if path.exists() or "/" in name:
+        return path
     try:
-        return find_standing(Path(name))
+        return find_standing(path)
     except NoClusterError:
-        return None
+        return path

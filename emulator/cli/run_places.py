@@ -11,7 +11,7 @@ import msgspec
 
 from emulator.cli.pictures import leave_report
 from emulator.cli.results import keep_verdict
-from emulator.cli.run_argument import cluster_named
+from emulator.cli.run_argument import run_named
 from emulator.cli.user_error import UserError
 from emulator.core.errors import ConfigError
 from emulator.verification.hadoop_runs import HadoopRun, is_uri
@@ -65,12 +65,7 @@ class RunPlace:
 
 def named_runs(names: Sequence[str]) -> list[str]:
     """Returns names of runs, with those of a directory in its place; URIs are taken as they are."""
-    return [str(run) for name in names for run in ([name] if is_uri(name) else _runs_of(name))]
-
-
-def _runs_of(name: str) -> list[Path]:
-    path = Path(name)
-    return find_runs(path if path.exists() else cluster_named(name) or path)
+    return [str(run) for name in names for run in ([name] if is_uri(name) else find_runs(run_named(name)))]
 
 
 def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[str]:
