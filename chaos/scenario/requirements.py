@@ -12,9 +12,9 @@ from chaos.scenario.scenario import Requirement, Scenario, Step
 from emulator.core.eras import (
     ALL_ERAS,
     ZOOKEEPER_RULES,
+    changes,
     era_rules,
     is_zookeeper_era,
-    rule_changes,
     rule_choices,
     rule_texts,
     strange_protocol,
@@ -79,9 +79,7 @@ def changes_of(
         switches: the rules of the run.
         properties: of every node of the run.
     """
-    usual = dict(scenario.properties)
-    own = (f"{name}={value}" for name, value in properties if value != usual.get(name))
-    return tuple(sorted((*rule_changes(switches, rules_of(scenario, era)), *own)))
+    return changes(switches, rules_of(scenario, era), properties, scenario.properties)
 
 
 def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:

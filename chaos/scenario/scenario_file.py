@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from emulator.core.client.settings import (
     consumer_settings,
     producer_settings,
 )
-from emulator.core.eras import ALL_ERAS, era_label, era_rules, rule_changes, with_rule
+from emulator.core.eras import ALL_ERAS, changes, era_label, era_rules, with_rule
 from emulator.core.errors import ConfigError, suggestion
 from emulator.core.inter_broker_protocol import PROPERTY, parse_ibps
 from emulator.core.promises import OUTCOME_CHECKS
@@ -325,20 +325,19 @@ def _expectations(
         eras = tuple((era, _expectation(value)) for era, value in fields.take_all(ALL_ERAS))
         changed = (key for key in fields.keys if _WITH in key)
         return eras, tuple(
-            (_label(value, key, dict(properties)), _expectation(value)) for key, value in fields.take_all(changed)
+            (_label(value, key, properties), _expectation(value)) for key, value in fields.take_all(changed)
         )
 
 
-def _label(cursor: Cursor, key: str, properties: Mapping[str, str]) -> str:
+def _label(cursor: Cursor, key: str, properties: tuple[tuple[str, str], ...]) -> str:
     """Returns the label of an era with changes, as a run has it: ``kip-966 with elr=off, min.insync.replicas=1``."""
-    era, _, changes = key.partition(_WITH)
+    era, _, settings = key.partition(_WITH)
     try:
-        overrides = parse_overrides(tuple(changes.split(",")))
+        overrides = parse_overrides(tuple(settings.split(",")))
         rules = overrides.apply(era_rules(era))
     except ConfigError as error:
         cursor.fail(f"{key!r} is no era with changes, such as 'kip-966 with elr=off': {error}")
-    own = (f"{name}={value}" for name, value in overrides.properties if properties.get(name) != value)
-    changed = sorted((*rule_changes(rules, era_rules(era)), *own))
+    changed = changes(rules, era_rules(era), overrides.properties, properties)
     if not changed:
         cursor.fail(f"{key!r} changes nothing of {era}, nor of this scenario")
     return era_label(era, changed)

@@ -23,7 +23,7 @@ import yaml
 from chaos.standing.state import StandingState
 from emulator.cluster.layout import ClusterLayout
 from emulator.cluster.ports import is_free
-from emulator.core.eras import era_label, era_rules, rule_changes
+from emulator.core.eras import changes, era_label, era_rules
 from emulator.core.errors import ConfigError
 from emulator.core.properties import NodeProperties, node_properties
 from emulator.core.switches import Switches
@@ -100,8 +100,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def changed(self) -> tuple[str, ...]:
         """What is changed of the era's rules, and properties that were asked for, as ``name=value``."""
-        own = (f"{name}={value}" for name, value in self.properties.items())
-        return tuple(sorted((*rule_changes(self.rules(), era_rules(self.era)), *own)))
+        return changes(self.rules(), era_rules(self.era), self.properties.items())
 
     @property
     def era_label(self) -> str:

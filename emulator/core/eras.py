@@ -126,10 +126,16 @@ def rule_texts(switches: Switches) -> dict[str, str]:
     return {**switch_texts(plain_switches(switches)), **own, PROPERTY: format_ibps(switches.ibp, switches.other_ibps)}
 
 
-def rule_changes(switches: Switches, usual: Switches) -> tuple[str, ...]:
-    """Returns the rules that differ from the usual ones, as ``name=value``."""
-    texts = rule_texts(usual)
-    return tuple(f"{name}={text}" for name, text in rule_texts(switches).items() if text != texts.get(name))
+def changes(
+    switches: Switches,
+    usual: Switches,
+    properties: Iterable[tuple[str, str]] = (),
+    usual_properties: Iterable[tuple[str, str]] = (),
+) -> tuple[str, ...]:
+    """Returns the rules and properties that differ from the usual ones, as ``name=value``, by name."""
+    expected = {**rule_texts(usual), **dict(usual_properties)}
+    found = (*rule_texts(switches).items(), *properties)
+    return tuple(sorted(f"{name}={text}" for name, text in found if text != expected.get(name)))
 
 
 def era_label(era: str | None, changed: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 import yaml
 
-from emulator.core.eras import era_rules, rule_changes, rule_texts
+from emulator.core.eras import changes, era_rules, rule_texts
 from emulator.core.types import Acks
 from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from emulator.plan.plan import Plan
@@ -37,7 +37,7 @@ def write_run(plan: Plan, directory: Path, *, name: str, seed: int | None = None
         "run": directory.name,
         "scenario": name,
         "era": plan.era,
-        "changed": sorted(rule_changes(plan.rules(), era_rules(plan.era))),
+        "changed": list(changes(plan.rules(), era_rules(plan.era))),
         "driver": "simulator",
         "switches": rule_texts(plan.rules()),
     }
