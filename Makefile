@@ -32,10 +32,10 @@ setup: ## create .venv from the pinned requirements, generate code, build toxipr
 develop: setup $(VENV)/installed-for-development ## set up, with what lint, types and tests need beside
 
 toxiproxy: | $(if $(GO_ON_PATH),$(BIN)/python,$(VENV)/installed)
-	@$(BIN)/python -m emulator.cluster.toxiproxy_build
+	@$(BIN)/python -m laststand.emulator.cluster.toxiproxy_build
 
 class-archive: | $(VENV)/installed
-	@$(BIN)/python -m emulator.verification.archive_build
+	@$(BIN)/python -m laststand.emulator.verification.archive_build
 
 demo: setup ## play "last replica standing" under two protocols and compare what each of them lost
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966

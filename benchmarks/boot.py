@@ -22,9 +22,9 @@ from benchmarks.boot_launcher import SESSION_TIMEOUT_MS
 from benchmarks.cluster import PARTITIONS, BenchmarkError
 from benchmarks.figure import Figure
 from benchmarks.load import Load, load_client
-from emulator.cluster.process_cluster import source_environment
-from emulator.cluster.supervisor import Supervisor
-from emulator.parent_death import die_with_parent
+from laststand.emulator.cluster.process_cluster import source_environment
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.parent_death import die_with_parent
 
 REPETITIONS: Final = 7
 _LAUNCHERS: Final = {"boot_s": "benchmarks.boot_launcher", "boot_zookeeper_s": "benchmarks.zookeeper_launcher"}

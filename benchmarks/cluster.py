@@ -12,15 +12,15 @@ from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from emulator.cluster.child import ProcessEnd
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.switches import DEFAULT_ERA, era_switches
-from emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.switches import DEFAULT_ERA, era_switches
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 
 if TYPE_CHECKING:
-    from chaos.process.metadata_observer import MetadataObserver
+    from laststand.chaos.process.metadata_observer import MetadataObserver
 
 BROKER_IDS: Final = (BrokerId(NodeId(0)), BrokerId(NodeId(1)), BrokerId(NodeId(2)))
 CONTROLLER_ID: Final = NodeId(100)
@@ -90,13 +90,13 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
             BenchmarkError: that took too long, or a node died.
         """
         nodes = asyncio.create_task(self.processes.start())
-        for module in ("chaos.process.controller_requests", "chaos.process.metadata_observer"):
+        for module in ("laststand.chaos.process.controller_requests", "laststand.chaos.process.metadata_observer"):
             await asyncio.to_thread(importlib.import_module, module)
-        from chaos.play.topics import create_topics
-        from chaos.process.controller_requests import ask
-        from chaos.process.metadata_observer import MetadataObserver
-        from emulator.plan.topics import PlannedTopic
-        from emulator.rpc.channel import keepalive_for
+        from laststand.chaos.play.topics import create_topics
+        from laststand.chaos.process.controller_requests import ask
+        from laststand.chaos.process.metadata_observer import MetadataObserver
+        from laststand.emulator.plan.topics import PlannedTopic
+        from laststand.emulator.rpc.channel import keepalive_for
 
         address, token = self.processes.direct_addresses()[CONTROLLER_ID], self.processes.token
         keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)

@@ -16,7 +16,7 @@ from typing import Final
 
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
-from emulator.cluster.process_cluster import source_environment
+from laststand.emulator.cluster.process_cluster import source_environment
 
 INPUT_BYTES: Final = 200 << 20
 LINE_BYTES: Final = {"100b": 100, "1k": 1024}
@@ -95,4 +95,4 @@ def _environment() -> dict[str, str]:
 
 
 def _command(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "emulator.cli", *arguments)
+    return (sys.executable, "-m", "laststand.cli", *arguments)

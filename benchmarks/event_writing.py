@@ -13,9 +13,9 @@ import msgspec
 
 from benchmarks.figure import Figure
 from benchmarks.generate_log import LEADER_EVENTS_PER_BATCH, leader_events
-from emulator.core.events import Event
-from emulator.core.types import NodeId
-from emulator.node.event_writer import EventWriter
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.node.event_writer import EventWriter
 
 BATCHES: Final = 30_000
 REPETITIONS: Final = 5

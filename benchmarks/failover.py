@@ -17,8 +17,8 @@ from typing import Final
 from benchmarks.cluster import PARTITIONS, BenchmarkCluster, BenchmarkError, are_isrs_full
 from benchmarks.figure import Figure
 from benchmarks.load import Completion, Load, load_client
-from emulator.core.image import MetadataImage
-from emulator.core.types import BrokerId
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import BrokerId
 
 REPETITIONS: Final = 7
 

@@ -14,9 +14,9 @@ from typing import BinaryIO, Final, NamedTuple, TypedDict
 
 from crc32c import crc32c
 
-from emulator.client.history import HISTORY_FILE, rewrite_history
-from emulator.cluster.layout import event_file_name
-from emulator.core.events import (
+from laststand.emulator.client.history import HISTORY_FILE, rewrite_history
+from laststand.emulator.cluster.layout import event_file_name
+from laststand.emulator.core.events import (
     EVIDENCE_FORMAT,
     AppendRole,
     BatchAppended,
@@ -39,7 +39,7 @@ from emulator.core.events import (
     ReplicaProgress,
     RunEnded,
 )
-from emulator.core.history import (
+from laststand.emulator.core.history import (
     Attempt,
     FinalReadOperation,
     Operation,
@@ -48,8 +48,8 @@ from emulator.core.history import (
     PollOperation,
     SendOperation,
 )
-from emulator.core.switches import Switches, switch_texts
-from emulator.core.types import (
+from laststand.emulator.core.switches import Switches, switch_texts
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -66,8 +66,8 @@ from emulator.core.types import (
     ProducerId,
     TopicId,
 )
-from emulator.node.event_writer import EventWriter
-from emulator.storage.evidence_files import vouchers
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.storage.evidence_files import vouchers
 
 EVENTS_PER_BATCH: Final = 7
 LEADER_EVENTS_PER_BATCH: Final = 3

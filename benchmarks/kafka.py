@@ -16,20 +16,20 @@ import psutil
 
 from benchmarks.cluster import BROKER_IDS, CONTROLLER_ID, BenchmarkError, are_all_active
 from benchmarks.figure import Figure
-from chaos.kafka.metadata import KafkaMetadata
-from chaos.kafka.program import judged_as, kafka_program
-from chaos.kafka.witness import NodeWitness
-from emulator.cluster.child import ProcessEnd
-from emulator.cluster.kafka_cluster import KafkaCluster
-from emulator.cluster.kafka_distribution import KafkaProgram
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.link_messages import LinkMessages
-from emulator.core.errors import EmulatorError
-from emulator.core.switches import era_switches
-from emulator.core.types import NodeId
-from emulator.plan.channels import Link
-from emulator.rpc.frame_proxy import FrameProxy
-from emulator.rpc.interception import Interceptor
+from laststand.chaos.kafka.metadata import KafkaMetadata
+from laststand.chaos.kafka.program import judged_as, kafka_program
+from laststand.chaos.kafka.witness import NodeWitness
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.kafka_cluster import KafkaCluster
+from laststand.emulator.cluster.kafka_distribution import KafkaProgram
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.link_messages import LinkMessages
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.rpc.frame_proxy import FrameProxy
+from laststand.emulator.rpc.interception import Interceptor
 
 REPETITIONS: Final = 5
 

@@ -14,15 +14,15 @@ from typing import Final
 import msgspec
 
 from benchmarks.cluster import BROKER_IDS, BenchmarkError
-from chaos.process.client_link import ClientLink
-from emulator.client.config import ClientConfig, ProducerConfig
-from emulator.client.history import HISTORY_FILE, read_history
-from emulator.cluster.layout import token_file
-from emulator.cluster.supervisor import Supervisor
-from emulator.core.client.settings import ProducerSettings
-from emulator.core.history import OperationType, SendOperation
-from emulator.core.types import Acks, CauseId, TopicPartition
-from emulator.rpc.run_token import RunToken
+from laststand.chaos.process.client_link import ClientLink
+from laststand.emulator.client.config import ClientConfig, ProducerConfig
+from laststand.emulator.client.history import HISTORY_FILE, read_history
+from laststand.emulator.cluster.layout import token_file
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.core.client.settings import ProducerSettings
+from laststand.emulator.core.history import OperationType, SendOperation
+from laststand.emulator.core.types import Acks, CauseId, TopicPartition
+from laststand.emulator.rpc.run_token import RunToken
 
 RECORD_SIZE: Final = 1024
 """Bytes of a record's value."""

@@ -21,10 +21,10 @@ import psutil
 
 from benchmarks.figure import Figure
 from benchmarks.generate_log import generate_run
-from emulator.storage.file_digest import content_of
-from emulator.verification.session import SparkSessionStarter
-from emulator.verification.verdict import Verdict
-from emulator.verification.verify import rehearse, verify_runs
+from laststand.emulator.storage.file_digest import content_of
+from laststand.emulator.verification.session import SparkSessionStarter
+from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.verify import rehearse, verify_runs
 
 EVENTS: Final = 1_000_000
 LARGE_EVENTS: Final = (10_000_000, 50_000_000)
@@ -135,7 +135,7 @@ def _verify(runs: list[Path]) -> Cost:
 
 def _cost_of(*arguments: str) -> Cost:
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "emulator.cli", *arguments]
+    command = [sys.executable, "-m", "laststand.cli", *arguments]
     memory = 0.0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         verification = psutil.Process(process.pid)

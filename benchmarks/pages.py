@@ -22,8 +22,8 @@ import psutil
 
 from benchmarks.cluster import BenchmarkError
 from benchmarks.figure import Figure
-from emulator.cluster.process_cluster import source_environment
-from emulator.parent_death import die_with_parent
+from laststand.emulator.cluster.process_cluster import source_environment
+from laststand.emulator.parent_death import die_with_parent
 
 REPETITIONS: Final = 3
 LOADS: Final = 5
@@ -90,7 +90,7 @@ async def _demo(out: Path, *, is_viewed: bool) -> float:
 
 async def _laststand(*arguments: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *die_with_parent((sys.executable, "-m", "emulator.cli", *arguments)),
+        *die_with_parent((sys.executable, "-m", "laststand.cli", *arguments)),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, **source_environment()},
@@ -129,7 +129,7 @@ def _million(out: Path) -> Iterator[Figure]:
     acked = sum(counts["acked"] for counts in verdict["counts"])
     yield Figure(name="page_1m_records", unit="records acked", values=(float(acked),))
     drawn = []
-    from emulator.report.page import write_report
+    from laststand.emulator.report.page import write_report
 
     page = run / "report.html"
     for _ in range(REPETITIONS):

@@ -22,7 +22,7 @@ def measure() -> Iterator[Figure]:
 
 def _seconds(*arguments: str) -> float:
     with tempfile.TemporaryDirectory(prefix="laststand-bench-") as store:
-        command = [sys.executable, "-m", "emulator.cli", "run", *arguments, "--out", store]
+        command = [sys.executable, "-m", "laststand.cli", "run", *arguments, "--out", store]
         began_s = time.monotonic()
         played = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds = time.monotonic() - began_s

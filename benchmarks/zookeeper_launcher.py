@@ -11,19 +11,19 @@ import msgspec
 
 from benchmarks.boot_launcher import SESSION_TIMEOUT_MS
 from benchmarks.cluster import BROKER_IDS, CONTROLLER_ID, MIN_ISR, REPLICAS, TOPIC
-from chaos.play.topics import create_topics
-from chaos.play.zookeeper_server import zookeeper_for
-from chaos.zookeeper.harness_client import harness_client
-from chaos.zookeeper.messages import server_messages
-from chaos.zookeeper.server_events import ServerEvents
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
-from emulator.core.admin_messages import CreateTopicsRequest, CreateTopicsResponse
-from emulator.core.eras import ZooKeeperSwitches, era_rules
-from emulator.core.messages import Request, Response
-from emulator.core.zookeeper_administration import write_topic
-from emulator.plan.drivers import DriverName
-from emulator.plan.topics import PlannedTopic
+from laststand.chaos.play.topics import create_topics
+from laststand.chaos.play.zookeeper_server import zookeeper_for
+from laststand.chaos.zookeeper.harness_client import harness_client
+from laststand.chaos.zookeeper.messages import server_messages
+from laststand.chaos.zookeeper.server_events import ServerEvents
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from laststand.emulator.core.admin_messages import CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core.eras import ZooKeeperSwitches, era_rules
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.zookeeper_administration import write_topic
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.topics import PlannedTopic
 
 ERA: Final = "kafka-3.9-zk"
 _LOOK_S: Final = 0.02

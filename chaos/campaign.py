@@ -13,24 +13,24 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.drivers import make_driver
-from chaos.kafka.program import judged_by
-from chaos.play.expectation import compare
-from chaos.play.run_directory import create_run_directory
-from chaos.play.run_order import RunOrder
-from chaos.play.runner import Run, RunStatus
-from chaos.scenario.requirements import changes_of
-from chaos.scenario.scenario import Scenario
-from emulator.cluster.kafka_distribution import KafkaProgram
-from emulator.cluster.zookeeper_program import ZooKeeperProgram
-from emulator.core.eras import is_zookeeper_era
-from emulator.core.switches import Switches
-from emulator.plan.drivers import DriverName
-from emulator.report.failure_picture import failure_picture
-from emulator.verification.session import SparkSessionStarter
-from emulator.verification.verdict import Expected, VerdictReport
-from emulator.verification.verdict_forms import write_verdict
-from emulator.verification.verify import rehearse, verify_runs
+from laststand.chaos.drivers import make_driver
+from laststand.chaos.kafka.program import judged_by
+from laststand.chaos.play.expectation import compare
+from laststand.chaos.play.run_directory import create_run_directory
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.runner import Run, RunStatus
+from laststand.chaos.scenario.requirements import changes_of
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.emulator.cluster.kafka_distribution import KafkaProgram
+from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram
+from laststand.emulator.core.eras import is_zookeeper_era
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.report.failure_picture import failure_picture
+from laststand.emulator.verification.session import SparkSessionStarter
+from laststand.emulator.verification.verdict import Expected, VerdictReport
+from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.verify import rehearse, verify_runs
 
 Watch = Callable[[Sequence[Run]], AbstractAsyncContextManager[None]]
 """Watches runs while they are played."""

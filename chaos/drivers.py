@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable
 from typing import assert_never
 
-from chaos.play.driver import Driver
-from chaos.play.run_order import RunOrder
-from chaos.process.driver import ProcessDriver
-from chaos.simulated.driver import SimulatorDriver
-from emulator.plan.drivers import DriverName
+from laststand.chaos.play.driver import Driver
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.process.driver import ProcessDriver
+from laststand.chaos.simulated.driver import SimulatorDriver
+from laststand.emulator.plan.drivers import DriverName
 
 
 def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> Driver:
@@ -16,13 +16,13 @@ def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable
     match order.driver:
         case DriverName.PROCESS | DriverName.DOCKER if order.has_zookeeper:
             # Imported where there is a server: who plays without one needs no client of ZooKeeper.
-            from chaos.zookeeper.driver import ZooKeeperDriver
+            from laststand.chaos.zookeeper.driver import ZooKeeperDriver
 
             return ZooKeeperDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.PROCESS | DriverName.DOCKER:
             return ProcessDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.KAFKA:
-            from chaos.kafka.driver import KafkaDriver
+            from laststand.chaos.kafka.driver import KafkaDriver
 
             return KafkaDriver(order, logger=logger, on_problem=on_problem)
         case DriverName.SIMULATOR:

@@ -3,15 +3,15 @@
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from chaos.play.recorded_plan import PlayedStep
-from chaos.play.runner import Run
-from chaos.play.waiting import StepError
-from chaos.process.fault_target import FaultTarget
-from chaos.process.single_step import nothing_to_do, step_of
-from chaos.process.stage import ProcessStage
-from chaos.process.target import ProcessTarget
-from emulator.live.server import LiveView
-from emulator.plan.actions import no_op
+from laststand.chaos.play.recorded_plan import PlayedStep
+from laststand.chaos.play.runner import Run
+from laststand.chaos.play.waiting import StepError
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.single_step import nothing_to_do, step_of
+from laststand.chaos.process.stage import ProcessStage
+from laststand.chaos.process.target import ProcessTarget
+from laststand.emulator.live.server import LiveView
+from laststand.emulator.plan.actions import no_op
 
 
 @contextlib.asynccontextmanager

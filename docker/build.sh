@@ -41,7 +41,7 @@ build() { # TARGET IMAGE
 }
 
 build node laststand
-if server=$(.venv/bin/python -m emulator.cluster.toxiproxy_build --print 2>/dev/null); then
+if server=$(.venv/bin/python -m laststand.emulator.cluster.toxiproxy_build --print 2>/dev/null); then
   quietly laststand-toxiproxy docker build --tag laststand-toxiproxy --file docker/toxiproxy.Dockerfile "$(dirname "$server")"
 else
   build toxiproxy laststand-toxiproxy

@@ -18,29 +18,29 @@ import jinja2
 import msgspec
 from markupsafe import Markup
 
-from chaos.drivers import make_driver
-from chaos.play.expressible import not_expressible
-from chaos.play.run_directory import create_run_directory_at
-from chaos.play.run_order import RunOrder
-from chaos.play.runner import Run
-from chaos.process.hosts import require_toxiproxy
-from chaos.scenario.scenario import Scenario, VerdictName
-from chaos.scenario.scenario_file import load_scenario
 from docs.failures_table import DOCUMENT, Failure, failures_of, reasons_of, zookeeper_failures_of
-from emulator.core.eras import era_rules, is_zookeeper_era
-from emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
-from emulator.plan.drivers import DriverName
-from emulator.plan.plan import Plan, parse_plan
-from emulator.report.assets import asset, digest
-from emulator.report.headline import headline
-from emulator.report.page import tone_of, write_report
-from emulator.report.run_files import ReportedRun, read_reported_run
-from emulator.report.thumbnail import thumbnail
-from emulator.report.worst_first import worst_first
-from emulator.simulator.run_writer import write_run
-from emulator.verification.judge_here import judge_here
-from emulator.verification.verdict import Verdict
-from emulator.verification.verdict_forms import write_whole
+from laststand.chaos.drivers import make_driver
+from laststand.chaos.play.expressible import not_expressible
+from laststand.chaos.play.run_directory import create_run_directory_at
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.runner import Run
+from laststand.chaos.process.hosts import require_toxiproxy
+from laststand.chaos.scenario.scenario import Scenario, VerdictName
+from laststand.chaos.scenario.scenario_file import load_scenario
+from laststand.emulator.core.eras import era_rules, is_zookeeper_era
+from laststand.emulator.core.switches import DEFAULT_ERA, Switches, era_switches, is_switch, with_switch
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.plan import Plan, parse_plan
+from laststand.emulator.report.assets import asset, digest
+from laststand.emulator.report.headline import headline
+from laststand.emulator.report.page import tone_of, write_report
+from laststand.emulator.report.run_files import ReportedRun, read_reported_run
+from laststand.emulator.report.thumbnail import thumbnail
+from laststand.emulator.report.worst_first import worst_first
+from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.verification.judge_here import judge_here
+from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.verdict_forms import write_whole
 
 INDEX: Final = "index.html"
 ROOT: Final = Path(__file__).parents[1]

@@ -16,39 +16,44 @@ from typing import Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from chaos.scenario import conditions
-from chaos.scenario.scenario_file import BROKERS_MAX, DEFAULT_RECORD_SIZE, scenario_names
 from docs.rule_tables import eras_page, table, zookeeper_eras_page
-from emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, FILLED, own_columns
-from emulator.analysis.schema import Column, columns_of
-from emulator.analysis.tables import TABLES_VERSION, Envelope, EventRow, Identity, Moment
-from emulator.autopsy.autopsy_schema import AUTOPSY_SCHEMA_FILE, autopsy_schema_text
-from emulator.core import packed
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES, consumer_settings, producer_settings
-from emulator.core.controller.unclean_config import STRATEGY
-from emulator.core.effective_config import NODE_PROPERTY_OF
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.packed import layout as packed_layout
-from emulator.core.promises import PROMISES, JudgedBy, PromiseKind
-from emulator.core.properties import NodeProperties, TopicProperties, property_texts
-from emulator.core.property_text import allowed_values
-from emulator.core.struct_docs import field_meanings, first_paragraph
-from emulator.core.struct_schema import enums_of, structs_of
-from emulator.core.switches import ERAS
-from emulator.core.types import Acks, RecoveryStrategy, TopicPartition
-from emulator.plan.actions import DEEDS, Deed
-from emulator.plan.drivers import DriverName
-from emulator.plan.fields import AnyField
-from emulator.plan.kafka_refusals import refused_kind
-from emulator.plan.names import Names
-from emulator.plan.steps import VERBS
-from emulator.plan.yaml_cursor import ScenarioError, open_document
-from emulator.verification import checks
-from emulator.verification.checks import CHECKS
-from emulator.verification.run_story import STORY_VERSION, RunStory
-from emulator.verification.verdict import VERSION, VerdictReport
-from emulator.verification.verdict_schema import (
+from laststand.chaos.scenario import conditions
+from laststand.chaos.scenario.scenario_file import BROKERS_MAX, DEFAULT_RECORD_SIZE, scenario_names
+from laststand.emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, FILLED, own_columns
+from laststand.emulator.analysis.schema import Column, columns_of
+from laststand.emulator.analysis.tables import TABLES_VERSION, Envelope, EventRow, Identity, Moment
+from laststand.emulator.autopsy.autopsy_schema import AUTOPSY_SCHEMA_FILE, autopsy_schema_text
+from laststand.emulator.core import packed
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.client.settings import (
+    CONSUMER_PROPERTIES,
+    PRODUCER_PROPERTIES,
+    consumer_settings,
+    producer_settings,
+)
+from laststand.emulator.core.controller.unclean_config import STRATEGY
+from laststand.emulator.core.effective_config import NODE_PROPERTY_OF
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.packed import layout as packed_layout
+from laststand.emulator.core.promises import PROMISES, JudgedBy, PromiseKind
+from laststand.emulator.core.properties import NodeProperties, TopicProperties, property_texts
+from laststand.emulator.core.property_text import allowed_values
+from laststand.emulator.core.struct_docs import field_meanings, first_paragraph
+from laststand.emulator.core.struct_schema import enums_of, structs_of
+from laststand.emulator.core.switches import ERAS
+from laststand.emulator.core.types import Acks, RecoveryStrategy, TopicPartition
+from laststand.emulator.plan.actions import DEEDS, Deed
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.fields import AnyField
+from laststand.emulator.plan.kafka_refusals import refused_kind
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.steps import VERBS
+from laststand.emulator.plan.yaml_cursor import ScenarioError, open_document
+from laststand.emulator.verification import checks
+from laststand.emulator.verification.checks import CHECKS
+from laststand.emulator.verification.run_story import STORY_VERSION, RunStory
+from laststand.emulator.verification.verdict import VERSION, VerdictReport
+from laststand.emulator.verification.verdict_schema import (
     SCHEMA_FILE,
     STORY_SCHEMA_FILE,
     schema_text,
@@ -649,7 +654,7 @@ def verdict_page() -> str:
             f"What `laststand verify` and `run` write into a run's directory, as JSON. This is version {VERSION} "
             "(`version`): a version gains fields and loses none, so pass over fields that you do not know. "
             "[verdict.schema.json](../emulator/verification/verdict.schema.json) is its JSON Schema; an installed "
-            "Laststand has it beside `emulator.verification.verdict`. `laststand verify --json` prints a list of these "
+            "Laststand has it beside `laststand.emulator.verification.verdict`. `laststand verify --json` prints a list of these "
             "objects."
         ),
         "\n",

@@ -13,21 +13,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from chaos.drivers import make_driver
-from chaos.play.run_directory import create_run_directory_at
-from chaos.play.run_order import RunOrder
-from chaos.play.runner import Run
-from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import find_scenario, load_scenario
 from docs.rule_tables import table
-from emulator.core.eras import era_rules
-from emulator.core.types import Acks
-from emulator.plan.drivers import DriverName
-from emulator.report.overview import PlayedCell, write_overview
-from emulator.report.page import REPORT_FILE, write_report
-from emulator.verification.guarantee import Guarantee, worst_of
-from emulator.verification.judge_here import judge_here
-from emulator.verification.verdict import Verdict, VerdictReport
+from laststand.chaos.drivers import make_driver
+from laststand.chaos.play.run_directory import create_run_directory_at
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.runner import Run
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.emulator.core.eras import era_rules
+from laststand.emulator.core.types import Acks
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.report.overview import PlayedCell, write_overview
+from laststand.emulator.report.page import REPORT_FILE, write_report
+from laststand.emulator.verification.guarantee import Guarantee, worst_of
+from laststand.emulator.verification.judge_here import judge_here
+from laststand.emulator.verification.verdict import Verdict, VerdictReport
 
 PAGE: Final = Path(__file__).parent / "min-isr.md"
 ERAS: Final = ("kafka-3.9", "kafka-4.2", "kip-966")

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.eras import era_rules, rule_texts
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.switches import ERAS, Switches
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperRules
+from laststand.emulator.core.eras import era_rules, rule_texts
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.switches import ERAS, Switches
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperRules
 
 DOCS: Final = Path(__file__).parent
 REPOSITORY: Final = DOCS.parent

@@ -7,7 +7,7 @@ from typing import Final
 
 from playwright.sync_api import sync_playwright
 
-from emulator.report.run_files import read_reported_run
+from laststand.emulator.report.run_files import read_reported_run
 
 IMAGES: Final = Path(__file__).parent / "images"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")

@@ -30,9 +30,9 @@ from laststand.own_packages import check_own_packages
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from emulator.analysis import Runs
-    from emulator.verification.verdict import VerdictReport
     from laststand import analyses
+    from laststand.emulator.analysis import Runs
+    from laststand.emulator.verification.verdict import VerdictReport
 
 __all__ = ["analyses", "read_runs", "run", "run_async", "spark"]
 
@@ -67,9 +67,9 @@ def run(
         store: where run directories go.
 
     Raises:
-        emulator.core.errors.ConfigError: a name or value is none, or the driver cannot play the scenario.
-        emulator.plan.yaml_cursor.ScenarioError: the file cannot be played; the error names line and key.
-        emulator.core.errors.EmulatorError: there is no verdict: no Java, no toxiproxy-server, or Spark was lost.
+        laststand.emulator.core.errors.ConfigError: a name or value is none, or the driver cannot play the scenario.
+        laststand.emulator.plan.yaml_cursor.ScenarioError: the file cannot be played; the error names line and key.
+        laststand.emulator.core.errors.EmulatorError: there is no verdict: no Java, no toxiproxy-server, or Spark was lost.
     """
     return asyncio.run(run_async(scenario, era=era, driver=driver, settings=settings, seed=seed, store=store))
 
@@ -101,9 +101,9 @@ def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | Non
         log_path: what the JVM prints; if not given, a temporary file, which outlives this process where Spark fails.
 
     Raises:
-        emulator.core.errors.MissingToolError: no pyspark, or no Java 17 or later: ``pip install 'laststand[verify]'``
+        laststand.emulator.core.errors.MissingToolError: no pyspark, or no Java 17 or later: ``pip install 'laststand[verify]'``
             brings both.
-        emulator.verification.session.SparkSessionError: it did not come up; the error names the log.
+        laststand.emulator.verification.session.SparkSessionError: it did not come up; the error names the log.
     """
     check_own_packages()
     from laststand.session import starter
@@ -112,16 +112,16 @@ def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | Non
 
 
 def read_runs(spark: "SparkSession", paths: Sequence[Path | str]) -> "Runs":
-    """Returns run directories as Spark DataFrames, each run read once; ``emulator.analysis.read_runs`` can do more.
+    """Returns run directories as Spark DataFrames, each run read once; ``laststand.emulator.analysis.read_runs`` can do more.
 
     Args:
         spark: the session, as ``spark()`` returns it.
         paths: run directories, visible to Spark's workers.
 
     Raises:
-        emulator.analysis.BrokenRunsError: a run is missing or cannot be read whole.
+        laststand.emulator.analysis.BrokenRunsError: a run is missing or cannot be read whole.
     """
     check_own_packages()
-    from emulator.analysis import read_runs as read
+    from laststand.emulator.analysis import read_runs as read
 
     return read(spark, paths)

@@ -3,7 +3,7 @@
 docs/analyses.md says what each of them tells.
 """
 
-from emulator.analysis.analyses import (
+from laststand.emulator.analysis.analyses import (
     acks_outcomes,
     elections,
     elr_cost,

@@ -18,8 +18,8 @@ import pytest
 from laststand.own_packages import HiddenPackageError, check_own_packages
 
 if TYPE_CHECKING:
-    from chaos.suite.cells import Cell
-    from chaos.suite.results import CellResult
+    from laststand.chaos.suite.cells import Cell
+    from laststand.chaos.suite.results import CellResult
     from laststand.standing_cluster import StandingCluster
 
 SUFFIX = ".laststand.yaml"
@@ -88,10 +88,10 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
         check_own_packages()
     except HiddenPackageError as error:
         pytest.fail(str(error), pytrace=False)
-    from emulator.plan.path_words import as_path_word
-    from emulator.report.failure_picture import failure_picture
-    from emulator.verification.verdict import Verdict
-    from emulator.verification.verdict_forms import summary
+    from laststand.emulator.plan.path_words import as_path_word
+    from laststand.emulator.report.failure_picture import failure_picture
+    from laststand.emulator.verification.verdict import Verdict
+    from laststand.emulator.verification.verdict_forms import summary
     from laststand.standing_cluster import StandingCluster
 
     marker = request.node.get_closest_marker("laststand_cluster")
@@ -121,10 +121,10 @@ class ScenarioFile(pytest.File):
             check_own_packages()
         except HiddenPackageError as error:
             raise self.CollectError(str(error)) from None
-        from chaos.suite.selection import select
-        from chaos.suite.suite import make_suite
-        from emulator.core.errors import EmulatorError
-        from emulator.plan.drivers import DriverName
+        from laststand.chaos.suite.selection import select
+        from laststand.chaos.suite.suite import make_suite
+        from laststand.emulator.core.errors import EmulatorError
+        from laststand.emulator.plan.drivers import DriverName
 
         option = self.config.getoption
         try:
@@ -185,8 +185,8 @@ class _Results:
         return self._results[item.nodeid]
 
     def _play(self, items: list[ScenarioItem]) -> None:
-        from chaos.suite.suite import suite_of
-        from emulator.plan.drivers import DriverName
+        from laststand.chaos.suite.suite import suite_of
+        from laststand.emulator.plan.drivers import DriverName
         from laststand.running import player_of
 
         option = self._session.config.getoption
@@ -213,7 +213,7 @@ def _results_of(session: pytest.Session) -> _Results:
 
 
 def _check(result: "CellResult") -> None:
-    from chaos.suite.results import CellStatus
+    from laststand.chaos.suite.results import CellStatus
 
     if result.status is not CellStatus.PASSED:
         raise NotAsExpectedError("\n".join([*result.failure_lines(), *result.picture]))

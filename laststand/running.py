@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from chaos.play.run_directory import make_store
-from chaos.suite.player import Listener, SuitePlayer, SuiteSettings
-from chaos.suite.selection import select
-from chaos.suite.suite import Suite, make_suite
-from emulator.core.errors import ConfigError, causes_of
-from emulator.plan.drivers import DriverName
-from emulator.verification.verdict import VerdictReport
-from emulator.verification.verify import verify_runs
+from laststand.chaos.play.run_directory import make_store
+from laststand.chaos.suite.player import Listener, SuitePlayer, SuiteSettings
+from laststand.chaos.suite.selection import select
+from laststand.chaos.suite.suite import Suite, make_suite
+from laststand.emulator.core.errors import ConfigError, causes_of
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.verify import verify_runs
 from laststand.session import starter
 
 

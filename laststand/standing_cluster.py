@@ -11,37 +11,37 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self, TypeVar
 
-from chaos.play.run_directory import check_store, new_directory
-from chaos.play.zookeeper_server import zookeeper_for
-from chaos.scenario.conditions_yaml import ACKS
-from chaos.scenario.scenario import Ending
-from chaos.standing.administration import administer
-from chaos.standing.client_session import client_session
-from chaos.standing.launch import launch_owned
-from chaos.standing.link import SupervisorLostError, ask, status_of
-from chaos.standing.messages import PlayStep, StepFailed, StepPlayed, TakeDown, TakenDown
-from chaos.standing.order import STANDING, StandingOrder
-from chaos.standing.status import StatusReport
-from emulator.client.config import ConsumerConfig
-from emulator.client.console_producer import ConsoleProducer, Tally
-from emulator.client.consuming import RunningConsumer
-from emulator.client.counters import Counters
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.admin_messages import CreatableTopic
-from emulator.core.client.consumer import Phase
-from emulator.core.client.settings import ConsumerSettings, OffsetReset, producer_settings
-from emulator.core.eras import era_rules, plain_switches
-from emulator.core.errors import ConfigError, EmulatorError, causes_of
-from emulator.core.properties import check_topic_properties
-from emulator.core.types import TopicId, TopicPartition
-from emulator.node.config import zookeeper_config
-from emulator.plan.drivers import DriverName
-from emulator.plan.overrides import parse_overrides
-from emulator.plan.path_words import PATH_WORD_RULE, is_path_word
-from emulator.report.failure_picture import failure_picture
-from emulator.storage.record_codec import StoredRecord
-from emulator.verification.verdict import VerdictReport
-from emulator.verification.verdict_forms import write_verdict
+from laststand.chaos.play.run_directory import check_store, new_directory
+from laststand.chaos.play.zookeeper_server import zookeeper_for
+from laststand.chaos.scenario.conditions_yaml import ACKS
+from laststand.chaos.scenario.scenario import Ending
+from laststand.chaos.standing.administration import administer
+from laststand.chaos.standing.client_session import client_session
+from laststand.chaos.standing.launch import launch_owned
+from laststand.chaos.standing.link import SupervisorLostError, ask, status_of
+from laststand.chaos.standing.messages import PlayStep, StepFailed, StepPlayed, TakeDown, TakenDown
+from laststand.chaos.standing.order import STANDING, StandingOrder
+from laststand.chaos.standing.status import StatusReport
+from laststand.emulator.client.config import ConsumerConfig
+from laststand.emulator.client.console_producer import ConsoleProducer, Tally
+from laststand.emulator.client.consuming import RunningConsumer
+from laststand.emulator.client.counters import Counters
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.core.admin_messages import CreatableTopic
+from laststand.emulator.core.client.consumer import Phase
+from laststand.emulator.core.client.settings import ConsumerSettings, OffsetReset, producer_settings
+from laststand.emulator.core.eras import era_rules, plain_switches
+from laststand.emulator.core.errors import ConfigError, EmulatorError, causes_of
+from laststand.emulator.core.properties import check_topic_properties
+from laststand.emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.node.config import zookeeper_config
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.overrides import parse_overrides
+from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_word
+from laststand.emulator.report.failure_picture import failure_picture
+from laststand.emulator.storage.record_codec import StoredRecord
+from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.verdict_forms import write_verdict
 from laststand.running import judge
 
 _SEED_BITS: Final = 31

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import read_scenario
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.scenario.scenario_file import read_scenario
 
 ROOT: Final = Path(__file__).parents[1]
 

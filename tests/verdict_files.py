@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 from jsonschema import Draft202012Validator
 
-from emulator.verification.verdict import VerdictReport
-from emulator.verification.verdict_schema import SCHEMA_FILE
+from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.verdict_schema import SCHEMA_FILE
 
 
 @cache

@@ -10,12 +10,12 @@ from typing import Self
 
 import msgspec
 
-from chaos.fuzz.drawing import FOLDER, Drawn, DrawOptions
-from chaos.scenario.scenario_file import load_scenario
-from chaos.suite.cells import Cell
-from emulator.core.errors import EmulatorError
-from emulator.module_command import module_command
-from emulator.parent_death import die_with_parent
+from laststand.chaos.fuzz.drawing import FOLDER, Drawn, DrawOptions
+from laststand.chaos.scenario.scenario_file import load_scenario
+from laststand.chaos.suite.cells import Cell
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.module_command import module_command
+from laststand.emulator.parent_death import die_with_parent
 
 
 class DrawingError(EmulatorError):
@@ -50,7 +50,7 @@ class DrawnCells:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        command = module_command("chaos.fuzz.drawing", msgspec.json.encode(self._options).decode())
+        command = module_command("laststand.chaos.fuzz.drawing", msgspec.json.encode(self._options).decode())
         self._process = subprocess.Popen(die_with_parent(command), stdout=subprocess.PIPE)
         self._folder.mkdir(exist_ok=True)
         return self

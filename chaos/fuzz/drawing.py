@@ -4,7 +4,7 @@ A plan is drawn as the simulator draws its schedules, by the same moves and with
 or two of one core, so it is done by a program of its own, a line of JSON per seed, which is held up by its pipe while
 nobody reads::
 
-    python -m chaos.fuzz.drawing '{"first_seed": 1, "era": "kip-966", "profiles": ["restarts"]}'
+    python -m laststand.chaos.fuzz.drawing '{"first_seed": 1, "era": "kip-966", "profiles": ["restarts"]}'
 """
 
 import itertools
@@ -15,16 +15,16 @@ from typing import Final
 
 import msgspec
 
-from chaos.plans.scenario_of_plan import Missing, scenario_of, settled_or_missing
-from chaos.plans.settle_times import SettledPlan
-from chaos.plans.unprovable import unprovable
-from chaos.scenario.scenario import VerdictName
-from emulator.plan.actions import Action, AlterConfig, ElectLeaders, Expire, LoseResponses, OnChannel
-from emulator.plan.lines import format_action
-from emulator.plan.plan import Plan, format_plan
-from emulator.simulator.explorer import StopAt, SweepOptions, explore
-from emulator.simulator.profile import Budget
-from emulator.simulator.profiles import PROFILES
+from laststand.chaos.plans.scenario_of_plan import Missing, scenario_of, settled_or_missing
+from laststand.chaos.plans.settle_times import SettledPlan
+from laststand.chaos.plans.unprovable import unprovable
+from laststand.chaos.scenario.scenario import VerdictName
+from laststand.emulator.plan.actions import Action, AlterConfig, ElectLeaders, Expire, LoseResponses, OnChannel
+from laststand.emulator.plan.lines import format_action
+from laststand.emulator.plan.plan import Plan, format_plan
+from laststand.emulator.simulator.explorer import StopAt, SweepOptions, explore
+from laststand.emulator.simulator.profile import Budget
+from laststand.emulator.simulator.profiles import PROFILES
 
 FOLDER: Final = "fuzz"
 """Where scenarios that were drawn are, in a store, and how their names begin."""

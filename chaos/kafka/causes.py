@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from emulator.core.controller.decision import (
+from laststand.emulator.core.controller.decision import (
     Cause,
     ElrCause,
     FencingCause,
@@ -17,11 +17,11 @@ from emulator.core.controller.decision import (
     RegistrationCause,
     UncleanElection,
 )
-from emulator.core.controller.min_isr import MinIsr, configured_min_isr
-from emulator.core.controller.view import ClusterView
-from emulator.core.events import Election, UncleanMethod
-from emulator.core.image import PartitionState
-from emulator.core.records import (
+from laststand.emulator.core.controller.min_isr import MinIsr, configured_min_isr
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.events import Election, UncleanMethod
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
@@ -32,8 +32,8 @@ from emulator.core.records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, NodeId, TopicPartition
-from emulator.kafka.metadata_records import OtherRecord
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, NodeId, TopicPartition
+from laststand.emulator.kafka.metadata_records import OtherRecord
 
 _NOT_KNOWN: Final = "the metadata log does not say why"
 

@@ -4,25 +4,25 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from chaos.kafka.metadata import KafkaMetadata
-from chaos.kafka.target import open_kafka_target
-from chaos.kafka.witness import NodeWitness
-from chaos.play.run_order import RunOrder
-from chaos.process.driver import ProcessDriver
-from chaos.process.proxied_messages import proxied_links
-from chaos.process.target import ProcessTarget
-from emulator.client.config import Wire
-from emulator.cluster.child import ProcessEnd
-from emulator.cluster.kafka_cluster import KafkaCluster
-from emulator.cluster.link_messages import LinkMessages
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.cluster.sync_shim import find_sync_shim
-from emulator.core.errors import InvariantError
-from emulator.core.types import NodeId
-from emulator.kafka.message_proxy import MessageProxy
-from emulator.plan.channels import Link
-from emulator.plan.nodes import CONTROLLER
-from emulator.rpc.interception import Interceptor
+from laststand.chaos.kafka.metadata import KafkaMetadata
+from laststand.chaos.kafka.target import open_kafka_target
+from laststand.chaos.kafka.witness import NodeWitness
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.process.driver import ProcessDriver
+from laststand.chaos.process.proxied_messages import proxied_links
+from laststand.chaos.process.target import ProcessTarget
+from laststand.emulator.client.config import Wire
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.kafka_cluster import KafkaCluster
+from laststand.emulator.cluster.link_messages import LinkMessages
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.cluster.sync_shim import find_sync_shim
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.kafka.message_proxy import MessageProxy
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.rpc.interception import Interceptor
 
 
 class KafkaDriver(ProcessDriver):

@@ -4,22 +4,22 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from emulator.autopsy.broker_logs import BrokerLog, Deciding, choose_logs
-from emulator.autopsy.log_directories import LogDirectoryFacts
-from emulator.autopsy.replica_reader import CrcScope, read_replica, topic_id_of
-from emulator.core.controller.recovery import log_rank
-from emulator.core.errors import StorageError
-from emulator.core.image import MetadataImage
-from emulator.core.types import BrokerId, Offset, TopicId, TopicPartition
-from emulator.storage.checkpoints import (
+from laststand.emulator.autopsy.broker_logs import BrokerLog, Deciding, choose_logs
+from laststand.emulator.autopsy.log_directories import LogDirectoryFacts
+from laststand.emulator.autopsy.replica_reader import CrcScope, read_replica, topic_id_of
+from laststand.emulator.core.controller.recovery import log_rank
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import BrokerId, Offset, TopicId, TopicPartition
+from laststand.emulator.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     format_offsets,
 )
-from emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from emulator.storage.meta_properties import META_PROPERTIES
-from emulator.user_files import read_bytes
+from laststand.emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from laststand.emulator.storage.meta_properties import META_PROPERTIES
+from laststand.emulator.user_files import read_bytes
 
 Logs = Mapping[TopicPartition, BrokerLog]
 

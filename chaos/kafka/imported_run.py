@@ -25,15 +25,15 @@ from typing import Final
 
 import yaml
 
-from chaos.kafka.causes import Causes
-from chaos.kafka.imported_logs import chosen_logs, lay_out_broker
-from chaos.play.run_directory import DIRECTORY_MODE
-from emulator.autopsy.log_directories import LogDirectoryFacts
-from emulator.core.controller.committed_events import committed_events
-from emulator.core.controller.decision import Decision
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ConfigError, StorageError
-from emulator.core.events import (
+from laststand.chaos.kafka.causes import Causes
+from laststand.chaos.kafka.imported_logs import chosen_logs, lay_out_broker
+from laststand.chaos.play.run_directory import DIRECTORY_MODE
+from laststand.emulator.autopsy.log_directories import LogDirectoryFacts
+from laststand.emulator.core.controller.committed_events import committed_events
+from laststand.emulator.core.controller.decision import Decision
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ConfigError, StorageError
+from laststand.emulator.core.events import (
     ControllerEvent,
     IncarnationStarted,
     NodeStarted,
@@ -41,12 +41,12 @@ from emulator.core.events import (
     PartitionEvent,
     RunEnded,
 )
-from emulator.core.image import MetadataImage
-from emulator.core.metadata_version import LEVELS, METADATA_VERSION
-from emulator.core.properties import NodeProperties
-from emulator.core.records import Record, RegisterBrokerRecord
-from emulator.core.switches import Switches, era_switches, switch_texts
-from emulator.core.types import (
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.metadata_version import LEVELS, METADATA_VERSION
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import Record, RegisterBrokerRecord
+from laststand.emulator.core.switches import Switches, era_switches, switch_texts
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -57,7 +57,7 @@ from emulator.core.types import (
     TopicPartition,
     Witness,
 )
-from emulator.kafka.metadata_copy import (
+from laststand.emulator.kafka.metadata_copy import (
     DatedRecord,
     MetadataCopy,
     add_to,
@@ -65,10 +65,10 @@ from emulator.kafka.metadata_copy import (
     read_metadata_copy,
     replica_directories,
 )
-from emulator.kafka.metadata_records import OtherRecord
-from emulator.node.event_writer import EventWriter
-from emulator.plan.nodes import HARNESS
-from emulator.verification.run_directory import IMPORTED
+from laststand.emulator.kafka.metadata_records import OtherRecord
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.plan.nodes import HARNESS
+from laststand.emulator.verification.run_directory import IMPORTED
 
 _CAUSE: Final = CauseId("kafka")
 _NS_PER_MS: Final = 1_000_000

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from chaos.kafka.witness import NodeWitness
-from emulator.cluster.layout import ClusterLayout
-from emulator.core.image import MetadataImage
-from emulator.core.types import MetadataOffset
-from emulator.kafka.metadata_log import METADATA_LOG, MetadataLogReader
+from laststand.chaos.kafka.witness import NodeWitness
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import MetadataOffset
+from laststand.emulator.kafka.metadata_log import METADATA_LOG, MetadataLogReader
 
 _LOOK_INTERVAL_S: Final = 0.02
 """A file in another process's hands changes without a word."""

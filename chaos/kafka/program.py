@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram, find_kafka
-from emulator.core.switches import Switches
-from emulator.verification.java import find_java
+from laststand.emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram, find_kafka
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.verification.java import find_java
 
 _FIRST_WITH_KAFKA_19975: Final = (4, 3)
 _ERA_WITH_ELR: Final = "kafka-4.2"

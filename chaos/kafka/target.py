@@ -5,23 +5,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from chaos.kafka.metadata import KafkaMetadata
-from chaos.play.waiting import ChangeSignal
-from chaos.process.annotations import annotated
-from chaos.process.client_link import ClientLink
-from chaos.process.fault_target import FaultTarget
-from chaos.process.harness_log import HarnessLog
-from chaos.process.proxied_messages import ProxiedMessageFaults
-from chaos.process.target import ProcessTarget
-from emulator.client.admin_error import AdminError
-from emulator.cluster.link_messages import LinkMessages
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import Request, Response
-from emulator.core.types import MetadataOffset, NodeId
-from emulator.kafka.admin_calls import QUORUM_RESPONSE, admin_call, fetched_ends, quorum_request
-from emulator.kafka.connection import KafkaConnection
+from laststand.chaos.kafka.metadata import KafkaMetadata
+from laststand.chaos.play.waiting import ChangeSignal
+from laststand.chaos.process.annotations import annotated
+from laststand.chaos.process.client_link import ClientLink
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.process.proxied_messages import ProxiedMessageFaults
+from laststand.chaos.process.target import ProcessTarget
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.cluster.link_messages import LinkMessages
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import MetadataOffset, NodeId
+from laststand.emulator.kafka.admin_calls import QUORUM_RESPONSE, admin_call, fetched_ends, quorum_request
+from laststand.emulator.kafka.connection import KafkaConnection
 
 _ANSWERS_WITHIN_S: Final = 30.0
 """A controller that has just started answers later than it listens."""

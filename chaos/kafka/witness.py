@@ -10,13 +10,13 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from chaos.kafka.causes import Causes
-from emulator.cluster.child import EndCause
-from emulator.cluster.layout import ClusterLayout
-from emulator.core.controller.committed_events import committed_events
-from emulator.core.controller.decision import Decision
-from emulator.core.controller.view import ClusterView
-from emulator.core.events import (
+from laststand.chaos.kafka.causes import Causes
+from laststand.emulator.cluster.child import EndCause
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core.controller.committed_events import committed_events
+from laststand.emulator.core.controller.decision import Decision
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.events import (
     BrokerStateChanged,
     ControllerEvent,
     Event,
@@ -25,11 +25,11 @@ from emulator.core.events import (
     NodeStopped,
     OtherRecordCommitted,
 )
-from emulator.core.image import MetadataImage
-from emulator.core.properties import node_properties
-from emulator.core.records import Record, RegisterBrokerRecord
-from emulator.core.switches import switch_texts
-from emulator.core.types import (
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.records import Record, RegisterBrokerRecord
+from laststand.emulator.core.switches import switch_texts
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     BrokerState,
@@ -40,11 +40,11 @@ from emulator.core.types import (
     NodeRole,
     Witness,
 )
-from emulator.kafka.broker_log_lines import BrokerLogReader
-from emulator.kafka.metadata_log import CommittedBatch
-from emulator.kafka.metadata_records import OtherRecord
-from emulator.node.event_writer import EventWriter
-from emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_broker_epoch
+from laststand.emulator.kafka.broker_log_lines import BrokerLogReader
+from laststand.emulator.kafka.metadata_log import CommittedBatch
+from laststand.emulator.kafka.metadata_records import OtherRecord
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_broker_epoch
 
 _CAUSE: Final = CauseId("kafka")
 

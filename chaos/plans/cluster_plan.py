@@ -1,7 +1,7 @@
 """A scenario's cluster as a plan without actions, as a start for the simulator's exploration."""
 
-from chaos.scenario.scenario import Scenario
-from emulator.plan.plan import PROPERTIES, Plan
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.emulator.plan.plan import PROPERTIES, Plan
 
 
 def cluster_plan(scenario: Scenario) -> Plan:

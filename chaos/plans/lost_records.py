@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.client.config import FINAL_CONSUMER
-from emulator.client.history import history_of, read_history
-from emulator.core.history import HistoryLine, OperationType, PollOperation, SendOperation
-from emulator.core.types import Acks
+from laststand.emulator.client.config import FINAL_CONSUMER
+from laststand.emulator.client.history import history_of, read_history
+from laststand.emulator.core.history import HistoryLine, OperationType, PollOperation, SendOperation
+from laststand.emulator.core.types import Acks
 
 
 class RecordName(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 import yaml
 
-from chaos.plans.settle_times import PlanResult, SettledPlan, settle
-from chaos.scenario.conditions import (
+from laststand.chaos.plans.settle_times import PlanResult, SettledPlan, settle
+from laststand.chaos.scenario.conditions import (
     Acked,
     BrokerIs,
     Condition,
@@ -26,24 +26,24 @@ from chaos.scenario.conditions import (
     Since,
     Until,
 )
-from chaos.scenario.conditions_yaml import until_entry
-from chaos.scenario.scenario import MissedStep
-from emulator.client.counters import Counters
-from emulator.core.client.steps import SendRecorded
-from emulator.core.errors import ErrorCode
-from emulator.core.image import PartitionState
-from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.plan.actions import Action, AdminAction, Cut, Flap, Isolate, RecreateTopic, Reset, Slow, Wait
-from emulator.plan.drivers import DriverName
-from emulator.plan.fields import PLANNED_PRODUCERS
-from emulator.plan.lines import format_action
-from emulator.plan.plan import PROPERTIES, Plan
-from emulator.plan.plan_lint import refusal
-from emulator.plan.steps import action_text, flow_text
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.journal import Journal
-from emulator.simulator.run_writer import PRODUCERS
-from emulator.simulator.simulation import CONSUMER, PRODUCER, Simulation
+from laststand.chaos.scenario.conditions_yaml import until_entry
+from laststand.chaos.scenario.scenario import MissedStep
+from laststand.emulator.client.counters import Counters
+from laststand.emulator.core.client.steps import SendRecorded
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import Acks, NodeId, TopicPartition
+from laststand.emulator.plan.actions import Action, AdminAction, Cut, Flap, Isolate, RecreateTopic, Reset, Slow, Wait
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.fields import PLANNED_PRODUCERS
+from laststand.emulator.plan.lines import format_action
+from laststand.emulator.plan.plan import PROPERTIES, Plan
+from laststand.emulator.plan.plan_lint import refusal
+from laststand.emulator.plan.steps import action_text, flow_text
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.run_writer import PRODUCERS
+from laststand.emulator.simulator.simulation import CONSUMER, PRODUCER, Simulation
 
 SCALE: Final = 5
 """How much longer everything takes on processes."""

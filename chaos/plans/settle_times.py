@@ -14,18 +14,18 @@ from typing import Final
 
 import msgspec
 
-from chaos.plans.lost_records import RecordName, lost_records
-from emulator.core.promises import PromiseKind
-from emulator.core.types import NodeId
-from emulator.plan.actions import Action, HealAll, Produce, Resume, Start, Wait
-from emulator.plan.lines import format_action
-from emulator.plan.plan import Plan
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.evidence import operations
-from emulator.simulator.explorer import merge_waits
-from emulator.simulator.journal import Journal
-from emulator.simulator.run_writer import PRODUCERS
-from emulator.simulator.simulation import Simulation
+from laststand.chaos.plans.lost_records import RecordName, lost_records
+from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Action, HealAll, Produce, Resume, Start, Wait
+from laststand.emulator.plan.lines import format_action
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.evidence import operations
+from laststand.emulator.simulator.explorer import merge_waits
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.run_writer import PRODUCERS
+from laststand.emulator.simulator.simulation import Simulation
 
 QUIET_MS: Final = 1_000
 """Nothing changes any more if nothing did for so long: longer than session timeout and replica lag together."""

@@ -8,15 +8,15 @@ end: what was acknowledged there cannot be read.
 
 from collections.abc import Iterator
 
-from chaos.plans.scenario_of_plan import Missing
-from emulator.core.types import NodeId
-from emulator.plan.actions import Action, ClockJump, ClockRate, Cut, Isolate, Kill, Pause, Stop
-from emulator.plan.lines import format_action
-from emulator.plan.plan import Plan
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.oracle.liveness import excused
-from emulator.simulator.simulation import Simulation
-from emulator.simulator.targets import find_process
+from laststand.chaos.plans.scenario_of_plan import Missing
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Action, ClockJump, ClockRate, Cut, Isolate, Kill, Pause, Stop
+from laststand.emulator.plan.lines import format_action
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.oracle.liveness import excused
+from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.targets import find_process
 
 _DOWN = "a node is down there, so that no effect could be seen"
 _SILENT = "a node is paused there, or the link is silent already, so that no effect could be seen"

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from chaos.play.target import Target
-from chaos.play.waiting import StepError
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import DeleteRecordsRequest, Request
-from emulator.core.types import TopicId, TopicPartition
-from emulator.plan.actions import Administration, DeleteRecords, Outcome
-from emulator.plan.requests import errors_of, requests_of
-from emulator.plan.topics import draw_topic_id
+from laststand.chaos.play.target import Target
+from laststand.chaos.play.waiting import StepError
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import DeleteRecordsRequest, Request
+from laststand.emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.plan.actions import Administration, DeleteRecords, Outcome
+from laststand.emulator.plan.requests import errors_of, requests_of
+from laststand.emulator.plan.topics import draw_topic_id
 
 _SUCCESS: Final = ((ErrorCode.NONE, ""),)
 

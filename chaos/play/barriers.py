@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from chaos.play.roles import NodeNames, missing, resolve
-from chaos.scenario.conditions import (
+from laststand.chaos.play.roles import NodeNames, missing, resolve
+from laststand.chaos.scenario.conditions import (
     Acked,
     AnyOf,
     BrokerIs,
@@ -24,12 +24,12 @@ from chaos.scenario.conditions import (
     Since,
     TopicIs,
 )
-from emulator.client.control import ClientCounts
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, Offset, TopicPartition
-from emulator.plan.channels import Channel
-from emulator.plan.nodes import NodeRef
+from laststand.emulator.client.control import ClientCounts
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.types import Acks, BrokerId, LeaderRecoveryState, NodeId, Offset, TopicPartition
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.plan.nodes import NodeRef
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from chaos.play.run_order import RunOrder
-from chaos.play.target import Target
-from emulator.core.types import TopicPartition
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.target import Target
+from laststand.emulator.core.types import TopicPartition
 
 
 class Driver(Protocol):

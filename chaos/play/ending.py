@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from typing import Final
 
-from chaos.play.barriers import Observation, describe_partition
-from chaos.play.target import Target
-from chaos.play.waiting import StepError
-from emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse
-from emulator.core.events import ClusterSettled
-from emulator.core.image import MetadataImage
-from emulator.core.types import MetadataOffset, NodeId
-from emulator.plan.actions import Action, DiskFull, HealAll, Resume, Start
+from laststand.chaos.play.barriers import Observation, describe_partition
+from laststand.chaos.play.target import Target
+from laststand.chaos.play.waiting import StepError
+from laststand.emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse
+from laststand.emulator.core.events import ClusterSettled
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import MetadataOffset, NodeId
+from laststand.emulator.plan.actions import Action, DiskFull, HealAll, Resume, Start
 
 SETTLE_TIMEOUT_S: Final = 45.0
 """For leaders and full ISRs after everything was restored."""

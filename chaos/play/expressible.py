@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 from functools import partial
 
-from chaos.scenario.conditions import Until
-from chaos.scenario.requirements import rules_of, unmet
-from chaos.scenario.scenario import Scenario, Step
-from emulator.cluster.zookeeper_program import session_refusal
-from emulator.core.eras import is_zookeeper_era
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.properties import node_properties
-from emulator.plan.actions import AlterConfig, CreateTopic
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import ZOOKEEPER_WORD
-from emulator.plan.plan_lint import refusal
-from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
-from emulator.plan.yaml_cursor import ScenarioError
-from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, era_refusal, server_refusal
+from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario.requirements import rules_of, unmet
+from laststand.chaos.scenario.scenario import Scenario, Step
+from laststand.emulator.cluster.zookeeper_program import session_refusal
+from laststand.emulator.core.eras import is_zookeeper_era
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.plan.actions import AlterConfig, CreateTopic
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import ZOOKEEPER_WORD
+from laststand.emulator.plan.plan_lint import refusal
+from laststand.emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
+from laststand.emulator.plan.yaml_cursor import ScenarioError
+from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, era_refusal, server_refusal
 
 
 def not_in_era(

@@ -13,16 +13,16 @@ from typing import Final, cast
 
 import yaml
 
-from chaos.scenario.conditions import Until
-from chaos.scenario.conditions_yaml import until_entry
-from emulator.core.eras import rule_texts
-from emulator.core.events import StepReached
-from emulator.core.switches import Switches
-from emulator.core.types import CauseId
-from emulator.plan.actions import Action, ActionTemplate, DeleteRecords, ElectLeaders, Outcome, nodes_of
-from emulator.plan.fields import plain
-from emulator.plan.steps import action_text, flow_text
-from emulator.user_files import read_text
+from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario.conditions_yaml import until_entry
+from laststand.emulator.core.eras import rule_texts
+from laststand.emulator.core.events import StepReached
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.plan.actions import Action, ActionTemplate, DeleteRecords, ElectLeaders, Outcome, nodes_of
+from laststand.emulator.plan.fields import plain
+from laststand.emulator.plan.steps import action_text, flow_text
+from laststand.emulator.user_files import read_text
 
 _STEPS: Final = "steps:\n"
 

@@ -3,9 +3,18 @@
 from collections.abc import Mapping
 from typing import TypeAlias, assert_never
 
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.nodes import DrawnFrom, DrawnNodes, NamedNode, NodeGroup, NodeRef, RackNodes, ReplicaRole, RoleNode
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.plan.nodes import (
+    DrawnFrom,
+    DrawnNodes,
+    NamedNode,
+    NodeGroup,
+    NodeRef,
+    RackNodes,
+    ReplicaRole,
+    RoleNode,
+)
 
 NodeNames: TypeAlias = Mapping[str, NodeId]
 """Nodes by the names that steps gave them."""

@@ -13,14 +13,14 @@ from typing import Final
 
 import yaml
 
-from chaos.scenario.scenario import Scenario
-from emulator.cluster.layout import ClusterLayout
-from emulator.core.eras import era_rules, rule_texts, with_rule
-from emulator.core.errors import ConfigError, shown
-from emulator.core.switches import Switches
-from emulator.plan.drivers import DriverName
-from emulator.plan.path_words import LATEST
-from emulator.user_files import read_text
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core.eras import era_rules, rule_texts, with_rule
+from laststand.emulator.core.errors import ConfigError, shown
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.path_words import LATEST
+from laststand.emulator.user_files import read_text
 
 DIRECTORY_MODE: Final = 0o700
 """Of a run's directory."""

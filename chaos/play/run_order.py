@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.scenario.scenario import Scenario
-from emulator.cluster.kafka_distribution import KafkaProgram
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.zookeeper_program import ZooKeeperProgram
-from emulator.core.eras import ZooKeeperSwitches, era_label
-from emulator.core.switches import Switches
-from emulator.node.config import with_quick_shutdown
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CONTROLLER
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.emulator.cluster.kafka_distribution import KafkaProgram
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram
+from laststand.emulator.core.eras import ZooKeeperSwitches, era_label
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.node.config import with_quick_shutdown
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CONTROLLER
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,23 +19,23 @@ from typing import Final
 
 import grpc.aio
 
-from chaos.play.barriers import Observation
-from chaos.play.driver import MakeDriver
-from chaos.play.ending import restore_and_settle
-from chaos.play.recorded_plan import PlayedStep, write_plan
-from chaos.play.run_directory import write_cluster_file
-from chaos.play.run_order import RunOrder
-from chaos.play.step_player import StepPlayer
-from chaos.play.target import Target
-from chaos.play.topics import create_topics
-from chaos.play.waiting import StepError
-from chaos.scenario.conditions import Until
-from chaos.scenario.scenario import Ending, MissedStep, Step
-from emulator.core.errors import EmulatorError, causes_of
-from emulator.core.events import ShutdownBegan, StepReached
-from emulator.core.types import CauseId
-from emulator.plan.actions import AdminAction
-from emulator.plan.nodes import CONTROLLER
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.driver import MakeDriver
+from laststand.chaos.play.ending import restore_and_settle
+from laststand.chaos.play.recorded_plan import PlayedStep, write_plan
+from laststand.chaos.play.run_directory import write_cluster_file
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.step_player import StepPlayer
+from laststand.chaos.play.target import Target
+from laststand.chaos.play.topics import create_topics
+from laststand.chaos.play.waiting import StepError
+from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario.scenario import Ending, MissedStep, Step
+from laststand.emulator.core.errors import EmulatorError, causes_of
+from laststand.emulator.core.events import ShutdownBegan, StepReached
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.plan.actions import AdminAction
+from laststand.emulator.plan.nodes import CONTROLLER
 
 READY_TIMEOUT_S: Final = 30.0
 """For all brokers to be registered and unfenced, and then for the topics to exist."""

@@ -5,16 +5,16 @@ import random
 
 import msgspec
 
-from chaos.play.administration import administer
-from chaos.play.barriers import Observation, View, observe
-from chaos.play.recorded_plan import PlayedStep
-from chaos.play.roles import candidates, missing, resolve
-from chaos.play.target import Target
-from chaos.play.waiting import StepError
-from chaos.scenario.conditions import Elapsed, Until
-from chaos.scenario.scenario import Step
-from emulator.core.types import NodeId
-from emulator.plan.actions import (
+from laststand.chaos.play.administration import administer
+from laststand.chaos.play.barriers import Observation, View, observe
+from laststand.chaos.play.recorded_plan import PlayedStep
+from laststand.chaos.play.roles import candidates, missing, resolve
+from laststand.chaos.play.target import Target
+from laststand.chaos.play.waiting import StepError
+from laststand.chaos.scenario.conditions import Elapsed, Until
+from laststand.chaos.scenario.scenario import Step
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import (
     Action,
     ActionTemplate,
     Administration,
@@ -28,8 +28,8 @@ from emulator.plan.actions import (
     with_members,
     with_nodes,
 )
-from emulator.plan.nodes import DrawnFrom, DrawnNodes, NodeGroup, NodeRef
-from emulator.plan.power import SEED_BITS
+from laststand.emulator.plan.nodes import DrawnFrom, DrawnNodes, NodeGroup, NodeRef
+from laststand.emulator.plan.power import SEED_BITS
 
 
 class StepPlayer:

@@ -1,7 +1,7 @@
 """What the steps of a scenario act on: a cluster that can be observed, sent requests, and given faults and repairs.
 
-This protocol has two implementations: real processes (``chaos.process.target``) and virtual time
-(``chaos.simulated.target``). The meaning of steps, barriers and roles is defined above it, once for both. ``perform``
+This protocol has two implementations: real processes (``laststand.chaos.process.target``) and virtual time
+(``laststand.chaos.simulated.target``). The meaning of steps, barriers and roles is defined above it, once for both. ``perform``
 returns when the action is done and recorded. In the simulator nothing happens between two calls: time passes only in
 ``wait`` and while a method needs a response.
 """
@@ -9,14 +9,14 @@ returns when the action is done and recorded. In the simulator nothing happens b
 from collections.abc import Callable
 from typing import Protocol
 
-from chaos.play.barriers import Observation
-from emulator.client.control import ClientCounts
-from emulator.core.events import Event
-from emulator.core.image import MetadataImage
-from emulator.core.messages import Request, Response
-from emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
-from emulator.plan.actions import Action, Outcome
-from emulator.plan.channels import Channel
+from laststand.chaos.play.barriers import Observation
+from laststand.emulator.client.control import ClientCounts
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
+from laststand.emulator.plan.actions import Action, Outcome
+from laststand.emulator.plan.channels import Channel
 
 
 class Target(Protocol):
@@ -91,7 +91,7 @@ class Target(Protocol):
     async def perform(self, action: Action) -> Outcome:
         """Performs an action, and records the faults that it begins and ends.
 
-        Requests to the controller are not performed here, but by ``chaos.play.administration``.
+        Requests to the controller are not performed here, but by ``laststand.chaos.play.administration``.
 
         Raises:
             EmulatorError: it could not be played to its end.

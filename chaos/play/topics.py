@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from emulator.client.admin_error import AdminError
-from emulator.core.admin_messages import CreateTopicsRequest, CreateTopicsResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import Request, Response
-from emulator.plan.topics import PlannedTopic, draw_topic_id
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.core.admin_messages import CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.plan.topics import PlannedTopic, draw_topic_id
 
 
 async def create_topics(

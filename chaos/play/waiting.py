@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
-from chaos.play.barriers import Observation
-from emulator.core.errors import EmulatorError
+from laststand.chaos.play.barriers import Observation
+from laststand.emulator.core.errors import EmulatorError
 
 _LOOK_AGAIN_S: Final = 0.2
 """Changes on a disk are not announced, so whoever waits looks again this often."""

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from chaos.scenario.scenario import Scenario
-from emulator.client.config import ClientConfig, ConsumerConfig, ProducerConfig, Wire
-from emulator.core.client.settings import consumer_settings, producer_settings
-from emulator.core.types import TopicPartition
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.emulator.client.config import ClientConfig, ConsumerConfig, ProducerConfig, Wire
+from laststand.emulator.core.client.settings import consumer_settings, producer_settings
+from laststand.emulator.core.types import TopicPartition
 
 
 def client_config(

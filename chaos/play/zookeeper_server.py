@@ -6,16 +6,16 @@ from functools import cache
 
 import msgspec
 
-from chaos.scenario.scenario import Scenario
-from emulator.cluster.docker_sdk import require_docker_sdk
-from emulator.cluster.sync_shim import find_sync_shim
-from emulator.cluster.zookeeper_program import ZooKeeperProgram, find_zookeeper
-from emulator.cluster.zookeeper_trial import tried
-from emulator.core.eras import is_zookeeper_era
-from emulator.core.errors import ConfigError, MissingToolError
-from emulator.core.switches import ERAS
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CONTROLLER
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.emulator.cluster.docker_sdk import require_docker_sdk
+from laststand.emulator.cluster.sync_shim import find_sync_shim
+from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram, find_zookeeper
+from laststand.emulator.cluster.zookeeper_trial import tried
+from laststand.emulator.core.eras import is_zookeeper_era
+from laststand.emulator.core.errors import ConfigError, MissingToolError
+from laststand.emulator.core.switches import ERAS
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CONTROLLER
 
 
 def zookeeper_for(
@@ -60,7 +60,7 @@ def recording_syncs(program: ZooKeeperProgram | None) -> ZooKeeperProgram | None
 @cache
 def _require_image() -> None:
     require_docker_sdk()
-    from emulator.cluster.containers.images import require_analysis_image
+    from laststand.emulator.cluster.containers.images import require_analysis_image
 
     require_analysis_image()
 
@@ -68,6 +68,6 @@ def _require_image() -> None:
 @cache
 def _found() -> ZooKeeperProgram:
     # Imported where there is a server: nobody else needs Java to play.
-    from emulator.verification.java import find_java
+    from laststand.emulator.verification.java import find_java
 
     return tried(find_zookeeper(find_java().executable))

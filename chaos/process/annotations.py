@@ -19,8 +19,8 @@ from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from emulator.cluster.containers.monitoring import ANNOTATION_TAG
-from emulator.core.errors import ConfigError
+from laststand.emulator.cluster.containers.monitoring import ANNOTATION_TAG
+from laststand.emulator.core.errors import ConfigError
 
 VARIABLE: Final = "LASTSTAND_GRAFANA"
 _TIMEOUT_S: Final = 2.0

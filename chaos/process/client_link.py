@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from emulator.client.config import ClientConfig, write_config
-from emulator.client.control import (
+from laststand.emulator.client.config import ClientConfig, write_config
+from laststand.emulator.client.control import (
     AllRead,
     ClientCounts,
     Command,
@@ -20,13 +20,13 @@ from emulator.client.control import (
     decode_report,
     encode_line,
 )
-from emulator.cluster.child import Child, ProcessSpec
-from emulator.cluster.process_cluster import CLIENT_NAME, source_environment
-from emulator.cluster.supervisor import Supervisor
-from emulator.core.errors import EmulatorError
-from emulator.core.types import TopicPartition
-from emulator.module_command import module_command
-from emulator.rpc.run_token import LINE_LENGTH, RunToken
+from laststand.emulator.cluster.child import Child, ProcessSpec
+from laststand.emulator.cluster.process_cluster import CLIENT_NAME, source_environment
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.module_command import module_command
+from laststand.emulator.rpc.run_token import LINE_LENGTH, RunToken
 
 _REPORT_LENGTH_MAX: Final = 1 << 24
 _READY_TIMEOUT_S: Final = 30.0
@@ -80,7 +80,7 @@ class ClientLink:
         child = await supervisor.start(
             ProcessSpec(
                 name=CLIENT_NAME,
-                argv=module_command("emulator.client", "--config", str(config_path)),
+                argv=module_command("laststand.emulator.client", "--config", str(config_path)),
                 environment=source_environment(),
                 stderr_path=directory / "client.log",
             )

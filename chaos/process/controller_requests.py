@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from emulator.client.admin_connection import AdminConnection
-from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, NodeId
-from emulator.plan.nodes import CONTROLLER
-from emulator.rpc.channel import Keepalive
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.client.admin_connection import AdminConnection
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.rpc.channel import Keepalive
+from laststand.emulator.rpc.run_token import RunToken
 
 _CAUSE: Final = CauseId("harness")
 

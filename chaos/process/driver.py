@@ -9,21 +9,21 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from chaos.play.run_order import RunOrder
-from chaos.play.waiting import ChangeSignal
-from chaos.play.workload import client_config
-from chaos.process.client_link import ClientLink
-from chaos.process.ending import note_crash, stop_nodes
-from chaos.process.harness_log import HarnessLog
-from chaos.process.hosts import make_host
-from chaos.process.target import ProcessTarget, open_target
-from emulator.client.config import Wire
-from emulator.client.history import HISTORY_FILE
-from emulator.cluster.child import ProcessEnd
-from emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
-from emulator.core.properties import node_properties
-from emulator.core.types import TopicPartition
-from emulator.plan.nodes import CLIENT
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.waiting import ChangeSignal
+from laststand.chaos.play.workload import client_config
+from laststand.chaos.process.client_link import ClientLink
+from laststand.chaos.process.ending import note_crash, stop_nodes
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.process.hosts import make_host
+from laststand.chaos.process.target import ProcessTarget, open_target
+from laststand.emulator.client.config import Wire
+from laststand.emulator.client.history import HISTORY_FILE
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.process_cluster import CLIENT_NAME, ProcessCluster
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.plan.nodes import CLIENT
 
 
 class ProcessDriver:

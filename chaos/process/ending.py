@@ -2,12 +2,12 @@
 
 import asyncio
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.harness_log import HarnessLog
-from emulator.cluster.child import ProcessEnd
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.events import IncarnationEnd
-from emulator.core.types import NodeId
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core.types import NodeId
 
 
 async def stop_nodes(target: FaultTarget) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chaos.play.barriers import Observation
-from chaos.play.waiting import ChangeSignal
-from chaos.process.harness_log import HarnessLog
-from chaos.process.message_faults import MessageFaults
-from emulator.cluster.child import EndCause, ProcessEnd
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.events import IncarnationEnd
-from emulator.core.image import MetadataImage
-from emulator.core.types import MetadataOffset, NodeId
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.waiting import ChangeSignal
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.process.message_faults import MessageFaults
+from laststand.emulator.cluster.child import EndCause, ProcessEnd
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import MetadataOffset, NodeId
 
 
 class CommittedMetadata(Protocol):

@@ -2,9 +2,9 @@
 
 from typing import Final, NamedTuple
 
-from emulator.core.events import Event, FaultHealed, FaultInjected
-from emulator.plan.actions import DEEDS, Isolate
-from emulator.plan.faults import EVERYTHING
+from laststand.emulator.core.events import Event, FaultHealed, FaultInjected
+from laststand.emulator.plan.actions import DEEDS, Isolate
+from laststand.emulator.plan.faults import EVERYTHING
 
 _ISOLATE: Final = DEEDS[Isolate].fault
 

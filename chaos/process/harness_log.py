@@ -4,10 +4,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from chaos.process.faults_in_force import FaultsInForce
-from chaos.scenario.scenario import Ending
-from emulator.cluster.layout import event_file_name
-from emulator.core.events import (
+from laststand.chaos.process.faults_in_force import FaultsInForce
+from laststand.chaos.scenario.scenario import Ending
+from laststand.emulator.cluster.layout import event_file_name
+from laststand.emulator.core.events import (
     EVIDENCE_FORMAT,
     BitFlipped,
     Event,
@@ -19,7 +19,7 @@ from emulator.core.events import (
     PowerLost,
     RunEnded,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     CauseId,
     IncarnationId,
     MetadataOffset,
@@ -29,10 +29,10 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.node.event_writer import EventWriter
-from emulator.plan.drivers import DriverName
-from emulator.storage.bit_flip import FlippedBit
-from emulator.storage.evidence_files import vouchers
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.storage.bit_flip import FlippedBit
+from laststand.emulator.storage.evidence_files import vouchers
 
 HARNESS: Final = NodeId(2000)
 """Stands for the harness on its lines; it is no node of the cluster."""

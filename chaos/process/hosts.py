@@ -5,10 +5,10 @@ The Docker SDK is imported only where containers are asked for: not everybody ha
 
 from pathlib import Path
 
-from emulator.cluster.docker_sdk import require_docker_sdk
-from emulator.cluster.node_host import NodeHost
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.plan.drivers import DriverName
+from laststand.emulator.cluster.docker_sdk import require_docker_sdk
+from laststand.emulator.cluster.node_host import NodeHost
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.plan.drivers import DriverName
 
 
 def make_host(driver: DriverName, *, project: str | None = None) -> NodeHost | None:
@@ -21,11 +21,11 @@ def make_host(driver: DriverName, *, project: str | None = None) -> NodeHost | N
     if driver is not DriverName.DOCKER:
         return None
     if project is not None:
-        from emulator.cluster.containers.attached_host import AttachedHost
+        from laststand.emulator.cluster.containers.attached_host import AttachedHost
 
         return AttachedHost(project)
-    from emulator.cluster.containers.container_host import ContainerHost
-    from emulator.cluster.containers.images import chosen_images
+    from laststand.emulator.cluster.containers.container_host import ContainerHost
+    from laststand.emulator.cluster.containers.images import chosen_images
 
     return ContainerHost(chosen_images())
 
@@ -38,7 +38,7 @@ def require_toxiproxy(driver: DriverName) -> Path:
     """
     if driver is not DriverName.DOCKER:
         return find_toxiproxy()
-    from emulator.cluster.containers.images import TOXIPROXY_PROGRAM
+    from laststand.emulator.cluster.containers.images import TOXIPROXY_PROGRAM
 
     return TOXIPROXY_PROGRAM
 
@@ -52,7 +52,7 @@ def require_host(driver: DriverName) -> None:
     if driver is not DriverName.DOCKER:
         return
     require_docker_sdk()
-    from emulator.cluster.containers.images import require_images
+    from laststand.emulator.cluster.containers.images import require_images
 
     require_images()
 
@@ -70,6 +70,6 @@ def remove_leftovers(driver: DriverName, directory: Path) -> int:
     """
     if driver is not DriverName.DOCKER:
         return 0
-    from emulator.cluster.containers.prune import remove_of_run
+    from laststand.emulator.cluster.containers.prune import remove_of_run
 
     return remove_of_run(directory)

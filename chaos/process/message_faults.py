@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from chaos.process.node_orders import send_order
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.events import OrderGiven
-from emulator.core.types import MessageFate, NodeId
-from emulator.plan.channels import Channel
-from emulator.rpc.interception import (
+from laststand.chaos.process.node_orders import send_order
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.events import OrderGiven
+from laststand.emulator.core.types import MessageFate, NodeId
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.rpc.interception import (
     INTERCEPTION_METHOD,
     INTERCEPTION_ORDERS,
     INTERCEPTION_REPORTS,
@@ -25,7 +25,7 @@ from emulator.rpc.interception import (
     Intervention,
     MessageKind,
 )
-from emulator.storage.line_file import line_files, read_texts
+from laststand.emulator.storage.line_file import line_files, read_texts
 
 _LASTING: Final = (Intervention.HOLD, Intervention.DELAY)
 """What goes on in the next process of a node; what is counted ends with the process."""

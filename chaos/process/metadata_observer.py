@@ -5,12 +5,12 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
-from emulator.core.types import CauseId, MetadataOffset
-from emulator.rpc.channel import Keepalive, open_channel
-from emulator.rpc.metadata_stream import read_metadata
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
+from laststand.emulator.core.types import CauseId, MetadataOffset
+from laststand.emulator.rpc.channel import Keepalive, open_channel
+from laststand.emulator.rpc.metadata_stream import read_metadata
+from laststand.emulator.rpc.run_token import RunToken
 
 _CAUSE: Final = CauseId("harness")
 _RETRY_S: Final = 0.1

@@ -5,11 +5,11 @@ from typing import Final
 
 import grpc.aio
 
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.events import OrderGiven
-from emulator.core.types import CauseId, NodeId
-from emulator.rpc.apis import method_path
-from emulator.rpc.channel import keepalive_for, open_channel
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.events import OrderGiven
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.rpc.apis import method_path
+from laststand.emulator.rpc.channel import keepalive_for, open_channel
 
 _CAUSE: Final = CauseId("harness")
 _ANSWER_TIMEOUT_S: Final = 5.0

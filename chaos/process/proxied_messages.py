@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
-from chaos.process.message_faults import MessageFaults
-from chaos.scenario.scenario import Scenario
-from emulator.cluster.link_messages import LinkMessages
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.events import OrderGiven
-from emulator.core.types import NodeId
-from emulator.plan.channels import Link
-from emulator.plan.nodes import NodeRef
-from emulator.rpc.interception import InterceptionOrder, InterceptionReport
+from laststand.chaos.process.message_faults import MessageFaults
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.emulator.cluster.link_messages import LinkMessages
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.events import OrderGiven
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import NodeRef
+from laststand.emulator.rpc.interception import InterceptionOrder, InterceptionReport
 
 
 def proxied_links(scenario: Scenario) -> frozenset[Link[NodeId]]:

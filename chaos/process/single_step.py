@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from chaos.play.roles import resolve
-from chaos.process.fault_target import FaultTarget
-from chaos.scenario.conditions import Acked, Until
-from chaos.scenario.scenario import Step
-from chaos.scenario.step_reader import read_step
-from emulator.core.eras import unanswered_protocol
-from emulator.core.errors import EmulatorError
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.types import NodeId
-from emulator.plan.actions import (
+from laststand.chaos.play.roles import resolve
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.scenario.conditions import Acked, Until
+from laststand.chaos.scenario.scenario import Step
+from laststand.chaos.scenario.step_reader import read_step
+from laststand.emulator.core.eras import unanswered_protocol
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import (
     ActionTemplate,
     Kill,
     OnChannel,
@@ -23,13 +23,13 @@ from emulator.plan.actions import (
     Stop,
     deed_of,
 )
-from emulator.plan.drivers import DriverName
-from emulator.plan.names import Names
-from emulator.plan.nodes import CONTROLLER, NodeRef
-from emulator.plan.plan_lint import problems, refusal
-from emulator.plan.steps import action_text
-from emulator.plan.yaml_cursor import ScenarioError, open_document
-from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, server_refusal
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
+from laststand.emulator.plan.plan_lint import problems, refusal
+from laststand.emulator.plan.steps import action_text
+from laststand.emulator.plan.yaml_cursor import ScenarioError, open_document
+from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, server_refusal
 
 
 class UnplayableStepError(EmulatorError):

@@ -6,13 +6,13 @@ from typing import Final
 
 import grpc.aio
 
-from chaos.play.recorded_plan import PlayedStep
-from chaos.process.fault_target import FaultTarget
-from emulator.cluster.toxiproxy import Toxiproxy
-from emulator.core.errors import EmulatorError, causes_of
-from emulator.core.types import BrokerId, NodeId
-from emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
-from emulator.plan.actions import (
+from laststand.chaos.play.recorded_plan import PlayedStep
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.emulator.cluster.toxiproxy import Toxiproxy
+from laststand.emulator.core.errors import EmulatorError, causes_of
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
+from laststand.emulator.plan.actions import (
     ActionTemplate,
     Cut,
     HealAll,
@@ -30,13 +30,13 @@ from emulator.plan.actions import (
     Stop,
     deed_of,
 )
-from emulator.plan.channels import Link
-from emulator.plan.drivers import DriverName
-from emulator.plan.plan_lint import refusal
-from emulator.plan.power import DiskLoss
-from emulator.plan.steps import action_text
-from emulator.plan.zookeeper_refusals import server_refusal
-from emulator.storage.power_loss_plan import Keep
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.plan_lint import refusal
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.plan.steps import action_text
+from laststand.emulator.plan.zookeeper_refusals import server_refusal
+from laststand.emulator.storage.power_loss_plan import Keep
 
 _OF_PROCESS: Final = (Kill, Stop, Pause)
 _LABELS: Final[dict[type, str]] = {HealAll: "heal all links", LoseResponses: "lose responses"}

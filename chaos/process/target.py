@@ -5,30 +5,30 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from chaos.play.barriers import Observation
-from chaos.play.waiting import ChangeSignal
-from chaos.process.annotations import Annotations, annotated
-from chaos.process.client_link import ClientLink
-from chaos.process.controller_requests import ask
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults import execute
-from chaos.process.harness_log import HarnessLog
-from chaos.process.message_faults import MessageFaults
-from chaos.process.metadata_observer import MetadataObserver
-from emulator.client.admin_error import AdminError
-from emulator.client.control import ClientCounts
-from emulator.cluster.node_files import FindLogEnd, ListLogs
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.events import Event
-from emulator.core.image import MetadataImage
-from emulator.core.messages import Request, Response
-from emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
-from emulator.plan.actions import Action, Outcome, Produce, deed_of, effective
-from emulator.plan.channels import Channel
-from emulator.plan.faults import fault_events
-from emulator.plan.steps import action_text
-from emulator.rpc.channel import keepalive_for
-from emulator.rpc.orders import is_order, order_given
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.waiting import ChangeSignal
+from laststand.chaos.process.annotations import Annotations, annotated
+from laststand.chaos.process.client_link import ClientLink
+from laststand.chaos.process.controller_requests import ask
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults import execute
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.process.message_faults import MessageFaults
+from laststand.chaos.process.metadata_observer import MetadataObserver
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.client.control import ClientCounts
+from laststand.emulator.cluster.node_files import FindLogEnd, ListLogs
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
+from laststand.emulator.plan.actions import Action, Outcome, Produce, deed_of, effective
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.plan.faults import fault_events
+from laststand.emulator.plan.steps import action_text
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.rpc.orders import is_order, order_given
 
 
 class ProcessTarget:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from emulator.core.errors import ErrorCode
-from emulator.core.types import Acks, LeaderRecoveryState, NodeId, Offset, TopicPartition
-from emulator.plan.channels import Channel
-from emulator.plan.nodes import NamedNode, NodeRef
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import Acks, LeaderRecoveryState, NodeId, Offset, TopicPartition
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.plan.nodes import NamedNode, NodeRef
 
 DEFAULT_WITHIN_MS: Final = 30_000
 """Deadline of a barrier that names none."""

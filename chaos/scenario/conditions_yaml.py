@@ -17,7 +17,7 @@
 from collections.abc import Mapping
 from typing import Final, assert_never
 
-from chaos.scenario.conditions import (
+from laststand.chaos.scenario.conditions import (
     DEFAULT_WITHIN_MS,
     Acked,
     AnyOf,
@@ -38,13 +38,13 @@ from chaos.scenario.conditions import (
     TopicIs,
     Until,
 )
-from emulator.core.errors import suggestion
-from emulator.core.types import Acks, LeaderRecoveryState, Offset, TopicPartition
-from emulator.plan.administration_fields import FeatureLevel, level_text, read_level
-from emulator.plan.fields import Messages, YamlValue, duration_ms, node_value, take_enum, take_error
-from emulator.plan.names import ALL, Names
-from emulator.plan.nodes import NodeRef
-from emulator.plan.yaml_cursor import Cursor, Fields
+from laststand.emulator.core.errors import suggestion
+from laststand.emulator.core.types import Acks, LeaderRecoveryState, Offset, TopicPartition
+from laststand.emulator.plan.administration_fields import FeatureLevel, level_text, read_level
+from laststand.emulator.plan.fields import Messages, YamlValue, duration_ms, node_value, take_enum, take_error
+from laststand.emulator.plan.names import ALL, Names
+from laststand.emulator.plan.nodes import NodeRef
+from laststand.emulator.plan.yaml_cursor import Cursor, Fields
 
 ACKS: Final = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
 """How a file writes ``acks``."""

@@ -7,9 +7,9 @@ names members of an ELR requires ``elr: on`` by itself.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from chaos.scenario.conditions import PartitionIs, Until
-from chaos.scenario.scenario import Requirement, Scenario, Step
-from emulator.core.eras import (
+from laststand.chaos.scenario.conditions import PartitionIs, Until
+from laststand.chaos.scenario.scenario import Requirement, Scenario, Step
+from laststand.emulator.core.eras import (
     ALL_ERAS,
     ZOOKEEPER_RULES,
     changes,
@@ -21,10 +21,10 @@ from emulator.core.eras import (
     unanswered_protocol,
     with_rule,
 )
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.switches import Switches
-from emulator.plan.actions import Start, UpdateFeature
-from emulator.plan.yaml_cursor import Cursor
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.plan.actions import Start, UpdateFeature
+from laststand.emulator.plan.yaml_cursor import Cursor
 
 ERAS_KEY: Final = "eras"
 RULES: Final = (*Switches.__struct_fields__, *ZOOKEEPER_RULES)

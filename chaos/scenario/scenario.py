@@ -10,14 +10,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from chaos.scenario.conditions import Until
-from emulator.core.switches import DEFAULT_ERA, Switches
-from emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
-from emulator.plan.actions import ActionTemplate, OnChannel, PowerLoss, deed_of
-from emulator.plan.channels import Channel
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import NodeRef
-from emulator.plan.topics import PlannedTopic
+from laststand.chaos.scenario.conditions import Until
+from laststand.emulator.core.switches import DEFAULT_ERA, Switches
+from laststand.emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
+from laststand.emulator.plan.actions import ActionTemplate, OnChannel, PowerLoss, deed_of
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import NodeRef
+from laststand.emulator.plan.topics import PlannedTopic
 
 
 @dataclass(frozen=True, kw_only=True)

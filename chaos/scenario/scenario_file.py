@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from chaos.scenario.conditions_yaml import ACKS
-from chaos.scenario.requirements import read_requirements, requirements_of
-from chaos.scenario.scenario import (
+from laststand.chaos.scenario.conditions_yaml import ACKS
+from laststand.chaos.scenario.requirements import read_requirements, requirements_of
+from laststand.chaos.scenario.scenario import (
     Bound,
     Comparison,
     ConsumerPlan,
@@ -26,27 +26,27 @@ from chaos.scenario.scenario import (
     Step,
     VerdictName,
 )
-from chaos.scenario.step_reader import read_steps
-from emulator.core.client.settings import (
+from laststand.chaos.scenario.step_reader import read_steps
+from laststand.emulator.core.client.settings import (
     CONSUMER_PROPERTIES,
     PRODUCER_PROPERTIES,
     consumer_settings,
     producer_settings,
 )
-from emulator.core.eras import ALL_ERAS, changes, era_label, era_rules, with_rule
-from emulator.core.errors import ConfigError, suggestion
-from emulator.core.inter_broker_protocol import PROPERTY, parse_ibps
-from emulator.core.promises import OUTCOME_CHECKS
-from emulator.core.properties import node_properties
-from emulator.plan.actions import CreateTopic
-from emulator.plan.fields import milliseconds, take_enum
-from emulator.plan.names import Names
-from emulator.plan.overrides import parse_overrides
-from emulator.plan.path_words import PATH_WORD_RULE, is_path_name
-from emulator.plan.topics import PlannedTopic, config_reason, read_topic
-from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document
-from emulator.user_files import read_document
-from emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
+from laststand.emulator.core.eras import ALL_ERAS, changes, era_label, era_rules, with_rule
+from laststand.emulator.core.errors import ConfigError, suggestion
+from laststand.emulator.core.inter_broker_protocol import PROPERTY, parse_ibps
+from laststand.emulator.core.promises import OUTCOME_CHECKS
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.plan.actions import CreateTopic
+from laststand.emulator.plan.fields import milliseconds, take_enum
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.overrides import parse_overrides
+from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_name
+from laststand.emulator.plan.topics import PlannedTopic, config_reason, read_topic
+from laststand.emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document
+from laststand.emulator.user_files import read_document
+from laststand.emulator.verification.acks_comparison import REPORT as ACKS_COMPARISON
 
 SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
 """Where scenarios are found by name."""

@@ -3,24 +3,24 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from chaos.scenario.conditions import CountPer, Since
-from chaos.scenario.conditions_yaml import ACKS, ANY, CONDITION_KEYS, SUBJECTS
-from chaos.scenario.requirements import ERAS_KEY, RULES
-from chaos.scenario.scenario import Ending, MissedStep, VerdictName
-from chaos.scenario.scenario_file import BROKERS_MAX, TITLE_LENGTH_MAX
-from chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
-from emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
-from emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.promises import OUTCOME_CHECKS
-from emulator.core.switches import Switches
-from emulator.core.types import LeaderRecoveryState
-from emulator.plan.actions import DEEDS, Deed
-from emulator.plan.administration_fields import TopicSpec
-from emulator.plan.names import ALL
-from emulator.plan.path_words import PATH_WORD
-from emulator.plan.steps import BINDING, VERBS
-from emulator.verification.acks_comparison import REPORT
+from laststand.chaos.scenario.conditions import CountPer, Since
+from laststand.chaos.scenario.conditions_yaml import ACKS, ANY, CONDITION_KEYS, SUBJECTS
+from laststand.chaos.scenario.requirements import ERAS_KEY, RULES
+from laststand.chaos.scenario.scenario import Ending, MissedStep, VerdictName
+from laststand.chaos.scenario.scenario_file import BROKERS_MAX, TITLE_LENGTH_MAX
+from laststand.chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
+from laststand.emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
+from laststand.emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.promises import OUTCOME_CHECKS
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import LeaderRecoveryState
+from laststand.emulator.plan.actions import DEEDS, Deed
+from laststand.emulator.plan.administration_fields import TopicSpec
+from laststand.emulator.plan.names import ALL
+from laststand.emulator.plan.path_words import PATH_WORD
+from laststand.emulator.plan.steps import BINDING, VERBS
+from laststand.emulator.verification.acks_comparison import REPORT
 
 Schema: TypeAlias = dict[str, Any]
 

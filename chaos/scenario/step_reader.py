@@ -1,4 +1,4 @@
-"""Reads the steps of a scenario file: barriers (``conditions_yaml``), actions (``emulator.plan.steps``), control flow.
+"""Reads the steps of a scenario file: barriers (``conditions_yaml``), actions (``laststand.emulator.plan.steps``), control flow.
 
 Control flow is gone once it is read: what is repeated stands there as often, so that steps have numbers and a recorded
 plan has them all.
@@ -7,13 +7,13 @@ plan has them all.
 import dataclasses
 from typing import Final
 
-from chaos.scenario.conditions import DEFAULT_WITHIN_MS, Elapsed, Until
-from chaos.scenario.conditions_yaml import ANY, read_any_of, read_until
-from chaos.scenario.scenario import RoundLimit, Step
-from emulator.plan import steps
-from emulator.plan.fields import duration_ms
-from emulator.plan.names import Names
-from emulator.plan.yaml_cursor import Cursor, Fields
+from laststand.chaos.scenario.conditions import DEFAULT_WITHIN_MS, Elapsed, Until
+from laststand.chaos.scenario.conditions_yaml import ANY, read_any_of, read_until
+from laststand.chaos.scenario.scenario import RoundLimit, Step
+from laststand.emulator.plan import steps
+from laststand.emulator.plan.fields import duration_ms
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.yaml_cursor import Cursor, Fields
 
 UNTIL: Final = "until"
 REPEAT: Final = "repeat"

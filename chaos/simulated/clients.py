@@ -2,21 +2,21 @@
 
 from typing import Final
 
-from chaos.play.workload import consumers_of, producers_of
-from chaos.scenario.scenario import Scenario
-from emulator.client.config import final_consumer
-from emulator.client.control import ClientCounts
-from emulator.client.counters import Counters
-from emulator.client.pace import Pace
-from emulator.core.client.consumer import Phase
-from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import Event
-from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.plan.nodes import HARNESS
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.journal import Journal
-from emulator.simulator.nodes import ConsumerNode, ProducerNode
-from emulator.simulator.observer import ClientRecord
+from laststand.chaos.play.workload import consumers_of, producers_of
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.emulator.client.config import final_consumer
+from laststand.emulator.client.control import ClientCounts
+from laststand.emulator.client.counters import Counters
+from laststand.emulator.client.pace import Pace
+from laststand.emulator.core.client.consumer import Phase
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.types import Acks, NodeId, TopicPartition
+from laststand.emulator.plan.nodes import HARNESS
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.nodes import ConsumerNode, ProducerNode
+from laststand.emulator.simulator.observer import ClientRecord
 
 _MS_PER_S: Final = 1000
 

@@ -4,17 +4,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from chaos.play.run_order import RunOrder
-from chaos.play.workload import producers_of
-from chaos.simulated.clients import ClientObserver, SimulatedClients
-from chaos.simulated.target import SimulatedTarget, cores_at_work
-from emulator.core.properties import node_properties
-from emulator.core.types import TopicPartition
-from emulator.plan.actions import Kill, Stop
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.evidence import BatchBytes, write_evidence
-from emulator.simulator.kinds import make_cluster
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.workload import producers_of
+from laststand.chaos.simulated.clients import ClientObserver, SimulatedClients
+from laststand.chaos.simulated.target import SimulatedTarget, cores_at_work
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.plan.actions import Kill, Stop
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.batch_registry import BatchRegistry
+from laststand.emulator.simulator.evidence import BatchBytes, write_evidence
+from laststand.emulator.simulator.kinds import make_cluster
 
 _LAST_LINES_MS: Final = 1
 

@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeAlias
 
-from chaos.play.barriers import Observation
-from chaos.play.waiting import StepError
-from chaos.simulated.clients import SimulatedClients
-from emulator.client.control import ClientCounts
-from emulator.core.errors import EmulatorError
-from emulator.core.events import Event
-from emulator.core.image import MetadataImage
-from emulator.core.messages import Request, Response
-from emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
-from emulator.plan.actions import Action, Kill, Outcome, Produce, Stop, effective
-from emulator.plan.channels import Channel, Link
-from emulator.plan.faults import fault_events
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, MetadataNode
-from emulator.simulator.performer import perform
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.waiting import StepError
+from laststand.chaos.simulated.clients import SimulatedClients
+from laststand.emulator.client.control import ClientCounts
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
+from laststand.emulator.plan.actions import Action, Kill, Outcome, Produce, Stop, effective
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.faults import fault_events
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import BrokerNode, MetadataNode
+from laststand.emulator.simulator.performer import perform
 
 _ANSWER_TIMEOUT_MS: Final = 10_000
 _LOOK_MS: Final = 50

@@ -1,4 +1,4 @@
-"""``python -m chaos.standing DIRECTORY READY_FD``: the supervisor of a standing cluster.
+"""``python -m laststand.chaos.standing DIRECTORY READY_FD``: the supervisor of a standing cluster.
 
 ``laststand up`` starts it in a session of its own, with ``run.log`` as its output, and reads one line from the pipe
 ``READY_FD``: empty once the cluster serves, else why there is none. From then on it belongs to nobody; SIGTERM, as at a
@@ -16,15 +16,15 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from chaos.play.waiting import StepError
-from chaos.standing.order import SOCKET_FILE, StandingOrder, read_order
-from chaos.standing.server import Server, stand
-from emulator.core.errors import EmulatorError, causes_of
+from laststand.chaos.play.waiting import StepError
+from laststand.chaos.standing.order import SOCKET_FILE, StandingOrder, read_order
+from laststand.chaos.standing.server import Server, stand
+from laststand.emulator.core.errors import EmulatorError, causes_of
 
 _LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(name)s %(message)s"
 _EXIT_NOT_STARTED: Final = 1
 
-_log: Final = logging.getLogger("chaos.standing")
+_log: Final = logging.getLogger("laststand.chaos.standing")
 
 
 class _Launcher:

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from chaos.standing.link import SupervisorLostError, ask, status_of
-from chaos.standing.messages import (
+from laststand.chaos.standing.link import SupervisorLostError, ask, status_of
+from laststand.chaos.standing.messages import (
     AnnounceOrder,
     AskController,
     ControllerAnswered,
@@ -14,19 +14,19 @@ from chaos.standing.messages import (
     RecordRequest,
     Refused,
 )
-from chaos.standing.status import StatusReport
-from emulator.client.admin import AdminClient, Ask
-from emulator.client.admin_connection import AdminConnection
-from emulator.client.admin_error import AdminError
-from emulator.cluster.layout import token_file
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, NodeId
-from emulator.plan.requests import actions_of, errors_of
-from emulator.rpc.apis import api_of
-from emulator.rpc.channel import keepalive_for
-from emulator.rpc.orders import is_order, order_given
-from emulator.rpc.run_token import RunToken
+from laststand.chaos.standing.status import StatusReport
+from laststand.emulator.client.admin import AdminClient, Ask
+from laststand.emulator.client.admin_connection import AdminConnection
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.cluster.layout import token_file
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.plan.requests import actions_of, errors_of
+from laststand.emulator.rpc.apis import api_of
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.rpc.orders import is_order, order_given
+from laststand.emulator.rpc.run_token import RunToken
 
 _CAUSE: Final = CauseId("admin")
 

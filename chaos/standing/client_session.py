@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from chaos.standing.link import NoClusterError, SupervisorLostError, not_connected
-from chaos.standing.messages import (
+from laststand.chaos.standing.link import NoClusterError, SupervisorLostError, not_connected
+from laststand.chaos.standing.messages import (
     LINE_LENGTH_MAX,
     Answer,
     ClientOpened,
@@ -16,13 +16,13 @@ from chaos.standing.messages import (
     decode_answer,
     encode_line,
 )
-from chaos.standing.socket import short_path
-from emulator.client.history import History
-from emulator.client.shell import Links
-from emulator.cluster.layout import token_file
-from emulator.core.errors import InvariantError
-from emulator.rpc.channel import keepalive_for
-from emulator.rpc.run_token import RunToken
+from laststand.chaos.standing.socket import short_path
+from laststand.emulator.client.history import History
+from laststand.emulator.client.shell import Links
+from laststand.emulator.cluster.layout import token_file
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.rpc.run_token import RunToken
 
 
 class ClientSession:

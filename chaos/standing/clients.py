@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from emulator.client.history import read_history, rewrite_history
-from emulator.core.errors import EmulatorError
-from emulator.core.history import HistorySealed, OperationType, SendOperation
-from emulator.core.packed.layout import SUFFIX
-from emulator.storage.line_file import line_files
+from laststand.emulator.client.history import read_history, rewrite_history
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.history import HistorySealed, OperationType, SendOperation
+from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.storage.line_file import line_files
 
 HISTORY_FOLDER: Final = "history"
 """Folder of the clients' histories in a run directory."""

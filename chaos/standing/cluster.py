@@ -15,36 +15,45 @@ from typing import Final
 import grpc.aio
 import msgspec
 
-from chaos.play.barriers import Observation
-from chaos.play.ending import repairs, restore_and_settle
-from chaos.play.recorded_plan import PlayedStep, recorded_steps, write_plan
-from chaos.play.run_directory import write_cluster_file
-from chaos.play.step_player import StepPlayer
-from chaos.play.waiting import ChangeSignal
-from chaos.process.client_link import ClientLink
-from chaos.process.ending import note_crash, stop_nodes
-from chaos.process.fault_target import FaultTarget
-from chaos.process.harness_log import HarnessLog
-from chaos.process.hosts import make_host
-from chaos.process.single_step import nothing_to_do, step_of
-from chaos.process.target import ProcessTarget, open_target
-from chaos.scenario.scenario import Ending
-from chaos.standing.clients import ClientRegister, complete_histories
-from chaos.standing.order import STANDING, StandingOrder
-from chaos.standing.resumption import find_leftovers, find_unrecorded
-from chaos.standing.state import Ended, StandingState, new_state, read_state, write_state
-from chaos.standing.status import StatusReport, ZooKeeperStatus, status_report
-from emulator.client.config import ClientConfig
-from emulator.client.history import HISTORY_FILE
-from emulator.cluster.child import ProcessEnd
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.errors import EmulatorError, ErrorCode
-from emulator.core.events import ClientStarted, IncarnationEnd, OrderGiven
-from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, NodeId
-from emulator.plan.actions import ActionTemplate, Administration, CreateTopic, Kill, Start, Stop, effective, no_op
-from emulator.plan.nodes import CLIENT
-from emulator.plan.requests import existing_topic
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.ending import repairs, restore_and_settle
+from laststand.chaos.play.recorded_plan import PlayedStep, recorded_steps, write_plan
+from laststand.chaos.play.run_directory import write_cluster_file
+from laststand.chaos.play.step_player import StepPlayer
+from laststand.chaos.play.waiting import ChangeSignal
+from laststand.chaos.process.client_link import ClientLink
+from laststand.chaos.process.ending import note_crash, stop_nodes
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.process.hosts import make_host
+from laststand.chaos.process.single_step import nothing_to_do, step_of
+from laststand.chaos.process.target import ProcessTarget, open_target
+from laststand.chaos.scenario.scenario import Ending
+from laststand.chaos.standing.clients import ClientRegister, complete_histories
+from laststand.chaos.standing.order import STANDING, StandingOrder
+from laststand.chaos.standing.resumption import find_leftovers, find_unrecorded
+from laststand.chaos.standing.state import Ended, StandingState, new_state, read_state, write_state
+from laststand.chaos.standing.status import StatusReport, ZooKeeperStatus, status_report
+from laststand.emulator.client.config import ClientConfig
+from laststand.emulator.client.history import HISTORY_FILE
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.errors import EmulatorError, ErrorCode
+from laststand.emulator.core.events import ClientStarted, IncarnationEnd, OrderGiven
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.plan.actions import (
+    ActionTemplate,
+    Administration,
+    CreateTopic,
+    Kill,
+    Start,
+    Stop,
+    effective,
+    no_op,
+)
+from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.plan.requests import existing_topic
 
 READY_TIMEOUT_S: Final = 60.0
 """For all brokers to be registered and unfenced."""

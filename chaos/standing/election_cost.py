@@ -6,9 +6,9 @@ written in. Everything that another replica has from there on is truncated once 
 
 import msgspec
 
-from chaos.standing.inspection import InspectedPartition, Replica
-from emulator.core.batch import EpochEntry
-from emulator.core.types import BrokerId, LeaderEpoch, Offset
+from laststand.chaos.standing.inspection import InspectedPartition, Replica
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset
 
 
 class ReplicaLoss(msgspec.Struct, frozen=True, kw_only=True):

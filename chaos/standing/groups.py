@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import ConfigError
-from emulator.core.types import Offset, TopicPartition
-from emulator.plan.path_words import PATH_WORD_RULE, is_path_word
-from emulator.user_files import read_bytes
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.types import Offset, TopicPartition
+from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_word
+from laststand.emulator.user_files import read_bytes
 
 GROUPS_FOLDER: Final = "groups"
 

@@ -6,15 +6,15 @@ from typing import Final, Literal
 
 import msgspec
 
-from chaos.standing.link import replica_of
-from chaos.standing.status import NodeStatus, PartitionStatus, StatusReport
-from emulator.client.admin import AdminClient
-from emulator.client.admin_error import AdminError
-from emulator.core.batch import EpochEntry
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import ReplicaLogInfo
-from emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicPartition
-from emulator.storage.replica_view import ReplicaView
+from laststand.chaos.standing.link import replica_of
+from laststand.chaos.standing.status import NodeStatus, PartitionStatus, StatusReport
+from laststand.emulator.client.admin import AdminClient
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import ReplicaLogInfo
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicPartition
+from laststand.emulator.storage.replica_view import ReplicaView
 
 ANSWER_TIMEOUT_S: Final = 2.0
 """A broker that says nothing for so long is judged by its files."""

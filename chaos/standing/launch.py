@@ -9,16 +9,16 @@ from typing import Final
 
 import msgspec
 
-from chaos.play.run_directory import make_latest
-from chaos.process.hosts import remove_leftovers
-from chaos.standing.link import is_standing
-from chaos.standing.order import StandingOrder, read_order, write_order
-from chaos.standing.state import Ended, read_state
-from emulator.cluster.process_cluster import source_environment
-from emulator.core.errors import EmulatorError
-from emulator.module_command import module_command
-from emulator.parent_death import die_with_parent
-from emulator.storage.line_file import line_files
+from laststand.chaos.play.run_directory import make_latest
+from laststand.chaos.process.hosts import remove_leftovers
+from laststand.chaos.standing.link import is_standing
+from laststand.chaos.standing.order import StandingOrder, read_order, write_order
+from laststand.chaos.standing.state import Ended, read_state
+from laststand.emulator.cluster.process_cluster import source_environment
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.module_command import module_command
+from laststand.emulator.parent_death import die_with_parent
+from laststand.emulator.storage.line_file import line_files
 
 _LOG_FILE: Final = "run.log"
 _INTERRUPTION_TIMEOUT_S: Final = 20.0
@@ -50,7 +50,7 @@ def launch_owned(order: StandingOrder) -> subprocess.Popen[bytes]:
 
 
 def _supervisor(order: StandingOrder, ready_fd: int) -> list[str]:
-    return list(module_command("chaos.standing", order.directory, str(ready_fd)))
+    return list(module_command("laststand.chaos.standing", order.directory, str(ready_fd)))
 
 
 def _launch(order: StandingOrder, command: Callable[[StandingOrder, int], list[str]]) -> subprocess.Popen[bytes]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from chaos.standing.messages import (
+from laststand.chaos.standing.messages import (
     Answer,
     Command,
     GetStatus,
@@ -16,16 +16,16 @@ from chaos.standing.messages import (
     decode_answer,
     encode_line,
 )
-from chaos.standing.names import registered
-from chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING, read_order
-from chaos.standing.socket import short_path
-from chaos.standing.state import Ended, read_state
-from chaos.standing.status import StatusReport
-from emulator.core.errors import EmulatorError
-from emulator.core.types import BrokerId, TopicPartition
-from emulator.plan.drivers import DriverName
-from emulator.plan.path_words import LATEST
-from emulator.storage.replica_view import ReplicaView
+from laststand.chaos.standing.names import registered
+from laststand.chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING, read_order
+from laststand.chaos.standing.socket import short_path
+from laststand.chaos.standing.state import Ended, read_state
+from laststand.chaos.standing.status import StatusReport
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.path_words import LATEST
+from laststand.emulator.storage.replica_view import ReplicaView
 
 DEFAULT_STORE: Final = Path("store")
 """Where standing clusters are looked for if nothing is said."""

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.standing.link import find_all, is_standing
-from chaos.standing.names import all_registered
-from chaos.standing.order import ORDER_FILE, STANDING, read_order
-from chaos.standing.state import Ended, read_state
-from emulator.core.errors import ConfigError
+from laststand.chaos.standing.link import find_all, is_standing
+from laststand.chaos.standing.names import all_registered
+from laststand.chaos.standing.order import ORDER_FILE, STANDING, read_order
+from laststand.chaos.standing.state import Ended, read_state
+from laststand.emulator.core.errors import ConfigError
 
 
 class ClusterState(Enum):

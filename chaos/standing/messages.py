@@ -10,12 +10,12 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from chaos.scenario.scenario import Ending
-from chaos.standing.status import StatusReport
-from emulator.core.events import OrderGiven
-from emulator.core.types import BrokerId, TopicPartition
-from emulator.plan.actions import Action, ActionTemplate, Administration, Outcome
-from emulator.storage.replica_view import ReplicaView
+from laststand.chaos.scenario.scenario import Ending
+from laststand.chaos.standing.status import StatusReport
+from laststand.emulator.core.events import OrderGiven
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.plan.actions import Action, ActionTemplate, Administration, Outcome
+from laststand.emulator.storage.replica_view import ReplicaView
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):

@@ -6,7 +6,7 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from chaos.standing.status import NodeStatus
+from laststand.chaos.standing.status import NodeStatus
 
 _TIMEOUT_S: Final = 2.0
 _PREFIX: Final = "kafka_"

@@ -11,7 +11,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from chaos.standing.order import STANDING
+from laststand.chaos.standing.order import STANDING
 
 
 def register(directory: Path) -> None:

@@ -20,18 +20,18 @@ from typing import Final
 import msgspec
 import yaml
 
-from chaos.standing.state import StandingState
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.ports import is_free
-from emulator.core.eras import changes, era_label, era_rules
-from emulator.core.errors import ConfigError
-from emulator.core.properties import NodeProperties, node_properties
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, NodeId
-from emulator.node.config import ZooKeeperConfig, all_rules, with_quick_shutdown
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CONTROLLER
-from emulator.user_files import read_bytes
+from laststand.chaos.standing.state import StandingState
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.ports import is_free
+from laststand.emulator.core.eras import changes, era_label, era_rules
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.properties import NodeProperties, node_properties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.node.config import ZooKeeperConfig, all_rules, with_quick_shutdown
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.user_files import read_bytes
 
 STANDING: Final = "standing"
 """Name of standing clusters among the runs of a store."""

@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import AnyEvent, ClientStarted, IncarnationEnded, IncarnationStarted, NodeStopped
-from emulator.core.types import NodeId
-from emulator.storage.line_file import line_files, read_texts
-from emulator.user_files import read_bytes
+from laststand.emulator.core.events import AnyEvent, ClientStarted, IncarnationEnded, IncarnationStarted, NodeStopped
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.storage.line_file import line_files, read_texts
+from laststand.emulator.user_files import read_bytes
 
 _EVENT: Final[msgspec.json.Decoder[AnyEvent]] = msgspec.json.Decoder(AnyEvent)
 _HARNESS_FILES: Final = "harness-*.jsonl"

@@ -11,10 +11,10 @@ from typing import Final, assert_never
 import grpc.aio
 import msgspec
 
-from chaos.process.single_step import UnplayableStepError
-from chaos.scenario.scenario import Ending
-from chaos.standing.cluster import StandingCluster
-from chaos.standing.messages import (
+from laststand.chaos.process.single_step import UnplayableStepError
+from laststand.chaos.scenario.scenario import Ending
+from laststand.chaos.standing.cluster import StandingCluster
+from laststand.chaos.standing.messages import (
     LINE_LENGTH_MAX,
     AnnounceOrder,
     Answer,
@@ -44,14 +44,14 @@ from chaos.standing.messages import (
     decode_command,
     encode_line,
 )
-from chaos.standing.order import StandingOrder
-from chaos.standing.socket import short_path
-from chaos.standing.zookeeper_cluster import StandingZooKeeperCluster
-from emulator.client.admin_error import AdminError
-from emulator.cluster.node_files import ViewReplica
-from emulator.core.errors import EmulatorError, ErrorCode, StorageError
-from emulator.plan.actions import ActionTemplate
-from emulator.rpc.apis import CONTROLLER_APIS
+from laststand.chaos.standing.order import StandingOrder
+from laststand.chaos.standing.socket import short_path
+from laststand.chaos.standing.zookeeper_cluster import StandingZooKeeperCluster
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.cluster.node_files import ViewReplica
+from laststand.emulator.core.errors import EmulatorError, ErrorCode, StorageError
+from laststand.emulator.plan.actions import ActionTemplate
+from laststand.emulator.rpc.apis import CONTROLLER_APIS
 
 CLIENTS_TIMEOUT_S: Final = 15.0
 """For clients to await their answers and leave, once they were dismissed."""
@@ -234,7 +234,7 @@ def _view(order: StandingOrder, cluster: StandingCluster) -> AbstractAsyncContex
     if not order.view:
         return contextlib.nullcontext()
     # Here, since the libraries of the view need not be installed.
-    from chaos.standing.viewing import view_of_standing
+    from laststand.chaos.standing.viewing import view_of_standing
 
     return view_of_standing(order, cluster)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chaos.standing.order import SOCKET_FILE
+from laststand.chaos.standing.order import SOCKET_FILE
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import ConfigError
-from emulator.user_files import read_bytes
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.user_files import read_bytes
 
 STATE_FILE: Final = "state.json"
 

@@ -5,12 +5,12 @@ from typing import Literal
 
 import msgspec
 
-from chaos.process.fault_target import FaultTarget
-from emulator.core.broker.high_watermark import effective_min_isr
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.properties import NodeProperties, topic_properties
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.emulator.core.broker.high_watermark import effective_min_isr
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.properties import NodeProperties, topic_properties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ConfigResource,

@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
-from chaos.process.stage import ProcessStage
-from chaos.standing.cluster import StandingCluster
-from chaos.standing.order import STANDING, StandingOrder
-from emulator.cluster.ports import is_free
-from emulator.live.server import LiveView, ViewPlace
-from emulator.user_files import read_bytes
+from laststand.chaos.process.stage import ProcessStage
+from laststand.chaos.standing.cluster import StandingCluster
+from laststand.chaos.standing.order import STANDING, StandingOrder
+from laststand.emulator.cluster.ports import is_free
+from laststand.emulator.live.server import LiveView, ViewPlace
+from laststand.emulator.user_files import read_bytes
 
 _FILE: Final = "view.json"
 

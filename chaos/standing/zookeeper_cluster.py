@@ -4,24 +4,24 @@ import sys
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-from chaos.play.barriers import Observation
-from chaos.play.zookeeper_server import recording_syncs, zookeeper_for
-from chaos.process.hosts import make_host
-from chaos.process.target import ProcessTarget
-from chaos.standing.cluster import StandingCluster
-from chaos.standing.order import StandingOrder
-from chaos.standing.status import ZooKeeperStatus
-from chaos.zookeeper.messages import server_messages
-from chaos.zookeeper.metadata import ZooKeeperMetadata
-from chaos.zookeeper.server_events import ServerEvents
-from chaos.zookeeper.target import open_zookeeper_target
-from emulator.cluster.child import ProcessEnd
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
-from emulator.cluster.zookeeper_program import records_syncs
-from emulator.core.types import NodeId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import decode_controller, decode_controller_epoch
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.zookeeper_server import recording_syncs, zookeeper_for
+from laststand.chaos.process.hosts import make_host
+from laststand.chaos.process.target import ProcessTarget
+from laststand.chaos.standing.cluster import StandingCluster
+from laststand.chaos.standing.order import StandingOrder
+from laststand.chaos.standing.status import ZooKeeperStatus
+from laststand.chaos.zookeeper.messages import server_messages
+from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
+from laststand.chaos.zookeeper.server_events import ServerEvents
+from laststand.chaos.zookeeper.target import open_zookeeper_target
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from laststand.emulator.cluster.zookeeper_program import records_syncs
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller, decode_controller_epoch
 
 _SESSIONS_AWAITED: Final = 3
 _MS_PER_S: Final = 1000

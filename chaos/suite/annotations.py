@@ -3,7 +3,7 @@
 Source: GitHub's documentation of workflow commands, "Setting an error message".
 """
 
-from chaos.suite.results import CellStatus, SuiteReport
+from laststand.chaos.suite.results import CellStatus, SuiteReport
 
 _ESCAPES = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
 

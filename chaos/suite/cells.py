@@ -5,14 +5,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chaos.play.expressible import not_expressible, not_in_era
-from chaos.scenario.requirements import changes_of, rules_of, unmet
-from chaos.scenario.scenario import Scenario
-from chaos.suite.selection import Selected
-from emulator.core.eras import era_label, is_zookeeper_era
-from emulator.core.switches import DEFAULT_ERA
-from emulator.plan.drivers import DriverName
-from emulator.plan.overrides import NO_OVERRIDES, Overrides
+from laststand.chaos.play.expressible import not_expressible, not_in_era
+from laststand.chaos.scenario.requirements import changes_of, rules_of, unmet
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.suite.selection import Selected
+from laststand.emulator.core.eras import era_label, is_zookeeper_era
+from laststand.emulator.core.switches import DEFAULT_ERA
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.overrides import NO_OVERRIDES, Overrides
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from chaos.suite.results import CellResult, CellStatus, SuiteReport
+from laststand.chaos.suite.results import CellResult, CellStatus, SuiteReport
 
 _MARKS = {
     CellStatus.PASSED: "✓",

@@ -9,17 +9,17 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from chaos.campaign import held_against
-from chaos.drivers import make_driver
-from chaos.play.run_order import RunOrder
-from chaos.play.runner import Run, RunStatus
-from chaos.suite.cells import Cell
-from chaos.suite.results import CellResult, CellStatus, judged_result, unplayed_result
-from chaos.suite.virtual_time import VirtualTimePlayers
-from emulator.plan.drivers import DriverName
-from emulator.report.failure_picture import failure_picture
-from emulator.verification.verdict import Expected, VerdictReport
-from emulator.verification.verdict_forms import write_verdict
+from laststand.chaos.campaign import held_against
+from laststand.chaos.drivers import make_driver
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.runner import Run, RunStatus
+from laststand.chaos.suite.cells import Cell
+from laststand.chaos.suite.results import CellResult, CellStatus, judged_result, unplayed_result
+from laststand.chaos.suite.virtual_time import VirtualTimePlayers
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.report.failure_picture import failure_picture
+from laststand.emulator.verification.verdict import Expected, VerdictReport
+from laststand.emulator.verification.verdict_forms import write_verdict
 
 Judge: TypeAlias = Callable[[Sequence[Path]], Sequence[VerdictReport]]
 """Judges run directories; called in a thread of its own, one call at a time."""

@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
-from chaos.suite.cells import Cell, column_of, name_of_cell
-from emulator.core.eras import era_label
-from emulator.core.errors import ConfigError
-from emulator.user_files import read_bytes
-from emulator.verification.junit import doubts, failure_text
-from emulator.verification.verdict import Expected, VerdictReport, headline
+from laststand.chaos.suite.cells import Cell, column_of, name_of_cell
+from laststand.emulator.core.eras import era_label
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.user_files import read_bytes
+from laststand.emulator.verification.junit import doubts, failure_text
+from laststand.emulator.verification.verdict import Expected, VerdictReport, headline
 
 VERSION: Final = 1
 

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from chaos.play.expressible import check_expected_eras
-from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import SCENARIOS, read_scenario, read_text, scenario_names
-from emulator.core.eras import ALL_ERAS
-from emulator.core.errors import ConfigError, EmulatorError, suggestion
-from emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document
-from emulator.user_files import read_bytes
+from laststand.chaos.play.expressible import check_expected_eras
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.scenario.scenario_file import SCENARIOS, read_scenario, read_text, scenario_names
+from laststand.emulator.core.eras import ALL_ERAS
+from laststand.emulator.core.errors import ConfigError, EmulatorError, suggestion
+from laststand.emulator.plan.yaml_cursor import Cursor, ScenarioError, open_document
+from laststand.emulator.user_files import read_bytes
 
 SUITES: Final = Path(__file__).parents[1] / "suites"
 """Where suite files are found by name."""

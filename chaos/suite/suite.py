@@ -7,23 +7,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from chaos.kafka.program import judged_as, judged_by, kafka_program
-from chaos.play.run_directory import check_store, create_run_directory
-from chaos.play.run_order import RunOrder
-from chaos.play.zookeeper_server import zookeeper_for
-from chaos.process.hosts import require_host, require_toxiproxy
-from chaos.scenario.requirements import rules_of
-from chaos.scenario.scenario import Scenario
-from chaos.suite.cells import ALL, Cell, Shard, cells_of
-from chaos.suite.results import read_report, to_play_again
-from chaos.suite.selection import Selected, select
-from emulator.cluster.kafka_distribution import KafkaProgram
-from emulator.cluster.sync_shim import find_sync_shim
-from emulator.core.eras import era_rules, is_zookeeper_era
-from emulator.core.errors import ConfigError
-from emulator.core.switches import era_switches
-from emulator.plan.drivers import DriverName
-from emulator.plan.overrides import Overrides, parse_overrides
+from laststand.chaos.kafka.program import judged_as, judged_by, kafka_program
+from laststand.chaos.play.run_directory import check_store, create_run_directory
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.zookeeper_server import zookeeper_for
+from laststand.chaos.process.hosts import require_host, require_toxiproxy
+from laststand.chaos.scenario.requirements import rules_of
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.suite.cells import ALL, Cell, Shard, cells_of
+from laststand.chaos.suite.results import read_report, to_play_again
+from laststand.chaos.suite.selection import Selected, select
+from laststand.emulator.cluster.kafka_distribution import KafkaProgram
+from laststand.emulator.cluster.sync_shim import find_sync_shim
+from laststand.emulator.core.eras import era_rules, is_zookeeper_era
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.overrides import Overrides, parse_overrides
 
 _SEED_BITS: Final = 31
 

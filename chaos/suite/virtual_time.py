@@ -13,11 +13,11 @@ from multiprocessing import get_context
 from types import FrameType
 from typing import Final
 
-from chaos.drivers import make_driver
-from chaos.play.run_order import RunOrder
-from chaos.play.runner import Run
-from emulator.core.errors import EmulatorError
-from emulator.parent_death import end_with_parent
+from laststand.chaos.drivers import make_driver
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.runner import Run
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.parent_death import end_with_parent
 
 _CONTEXT: Final = get_context("spawn")
 """A copy of a process with threads may deadlock, and Spark's session has some."""

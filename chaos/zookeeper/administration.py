@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterConfigsResource,
     ConfigResourceResult,
     CreatablePartitions,
@@ -20,15 +20,15 @@ from emulator.core.admin_messages import (
     ListPartitionReassignmentsResponse,
     TopicResult,
 )
-from emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
-from emulator.core.controller.reassignment import ongoing_reassignments
-from emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic
-from emulator.core.controller.view import ClusterView
-from emulator.core.describe import describe_topic_partitions
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import DescribeTopicPartitionsRequest, Response
-from emulator.core.records import PartitionRecord
-from emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
+from laststand.emulator.core.controller.reassignment import ongoing_reassignments
+from laststand.emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.describe import describe_topic_partitions
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import DescribeTopicPartitionsRequest, Response
+from laststand.emulator.core.records import PartitionRecord
+from laststand.emulator.core.types import BrokerId, TopicPartition
 
 Listing: TypeAlias = DescribeTopicPartitionsRequest | DescribeConfigsRequest | ListPartitionReassignmentsRequest
 

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from chaos.play.barriers import Observation
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.registry import executes
-from chaos.zookeeper.harness_client import harness_client
-from chaos.zookeeper.metadata import ZooKeeperMetadata
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import Delete, Program, StepAnswer, failure
-from emulator.plan.actions import DeposeController, Outcome, effective, no_op
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.zookeeper.harness_client import harness_client
+from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.operations import Delete, Program, StepAnswer, failure
+from laststand.emulator.plan.actions import DeposeController, Outcome, effective, no_op
 
 _SEEN_WITHIN_S: Final = 10.0
 

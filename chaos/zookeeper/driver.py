@@ -5,20 +5,20 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from chaos.play.run_order import RunOrder
-from chaos.process.driver import ProcessDriver
-from chaos.process.hosts import make_host
-from chaos.process.proxied_messages import proxied_links
-from chaos.process.target import ProcessTarget
-from chaos.zookeeper.messages import server_messages
-from chaos.zookeeper.metadata import ZooKeeperMetadata
-from chaos.zookeeper.server_events import ServerEvents
-from chaos.zookeeper.target import open_zookeeper_target
-from emulator.cluster.child import ProcessEnd
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
-from emulator.cluster.zookeeper_program import records_syncs
-from emulator.core.types import NodeId
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.process.driver import ProcessDriver
+from laststand.chaos.process.hosts import make_host
+from laststand.chaos.process.proxied_messages import proxied_links
+from laststand.chaos.process.target import ProcessTarget
+from laststand.chaos.zookeeper.messages import server_messages
+from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
+from laststand.chaos.zookeeper.server_events import ServerEvents
+from laststand.chaos.zookeeper.target import open_zookeeper_target
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from laststand.emulator.cluster.zookeeper_program import records_syncs
+from laststand.emulator.core.types import NodeId
 
 
 class ZooKeeperDriver(ProcessDriver):

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from chaos.play.barriers import Observation
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.registry import executes
-from chaos.zookeeper.metadata import ZooKeeperMetadata
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.actions import ExpireSession, Outcome, effective, no_op
-from emulator.zookeeper.takeover import end_session
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.actions import ExpireSession, Outcome, effective, no_op
+from laststand.emulator.zookeeper.takeover import end_session
 
 _SEEN_WITHIN_S: Final = 10.0
 

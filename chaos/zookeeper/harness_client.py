@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from emulator.core.errors import EmulatorError
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.zookeeper.exchange import (
     OpenSession,
     SessionEstablished,
     SessionExpired,
@@ -16,9 +16,9 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperReconnected,
     ZooKeeperRequest,
 )
-from emulator.core.zookeeper.operations import Program
-from emulator.core.zookeeper.program_runner import Finished, ProgramRunner
-from emulator.zookeeper.session import ZooKeeperSession
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper.program_runner import Finished, ProgramRunner
+from laststand.emulator.zookeeper.session import ZooKeeperSession
 
 ResultT = TypeVar("ResultT")
 

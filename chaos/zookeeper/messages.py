@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable
 
-from emulator.cluster.link_messages import LinkMessages
-from emulator.cluster.zookeeper_proxy import ZooKeeperProxy
-from emulator.core.events import MessageIntercepted
-from emulator.core.types import NodeId
-from emulator.plan.channels import Link
-from emulator.plan.nodes import CONTROLLER
-from emulator.rpc.interception import Interceptor
+from laststand.emulator.cluster.link_messages import LinkMessages
+from laststand.emulator.cluster.zookeeper_proxy import ZooKeeperProxy
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.rpc.interception import Interceptor
 
 
 def server_messages(links: Iterable[Link[NodeId]], *, record: Callable[[MessageIntercepted], None]) -> LinkMessages:

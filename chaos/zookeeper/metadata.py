@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from chaos.zookeeper.server_events import ServerEvents
-from emulator.core.image import MetadataImage
-from emulator.core.types import BrokerId, MetadataOffset
-from emulator.core.zookeeper.identifiers import SessionId, Zxid
-from emulator.core.zookeeper.nodes import paths
+from laststand.chaos.zookeeper.server_events import ServerEvents
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import BrokerId, MetadataOffset
+from laststand.emulator.core.zookeeper.identifiers import SessionId, Zxid
+from laststand.emulator.core.zookeeper.nodes import paths
 
 _LOOK_INTERVAL_S: Final = 0.02
 """A file in another process's hands changes without a word."""

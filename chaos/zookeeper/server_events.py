@@ -11,20 +11,20 @@ from typing import Final
 
 import msgspec
 
-from emulator.cluster.child import EndCause
-from emulator.cluster.layout import ClusterLayout
-from emulator.core.eras import ZooKeeperSwitches, rule_texts
-from emulator.core.errors import InvariantError
-from emulator.core.events import Event, MessageIntercepted, NodeStarted, NodeStopped, OtherRecordCommitted
-from emulator.core.image import MetadataImage
-from emulator.core.properties import node_properties, property_texts
-from emulator.core.types import BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper_history import ZooKeeperHistory
-from emulator.node.event_writer import EventWriter
-from emulator.storage.line_file import line_files, stream_lines
-from emulator.storage.sync_ledger import durable_prefixes
-from emulator.zookeeper.transaction_log import LoggedTransaction, TransactionLogReader
+from laststand.emulator.cluster.child import EndCause
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core.eras import ZooKeeperSwitches, rule_texts
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import Event, MessageIntercepted, NodeStarted, NodeStopped, OtherRecordCommitted
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import node_properties, property_texts
+from laststand.emulator.core.types import BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper_history import ZooKeeperHistory
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.storage.line_file import line_files, stream_lines
+from laststand.emulator.storage.sync_ledger import durable_prefixes
+from laststand.emulator.zookeeper.transaction_log import LoggedTransaction, TransactionLogReader
 
 _CAUSE: Final = CauseId("zookeeper")
 _NS_PER_MS: Final = 1_000_000

@@ -5,24 +5,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from chaos.play.waiting import ChangeSignal
-from chaos.process.annotations import Annotations, annotated
-from chaos.process.client_link import ClientLink
-from chaos.process.fault_target import FaultTarget
-from chaos.process.harness_log import HarnessLog
-from chaos.process.proxied_messages import ProxiedMessageFaults
-from chaos.process.target import ProcessTarget
-from chaos.zookeeper import depose_controller as _depose_controller  # noqa: F401 - enters its executor
-from chaos.zookeeper import expire_session as _expire_session  # noqa: F401 - enters its executor
-from chaos.zookeeper.administration import config_problem, described, placed_partitions, placed_topic
-from chaos.zookeeper.harness_client import HarnessClient, harness_client
-from chaos.zookeeper.metadata import ZooKeeperMetadata
-from chaos.zookeeper.server_events import ServerEvents
-from emulator.client.admin_connection import AdminConnection
-from emulator.client.admin_error import AdminError
-from emulator.cluster.link_messages import LinkMessages
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.admin_messages import (
+from laststand.chaos.play.waiting import ChangeSignal
+from laststand.chaos.process.annotations import Annotations, annotated
+from laststand.chaos.process.client_link import ClientLink
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.process.proxied_messages import ProxiedMessageFaults
+from laststand.chaos.process.target import ProcessTarget
+from laststand.chaos.zookeeper import depose_controller as _depose_controller  # noqa: F401 - enters its executor
+from laststand.chaos.zookeeper import expire_session as _expire_session  # noqa: F401 - enters its executor
+from laststand.chaos.zookeeper.administration import config_problem, described, placed_partitions, placed_topic
+from laststand.chaos.zookeeper.harness_client import HarnessClient, harness_client
+from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
+from laststand.chaos.zookeeper.server_events import ServerEvents
+from laststand.emulator.client.admin_connection import AdminConnection
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.cluster.link_messages import LinkMessages
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     ConfigResourceResult,
     CreatePartitionsRequest,
@@ -38,23 +38,23 @@ from emulator.core.admin_messages import (
     ListPartitionReassignmentsRequest,
     TopicResult,
 )
-from emulator.core.controller.view import ClusterView
-from emulator.core.eras import ZooKeeperSwitches, plain_switches
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.messages import DescribeTopicPartitionsRequest, Request, Response
-from emulator.core.properties import node_properties
-from emulator.core.types import BrokerId, CauseId, NodeId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import decode_controller
-from emulator.core.zookeeper_administration import (
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.eras import ZooKeeperSwitches, plain_switches
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.messages import DescribeTopicPartitionsRequest, Request, Response
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.types import BrokerId, CauseId, NodeId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
+from laststand.emulator.core.zookeeper_administration import (
     administrate,
     described_cluster,
     write_config,
     write_partitions,
     write_topic,
 )
-from emulator.rpc.channel import keepalive_for
-from emulator.rpc.orders import is_order, order_given
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.rpc.orders import is_order, order_given
 
 _CAUSE: Final = CauseId("harness")
 _ELECTED_WITHIN_S: Final = 30.0

@@ -11,9 +11,9 @@
 docs/tables.md describes the tables, docs/analyses.md the analyses that come along.
 """
 
-from emulator.analysis.kept_tables import Keeping
-from emulator.analysis.runs import BrokenRun, BrokenRunsError, OnBroken, ReadingError, Runs, read_runs
-from emulator.analysis.tables import TABLES_VERSION
+from laststand.emulator.analysis.kept_tables import Keeping
+from laststand.emulator.analysis.runs import BrokenRun, BrokenRunsError, OnBroken, ReadingError, Runs, read_runs
+from laststand.emulator.analysis.tables import TABLES_VERSION
 
 __all__ = [
     "TABLES_VERSION",

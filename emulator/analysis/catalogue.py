@@ -6,13 +6,13 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.analysis.fault_rows import fault_rows
-from emulator.analysis.history_rows import history_rows
-from emulator.analysis.outcome_rows import lost_record_rows, replica_batch_rows, run_rows, verdict_rows
-from emulator.analysis.partition_rows import availability_rows, high_watermark_rows, partition_change_rows
-from emulator.analysis.run_source import RunSource
-from emulator.analysis.schema import Column, Nanoseconds, columns_of
-from emulator.analysis.tables import (
+from laststand.emulator.analysis.fault_rows import fault_rows
+from laststand.emulator.analysis.history_rows import history_rows
+from laststand.emulator.analysis.outcome_rows import lost_record_rows, replica_batch_rows, run_rows, verdict_rows
+from laststand.emulator.analysis.partition_rows import availability_rows, high_watermark_rows, partition_change_rows
+from laststand.emulator.analysis.run_source import RunSource
+from laststand.emulator.analysis.schema import Column, Nanoseconds, columns_of
+from laststand.emulator.analysis.tables import (
     AvailabilityRow,
     Envelope,
     EventRow,
@@ -27,8 +27,8 @@ from emulator.analysis.tables import (
     RunRow,
     VerdictRow,
 )
-from emulator.core.events import Event
-from emulator.verification.vocabulary import EVENT_TYPES, tag
+from laststand.emulator.core.events import Event
+from laststand.emulator.verification.vocabulary import EVENT_TYPES, tag
 
 Fill: TypeAlias = Callable[[RunSource], Iterator[tuple[Nanoseconds, msgspec.Struct]]]
 """Yields the rows of a run, each with its time."""

@@ -5,12 +5,12 @@ from typing import Final
 
 import msgspec
 
-from emulator.analysis.run_source import RunSource
-from emulator.analysis.tables import Envelope
-from emulator.core.events import Event, PartitionEvent
-from emulator.core.types import NodeId
-from emulator.verification.timeline import CollectedEvent
-from emulator.verification.vocabulary import tag
+from laststand.emulator.analysis.run_source import RunSource
+from laststand.emulator.analysis.tables import Envelope
+from laststand.emulator.core.events import Event, PartitionEvent
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.vocabulary import tag
 
 _ENCODER: Final = msgspec.json.Encoder()
 

@@ -8,13 +8,13 @@ from typing import Final
 
 import msgspec
 
-from emulator.analysis.run_source import RunSource
-from emulator.analysis.schema import Nanoseconds
-from emulator.analysis.tables import FaultRow
-from emulator.core.events import FaultHealed, FaultInjected
-from emulator.core.types import NodeId
-from emulator.plan.nodes import CLIENT
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.analysis.run_source import RunSource
+from laststand.emulator.analysis.schema import Nanoseconds
+from laststand.emulator.analysis.tables import FaultRow
+from laststand.emulator.core.events import FaultHealed, FaultInjected
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _EVERYTHING: Final = "all"
 _ANY_LINK_FAULT: Final = "heal"

@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.analysis.catalogue import EVENT_TABLES, FILLED
-from emulator.analysis.event_rows import encode_event, events_of
-from emulator.analysis.kept_tables import evidence_key, keep_rows, kept_rows
-from emulator.analysis.run_source import BrokenRunError, RunSource, read_source
-from emulator.analysis.schema import Nanoseconds
-from emulator.analysis.tables import Identity, Moment
-from emulator.verification.run_plan import RunPlan
+from laststand.emulator.analysis.catalogue import EVENT_TABLES, FILLED
+from laststand.emulator.analysis.event_rows import encode_event, events_of
+from laststand.emulator.analysis.kept_tables import evidence_key, keep_rows, kept_rows
+from laststand.emulator.analysis.run_source import BrokenRunError, RunSource, read_source
+from laststand.emulator.analysis.schema import Nanoseconds
+from laststand.emulator.analysis.tables import Identity, Moment
+from laststand.emulator.verification.run_plan import RunPlan
 
 ROWS_PER_BLOCK: Final = 5_000
 BROKEN: Final = ""

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from emulator.analysis.run_source import RunClock, RunSource
-from emulator.analysis.schema import Milliseconds, Nanoseconds, Records, Seconds
-from emulator.analysis.tables import HistoryRow
-from emulator.core.history import FinalReadOperation, OperationType, PollOperation, SendOperation
+from laststand.emulator.analysis.run_source import RunClock, RunSource
+from laststand.emulator.analysis.schema import Milliseconds, Nanoseconds, Records, Seconds
+from laststand.emulator.analysis.tables import HistoryRow
+from laststand.emulator.core.history import FinalReadOperation, OperationType, PollOperation, SendOperation
 
 
 def history_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, HistoryRow]]:

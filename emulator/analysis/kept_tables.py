@@ -24,8 +24,8 @@ from typing import Final
 import msgspec
 
 import emulator
-from emulator.user_files import open_file, read_bytes
-from emulator.verification.run_plan import RunPlan
+from laststand.emulator.user_files import open_file, read_bytes
+from laststand.emulator.verification.run_plan import RunPlan
 
 KEPT_FILE: Final = "tables.cache"
 """Name of the file in a run's directory."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from emulator.analysis.run_source import RunSource
-from emulator.analysis.schema import Nanoseconds, Records
-from emulator.analysis.tables import (
+from laststand.emulator.analysis.run_source import RunSource
+from laststand.emulator.analysis.schema import Nanoseconds, Records
+from laststand.emulator.analysis.tables import (
     AcksCount,
     CheckOutcome,
     LostRecordRow,
@@ -12,11 +12,11 @@ from emulator.analysis.tables import (
     RunRow,
     VerdictRow,
 )
-from emulator.core.events import NodeStarted, RunEnded
-from emulator.core.history import OperationType, SendOperation
-from emulator.core.types import LeaderEpoch, NodeId, NodeRole, Offset, ProducerEpoch
-from emulator.verification.batches import LostBatch
-from emulator.verification.judge import report_on
+from laststand.emulator.core.events import NodeStarted, RunEnded
+from laststand.emulator.core.history import OperationType, SendOperation
+from laststand.emulator.core.types import LeaderEpoch, NodeId, NodeRole, Offset, ProducerEpoch
+from laststand.emulator.verification.batches import LostBatch
+from laststand.emulator.verification.judge import report_on
 
 
 def run_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, RunRow]]:

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from itertools import accumulate, groupby, pairwise
 from typing import Final
 
-from emulator.analysis.run_source import RunSource
-from emulator.analysis.schema import Nanoseconds, Records
-from emulator.analysis.tables import AvailabilityRow, HighWatermarkRow, PartitionChangeRow
-from emulator.core.events import (
+from laststand.emulator.analysis.run_source import RunSource
+from laststand.emulator.analysis.schema import Nanoseconds, Records
+from laststand.emulator.analysis.tables import AvailabilityRow, HighWatermarkRow, PartitionChangeRow
+from laststand.emulator.core.events import (
     FollowerHighWatermarkUpdated,
     HighWatermarkAdvanced,
 )
-from emulator.core.history import OperationType, SendOperation
-from emulator.core.types import BrokerId, NodeId
-from emulator.verification.committed_states import CommittedState, committed_states
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.history import OperationType, SendOperation
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.verification.committed_states import CommittedState, committed_states
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _ACKS_ALL: Final = -1
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from emulator.analysis.catalogue import TABLE_NAMES, table_columns
-from emulator.core.errors import EmulatorError, suggestion
+from laststand.emulator.analysis.catalogue import TABLE_NAMES, table_columns
+from laststand.emulator.core.errors import EmulatorError, suggestion
 
 _WORD_OR_SIGN: Final = re.compile(
     r"""--[^\n]*|/\*.*?\*/|\s+           # passed over

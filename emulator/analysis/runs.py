@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, TABLE_NAMES, table_columns
-from emulator.analysis.filling import BROKEN, Block, fill_from
-from emulator.analysis.kept_tables import Keeping, program_digest
-from emulator.analysis.schema import ddl_of
-from emulator.core.errors import ConfigError, EmulatorError
-from emulator.verification.run_directory import find_runs, open_run_directory
-from emulator.verification.run_plan import RunPlan, plan_run
+from laststand.emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, TABLE_NAMES, table_columns
+from laststand.emulator.analysis.filling import BROKEN, Block, fill_from
+from laststand.emulator.analysis.kept_tables import Keeping, program_digest
+from laststand.emulator.analysis.schema import ddl_of
+from laststand.emulator.core.errors import ConfigError, EmulatorError
+from laststand.emulator.verification.run_directory import find_runs, open_run_directory
+from laststand.emulator.verification.run_plan import RunPlan, plan_run
 
 if TYPE_CHECKING:
     from pyspark import RDD

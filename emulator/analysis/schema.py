@@ -12,8 +12,8 @@ from typing import Final, NewType
 
 import msgspec
 
-from emulator.analysis.glossary import MEANINGS
-from emulator.core.struct_docs import field_meanings
+from laststand.emulator.analysis.glossary import MEANINGS
+from laststand.emulator.core.struct_docs import field_meanings
 
 Nanoseconds = NewType("Nanoseconds", int)
 """The machine's monotonic clock, virtual in the simulator."""

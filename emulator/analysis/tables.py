@@ -8,10 +8,18 @@ from typing import Final
 
 import msgspec
 
-from emulator.analysis.schema import Milliseconds, Nanoseconds, Records, Seconds
-from emulator.core.events import Event
-from emulator.core.history import Attempt, PolledBatch
-from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, NodeId, Offset, PartitionEpoch, ProducerEpoch
+from laststand.emulator.analysis.schema import Milliseconds, Nanoseconds, Records, Seconds
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.history import Attempt, PolledBatch
+from laststand.emulator.core.types import (
+    BrokerId,
+    LeaderEpoch,
+    MetadataOffset,
+    NodeId,
+    Offset,
+    PartitionEpoch,
+    ProducerEpoch,
+)
 
 TABLES_VERSION: Final = 1
 """Of names and meanings of tables and columns."""

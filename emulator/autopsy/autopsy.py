@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.autopsy.bring_back import brokers_to_return
-from emulator.autopsy.broker_logs import BrokerLog, choose_logs
-from emulator.autopsy.comparison import Log
-from emulator.autopsy.eligibility import UNKNOWN_ELIGIBILITY, BrokerEvidence, Eligibility, judge_eligibility
-from emulator.autopsy.findings import (
+from laststand.emulator.autopsy.bring_back import brokers_to_return
+from laststand.emulator.autopsy.broker_logs import BrokerLog, choose_logs
+from laststand.emulator.autopsy.comparison import Log
+from laststand.emulator.autopsy.eligibility import UNKNOWN_ELIGIBILITY, BrokerEvidence, Eligibility, judge_eligibility
+from laststand.emulator.autopsy.findings import (
     AutopsyReport,
     CandidateReport,
     CommittedState,
@@ -23,18 +23,18 @@ from emulator.autopsy.findings import (
     SeveralLogs,
     UnreadReplica,
 )
-from emulator.autopsy.log_directories import LogDirectoryFacts
-from emulator.autopsy.replica_reader import CrcScope, ReplicaReading, read_replica, topic_id_of
-from emulator.autopsy.weighing import ReplicaLog, Weighing, weigh
-from emulator.core.controller.min_isr import MIN_ISR
-from emulator.core.controller.unclean_config import UNCLEAN_ELECTION
-from emulator.core.effective_config import CLUSTER
-from emulator.core.errors import StorageError, shown
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.types import BrokerId, ConfigResource, Offset, TopicId, TopicPartition
-from emulator.kafka.metadata_copy import MetadataCopy, fold, read_metadata_copy, replica_directories
-from emulator.storage.clean_shutdown import previous_broker_epoch
+from laststand.emulator.autopsy.log_directories import LogDirectoryFacts
+from laststand.emulator.autopsy.replica_reader import CrcScope, ReplicaReading, read_replica, topic_id_of
+from laststand.emulator.autopsy.weighing import ReplicaLog, Weighing, weigh
+from laststand.emulator.core.controller.min_isr import MIN_ISR
+from laststand.emulator.core.controller.unclean_config import UNCLEAN_ELECTION
+from laststand.emulator.core.effective_config import CLUSTER
+from laststand.emulator.core.errors import StorageError, shown
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.types import BrokerId, ConfigResource, Offset, TopicId, TopicPartition
+from laststand.emulator.kafka.metadata_copy import MetadataCopy, fold, read_metadata_copy, replica_directories
+from laststand.emulator.storage.clean_shutdown import previous_broker_epoch
 
 _READERS: Final = 16
 """Segments that are read at a time: a disk that is asked for many things at once answers more of them."""

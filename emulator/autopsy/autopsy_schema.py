@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from emulator.autopsy.findings import AUTOPSY_VERSION, AutopsyReport
-from emulator.core.struct_schema import struct_schema_text
+from laststand.emulator.autopsy.findings import AUTOPSY_VERSION, AutopsyReport
+from laststand.emulator.core.struct_schema import struct_schema_text
 
 AUTOPSY_SCHEMA_FILE: Final = Path(__file__).with_name("autopsy.schema.json")
 

@@ -8,9 +8,9 @@ most of the partitions that those before it leave without a leader.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from emulator.autopsy.eligibility import ElectionRule
-from emulator.autopsy.findings import BrokerReturn, CandidateReport, PartitionAutopsy
-from emulator.core.types import BrokerId
+from laststand.emulator.autopsy.eligibility import ElectionRule
+from laststand.emulator.autopsy.findings import BrokerReturn, CandidateReport, PartitionAutopsy
+from laststand.emulator.core.types import BrokerId
 
 _CLEAN = (ElectionRule.ISR, ElectionRule.ELR)
 _Partition = tuple[str, int]

@@ -11,8 +11,8 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.autopsy.log_directories import LogDirectoryFacts
-from emulator.core.types import TopicId
+from laststand.emulator.autopsy.log_directories import LogDirectoryFacts
+from laststand.emulator.core.types import TopicId
 
 
 class Deciding(Enum):

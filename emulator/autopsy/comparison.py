@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.core.batch import EpochEntry
-from emulator.core.types import LeaderEpoch, Offset, ProducerId
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerId
 
 _NO_PRODUCER: Final = -1
 _NO_TIMESTAMP: Final = -1

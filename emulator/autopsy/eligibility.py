@@ -10,11 +10,11 @@ from enum import Enum
 
 import msgspec
 
-from emulator.core.controller.election import Candidates, elect_leader
-from emulator.core.events import Election
-from emulator.core.image import PartitionState
-from emulator.core.switches import LastKnown
-from emulator.core.types import BrokerId, ElectionType
+from laststand.emulator.core.controller.election import Candidates, elect_leader
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.switches import LastKnown
+from laststand.emulator.core.types import BrokerId, ElectionType
 
 
 class ElectionRule(Enum):

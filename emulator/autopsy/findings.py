@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from emulator.autopsy.broker_logs import Deciding
-from emulator.autopsy.comparison import Parting, Surplus
-from emulator.autopsy.eligibility import Eligibility
-from emulator.autopsy.replica_reader import Damage
-from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, Offset, TopicId
+from laststand.emulator.autopsy.broker_logs import Deciding
+from laststand.emulator.autopsy.comparison import Parting, Surplus
+from laststand.emulator.autopsy.eligibility import Eligibility
+from laststand.emulator.autopsy.replica_reader import Damage
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, Offset, TopicId
 
 AUTOPSY_VERSION: Final = 1
 

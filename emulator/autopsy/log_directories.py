@@ -17,19 +17,19 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import ConfigError, StorageError
-from emulator.core.types import NodeId, Offset, TopicPartition
-from emulator.kafka.metadata_log import METADATA_LOG
-from emulator.storage.checkpoints import (
+from laststand.emulator.core.errors import ConfigError, StorageError
+from laststand.emulator.core.types import NodeId, Offset, TopicPartition
+from laststand.emulator.kafka.metadata_log import METADATA_LOG
+from laststand.emulator.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     parse_offsets,
 )
-from emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_broker_epoch
-from emulator.storage.log_directory import partition_of_directory
-from emulator.storage.meta_properties import META_PROPERTIES, parse_pairs
-from emulator.user_files import read_text
+from laststand.emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE, parse_broker_epoch
+from laststand.emulator.storage.log_directory import partition_of_directory
+from laststand.emulator.storage.meta_properties import META_PROPERTIES, parse_pairs
+from laststand.emulator.user_files import read_text
 
 _NAMED: Final = re.compile(r"([0-9]{1,9})=(.+)", re.DOTALL)
 _NUMBER_AT_END: Final = re.compile(r"(?<![0-9])([0-9]{1,9})$")

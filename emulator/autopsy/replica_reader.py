@@ -14,16 +14,22 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from emulator.autopsy.comparison import BATCH_COLUMNS, Batches, Log, epochs_of
-from emulator.core.batch import EpochEntry
-from emulator.core.errors import StorageError
-from emulator.core.types import Offset, TopicId
-from emulator.storage.batch_scan import ScanEnd
-from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, parse_epochs
-from emulator.storage.header_columns import Headers, SegmentHeaders, batch_sizes, first_wrong_crc, read_headers
-from emulator.storage.meta_properties import PARTITION_METADATA, parse_pairs
-from emulator.storage.segment import LOG_SUFFIX
-from emulator.user_files import read_text
+from laststand.emulator.autopsy.comparison import BATCH_COLUMNS, Batches, Log, epochs_of
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.types import Offset, TopicId
+from laststand.emulator.storage.batch_scan import ScanEnd
+from laststand.emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, parse_epochs
+from laststand.emulator.storage.header_columns import (
+    Headers,
+    SegmentHeaders,
+    batch_sizes,
+    first_wrong_crc,
+    read_headers,
+)
+from laststand.emulator.storage.meta_properties import PARTITION_METADATA, parse_pairs
+from laststand.emulator.storage.segment import LOG_SUFFIX
+from laststand.emulator.user_files import read_text
 
 _CONTROL: Final = 0x20
 _SEGMENT: Final = re.compile(rf"[0-9]{{20}}{re.escape(LOG_SUFFIX)}")

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from itertools import permutations
 from typing import NamedTuple
 
-from emulator.autopsy.comparison import Log, PartedBy, Parting, part, surplus
-from emulator.autopsy.findings import Loss
-from emulator.core.controller.recovery import log_rank
-from emulator.core.types import BrokerId, Offset
+from laststand.emulator.autopsy.comparison import Log, PartedBy, Parting, part, surplus
+from laststand.emulator.autopsy.findings import Loss
+from laststand.emulator.core.controller.recovery import log_rank
+from laststand.emulator.core.types import BrokerId, Offset
 
 
 class ReplicaLog(NamedTuple):

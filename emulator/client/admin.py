@@ -14,8 +14,8 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from emulator.client.admin_error import AdminError
-from emulator.core.admin_messages import (
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.core.admin_messages import (
     AlterableConfig,
     AlterConfigsResource,
     AlterPartitionReassignmentsRequest,
@@ -55,8 +55,8 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsResult,
@@ -71,7 +71,7 @@ from emulator.core.messages import (
     Response,
     TopicCursor,
 )
-from emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicId, TopicPartition
+from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicId, TopicPartition
 
 Ask: TypeAlias = Callable[[NodeId, Request], Awaitable[Response]]
 """Sends a request to a node and returns its answer, or raises ``AdminError``."""

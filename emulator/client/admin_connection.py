@@ -7,14 +7,14 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from emulator.client.admin_error import AdminError
-from emulator.core.admin_messages import ElectLeadersRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, NodeId
-from emulator.rpc.apis import UnaryApi, api_of
-from emulator.rpc.channel import Channel, Keepalive, open_channel
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.core.admin_messages import ElectLeadersRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.rpc.apis import UnaryApi, api_of
+from laststand.emulator.rpc.channel import Channel, Keepalive, open_channel
+from laststand.emulator.rpc.run_token import RunToken
 
 _TIMEOUT_S: Final = 10.0
 

@@ -1,6 +1,6 @@
 """The one error of the admin client: what was asked, and Kafka's name for why it was not done."""
 
-from emulator.core.errors import EmulatorError, ErrorCode
+from laststand.emulator.core.errors import EmulatorError, ErrorCode
 
 
 class AdminError(EmulatorError):

@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.client.settings import ConsumerSettings, ProducerSettings
-from emulator.core.errors import ConfigError
-from emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.types import BrokerId, TopicPartition
 
 
 class ProducerConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,18 +14,18 @@ from typing import Final, TypeAlias
 import msgspec
 from aiokafka.partitioner import murmur2
 
-from emulator.client.history import History
-from emulator.client.pace import operation_id
-from emulator.client.records import IDENTITY_HEADER, identity_text
-from emulator.client.sending import Sending
-from emulator.client.shell import Links
-from emulator.core.batch import BatchDescriptor
-from emulator.core.client.settings import ProducerSettings
-from emulator.core.client.steps import BatchContent, RecordsOffered, SendRecorded
-from emulator.core.history import OperationType
-from emulator.core.types import BrokerId, TopicPartition
-from emulator.storage.record_batch import describe_header
-from emulator.storage.record_codec import Compression, ProducerFields, RecordContent, build_batch
+from laststand.emulator.client.history import History
+from laststand.emulator.client.pace import operation_id
+from laststand.emulator.client.records import IDENTITY_HEADER, identity_text
+from laststand.emulator.client.sending import Sending
+from laststand.emulator.client.shell import Links
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.settings import ProducerSettings
+from laststand.emulator.core.client.steps import BatchContent, RecordsOffered, SendRecorded
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.storage.record_batch import describe_header
+from laststand.emulator.storage.record_codec import Compression, ProducerFields, RecordContent, build_batch
 
 BATCH_BYTES_MAX: Final = 262_144
 """Encoded size of one batch if nothing is said; a larger record has a batch of its own (Kafka's ``batch.size``).

@@ -5,21 +5,27 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import assert_never
 
-from emulator.client.config import ConsumerConfig
-from emulator.client.counters import Counters
-from emulator.client.history import History
-from emulator.client.records import polled_batches, polled_records
-from emulator.client.shell import Links, Shell
-from emulator.core.client.consumer import Consumer, Phase
-from emulator.core.client.steps import Abandoned, ConsumerInput, FinalReadRecorded, PollRecorded, RecordsReceived
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.inputs import ResponseReceived, Started
-from emulator.core.messages import FetchPartitionResponse, FetchRequest, FetchResponse
-from emulator.core.types import BrokerId, CauseId, CorrelationId, Offset, TopicPartition
-from emulator.rpc.data_codec import Attachment
-from emulator.rpc.outbound import Outcome
-from emulator.storage.record_codec import StoredRecord
+from laststand.emulator.client.config import ConsumerConfig
+from laststand.emulator.client.counters import Counters
+from laststand.emulator.client.history import History
+from laststand.emulator.client.records import polled_batches, polled_records
+from laststand.emulator.client.shell import Links, Shell
+from laststand.emulator.core.client.consumer import Consumer, Phase
+from laststand.emulator.core.client.steps import (
+    Abandoned,
+    ConsumerInput,
+    FinalReadRecorded,
+    PollRecorded,
+    RecordsReceived,
+)
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import ResponseReceived, Started
+from laststand.emulator.core.messages import FetchPartitionResponse, FetchRequest, FetchResponse
+from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, Offset, TopicPartition
+from laststand.emulator.rpc.data_codec import Attachment
+from laststand.emulator.rpc.outbound import Outcome
+from laststand.emulator.storage.record_codec import StoredRecord
 
 
 class RunningConsumer:

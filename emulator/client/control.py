@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.types import TopicPartition
+from laststand.emulator.core.types import TopicPartition
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=True):

@@ -2,11 +2,11 @@
 
 from collections import Counter
 
-from emulator.client.control import AckedCount, ClientCounts, ErrorCount
-from emulator.core.client.steps import PollRecorded, SendRecorded
-from emulator.core.errors import ErrorCode
-from emulator.core.history import OperationType
-from emulator.core.types import Acks, TopicPartition
+from laststand.emulator.client.control import AckedCount, ClientCounts, ErrorCount
+from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.types import Acks, TopicPartition
 
 
 class Counters:

@@ -15,12 +15,12 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.client.history_lines import final_read_line, poll_line, send_line
-from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.history import HistoryLine, HistorySealed, Operation
-from emulator.core.packed.layout import SUFFIX
-from emulator.core.types import Acks
-from emulator.storage.line_file import LineFile, line_files, read_lines
+from laststand.emulator.core.client.history_lines import final_read_line, poll_line, send_line
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.history import HistoryLine, HistorySealed, Operation
+from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.core.types import Acks
+from laststand.emulator.storage.line_file import LineFile, line_files, read_lines
 
 HISTORY_FILE: Final = f"history{SUFFIX}"
 """Name of the history of a run's own clients."""

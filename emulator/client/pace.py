@@ -7,10 +7,10 @@ room, or no topic is there yet, the producer waits, as Kafka's does in ``send``,
 
 from collections.abc import Iterator
 
-from emulator.client.config import ProducerConfig
-from emulator.core.client.producer import Producer
-from emulator.core.client.steps import RecordsOffered
-from emulator.core.types import CauseId, TopicPartition
+from laststand.emulator.client.config import ProducerConfig
+from laststand.emulator.core.client.producer import Producer
+from laststand.emulator.core.client.steps import RecordsOffered
+from laststand.emulator.core.types import CauseId, TopicPartition
 
 
 class Pace:

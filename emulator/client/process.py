@@ -5,9 +5,9 @@ import logging
 import signal
 from typing import Final, assert_never
 
-from emulator.client.config import ClientConfig, ConsumerConfig, final_consumer
-from emulator.client.consuming import RunningConsumer
-from emulator.client.control import (
+from laststand.emulator.client.config import ClientConfig, ConsumerConfig, final_consumer
+from laststand.emulator.client.consuming import RunningConsumer
+from laststand.emulator.client.control import (
     AllRead,
     Command,
     ProduceBatch,
@@ -20,14 +20,14 @@ from emulator.client.control import (
     decode_command,
     encode_line,
 )
-from emulator.client.counters import Counters
-from emulator.client.history import History
-from emulator.client.producing import RunningProducer
-from emulator.client.shell import Links
-from emulator.core.client.consumer import Phase
-from emulator.core.types import CLIENT_ID, NodeId, TopicPartition
-from emulator.rpc.channel import keepalive_for
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.client.counters import Counters
+from laststand.emulator.client.history import History
+from laststand.emulator.client.producing import RunningProducer
+from laststand.emulator.client.shell import Links
+from laststand.emulator.core.client.consumer import Phase
+from laststand.emulator.core.types import CLIENT_ID, NodeId, TopicPartition
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.rpc.run_token import RunToken
 
 PROGRESS_INTERVAL_S: Final = 0.02
 """Longest time from a changed count to its report."""

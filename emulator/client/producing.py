@@ -2,14 +2,14 @@
 
 import asyncio
 
-from emulator.client.config import ProducerConfig
-from emulator.client.counters import Counters
-from emulator.client.history import History
-from emulator.client.pace import Pace
-from emulator.client.records import encode_batch
-from emulator.client.sending import Sending
-from emulator.client.shell import Links
-from emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.client.config import ProducerConfig
+from laststand.emulator.client.counters import Counters
+from laststand.emulator.client.history import History
+from laststand.emulator.client.pace import Pace
+from laststand.emulator.client.records import encode_batch
+from laststand.emulator.client.sending import Sending
+from laststand.emulator.client.shell import Links
+from laststand.emulator.core.types import BrokerId, TopicPartition
 
 
 class RunningProducer:

@@ -7,15 +7,15 @@ same text is in a header. Batches are format v2.
 import time
 from typing import Final
 
-from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.client.steps import BatchContent
-from emulator.core.errors import InvariantError
-from emulator.core.history import PolledBatch
-from emulator.core.types import Offset
-from emulator.rpc.codec_error import CodecError
-from emulator.storage.record_batch import crc_of, describe_header, split_batches
-from emulator.storage.record_codec import StoredRecord, read_records
-from emulator.storage.value_batch import build_value_batch
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.client.steps import BatchContent
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.history import PolledBatch
+from laststand.emulator.core.types import Offset
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.storage.record_batch import crc_of, describe_header, split_batches
+from laststand.emulator.storage.record_codec import StoredRecord, read_records
+from laststand.emulator.storage.value_batch import build_value_batch
 
 UNKNOWN_PRODUCER: Final = "?"
 """Stands for the producer of a record whose value is not of the form above; its record id is 0."""

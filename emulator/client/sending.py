@@ -4,20 +4,20 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from emulator.client.history import History
-from emulator.client.pace import operation_id
-from emulator.client.shell import Links, Shell
-from emulator.core.batch import BatchDescriptor
-from emulator.core.client.producer import Producer
-from emulator.core.client.settings import ProducerSettings
-from emulator.core.client.steps import Abandoned, BatchContent, ProducerInput, RecordsOffered, SendRecorded
-from emulator.core.effects import SendRequest
-from emulator.core.history import OperationType
-from emulator.core.inputs import Started
-from emulator.core.messages import ProduceRequest
-from emulator.core.types import Acks, BrokerId, CauseId
-from emulator.rpc.data_codec import Attachment
-from emulator.rpc.outbound import Outcome
+from laststand.emulator.client.history import History
+from laststand.emulator.client.pace import operation_id
+from laststand.emulator.client.shell import Links, Shell
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.producer import Producer
+from laststand.emulator.core.client.settings import ProducerSettings
+from laststand.emulator.core.client.steps import Abandoned, BatchContent, ProducerInput, RecordsOffered, SendRecorded
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.inputs import Started
+from laststand.emulator.core.messages import ProduceRequest
+from laststand.emulator.core.types import Acks, BrokerId, CauseId
+from laststand.emulator.rpc.data_codec import Attachment
+from laststand.emulator.rpc.outbound import Outcome
 
 EncodeBatch: TypeAlias = Callable[[BatchContent], tuple[bytes, BatchDescriptor]]
 """Returns a batch's bytes and header. Equal content, equal bytes."""

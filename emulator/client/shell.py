@@ -8,20 +8,20 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from emulator.client.config import Wire
-from emulator.client.history import History
-from emulator.client.records import parse_fetched
-from emulator.core.effects import SendRequest
-from emulator.core.inputs import TimerFired
-from emulator.core.types import CLIENT_ID, CauseId, NodeId
-from emulator.rpc.address_book import AddressBook
-from emulator.rpc.channel import Keepalive
-from emulator.rpc.data_codec import Attachment
-from emulator.rpc.outbound import Deliver, Outbound, Outcome
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.client.config import Wire
+from laststand.emulator.client.history import History
+from laststand.emulator.client.records import parse_fetched
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.inputs import TimerFired
+from laststand.emulator.core.types import CLIENT_ID, CauseId, NodeId
+from laststand.emulator.rpc.address_book import AddressBook
+from laststand.emulator.rpc.channel import Keepalive
+from laststand.emulator.rpc.data_codec import Attachment
+from laststand.emulator.rpc.outbound import Deliver, Outbound, Outcome
+from laststand.emulator.rpc.run_token import RunToken
 
 if TYPE_CHECKING:
-    from emulator.kafka.outbound import KafkaOutbound
+    from laststand.emulator.kafka.outbound import KafkaOutbound
 
 InputT = TypeVar("InputT", contravariant=True)
 EffectT = TypeVar("EffectT", covariant=True)
@@ -78,7 +78,7 @@ class Links:
     def outbound(self, deliver: Deliver) -> "Outbound | KafkaOutbound":
         """Returns what sends a client's requests; ``deliver`` is called with every outcome."""
         if self._wire is Wire.KAFKA:
-            from emulator.kafka.outbound import KafkaOutbound
+            from laststand.emulator.kafka.outbound import KafkaOutbound
 
             return KafkaOutbound(
                 addresses=self._addresses,

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.core.errors import EmulatorError, InvariantError
-from emulator.parent_death import die_with_parent
+from laststand.emulator.core.errors import EmulatorError, InvariantError
+from laststand.emulator.parent_death import die_with_parent
 
 READY_FD_VARIABLE = "LASTSTAND_READY_FD"
 """Environment variable with the number of the file descriptor on which a child reports that it is ready."""

@@ -1,8 +1,8 @@
-"""Whether the Docker SDK is there: whoever asks has not imported ``emulator.cluster.containers``, which needs it."""
+"""Whether the Docker SDK is there: whoever asks has not imported ``laststand.emulator.cluster.containers``, which needs it."""
 
 import importlib.util
 
-from emulator.core.errors import MissingToolError
+from laststand.emulator.core.errors import MissingToolError
 
 
 def require_docker_sdk() -> None:

@@ -19,25 +19,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from emulator.cluster.child import ProcessEnd, ProcessSpec
-from emulator.cluster.kafka_distribution import JVM_OPTIONS, KafkaProgram
-from emulator.cluster.kafka_probe import KafkaProbeConnection, await_kafka
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.link_messages import LinkMessages
-from emulator.cluster.node_host import LocalHost, NodeProcess
-from emulator.cluster.ports import LOOPBACK
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.cluster.supervisor import Supervisor
-from emulator.cluster.sync_shim import sync_shim_environment
-from emulator.core.broker.lifecycle import rack_of
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.channels import Link
-from emulator.plan.nodes import CLIENT
-from emulator.storage.meta_properties import META_PROPERTIES
-from emulator.storage.power_loss import count_as_durable
+from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec
+from laststand.emulator.cluster.kafka_distribution import JVM_OPTIONS, KafkaProgram
+from laststand.emulator.cluster.kafka_probe import KafkaProbeConnection, await_kafka
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.link_messages import LinkMessages
+from laststand.emulator.cluster.node_host import LocalHost, NodeProcess
+from laststand.emulator.cluster.ports import LOOPBACK
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.cluster.sync_shim import sync_shim_environment
+from laststand.emulator.core.broker.lifecycle import rack_of
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.storage.meta_properties import META_PROPERTIES
+from laststand.emulator.storage.power_loss import count_as_durable
 
 if TYPE_CHECKING:
-    from emulator.cluster.toxiproxy import Toxiproxy
+    from laststand.emulator.cluster.toxiproxy import Toxiproxy
 
 LISTENS_WITHIN_S: Final = 60.0
 """A broker listens once it has caught up with the controller; one that cannot reach it does not."""
@@ -110,7 +110,7 @@ class KafkaHost(LocalHost):
 
     async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
         """Starts a child that knows how to ask Kafka for a sign of life."""
-        from emulator.cluster.toxiproxy import Toxiproxy
+        from laststand.emulator.cluster.toxiproxy import Toxiproxy
 
         return await Toxiproxy.start(
             supervisor=self._supervisor,

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import MissingToolError
+from laststand.emulator.core.errors import MissingToolError
 
 PLAYED_VERSION: Final = "4.2.0"
 """What messages suggest: the version that scenarios have been played on."""

@@ -18,13 +18,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from emulator.cluster.child import ProcessSpec
-from emulator.cluster.kafka_distribution import JVM_OPTIONS, PLAYED_VERSION, KafkaDistribution, kafka_cache
-from emulator.cluster.kafka_jars import check_jars, is_known_version
-from emulator.cluster.kafka_probe import await_kafka
-from emulator.cluster.ports import LOOPBACK, ReservedPort
-from emulator.cluster.supervisor import Supervisor
-from emulator.core.errors import EmulatorError, MissingToolError
+from laststand.emulator.cluster.child import ProcessSpec
+from laststand.emulator.cluster.kafka_distribution import JVM_OPTIONS, PLAYED_VERSION, KafkaDistribution, kafka_cache
+from laststand.emulator.cluster.kafka_jars import check_jars, is_known_version
+from laststand.emulator.cluster.kafka_probe import await_kafka
+from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.core.errors import EmulatorError, MissingToolError
 
 _LOGGING: Final = "1.7.36"
 """Of ``slf4j-simple``, for the ``slf4j-api`` that all known versions use."""

@@ -9,7 +9,7 @@ import asyncio
 import struct
 from typing import Final
 
-from emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
+from laststand.emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
 
 _API_VERSIONS: Final = 18
 _CLIENT_ID_MAX: Final = 32_000

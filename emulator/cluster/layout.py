@@ -16,12 +16,12 @@ from types import MappingProxyType
 
 import msgspec
 
-from emulator.core.eras import ZooKeeperSwitches
-from emulator.core.packed.layout import SUFFIX
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.nodes import CONTROLLER
-from emulator.storage.line_file import line_files
+from laststand.emulator.core.eras import ZooKeeperSwitches
+from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.storage.line_file import line_files
 
 
 class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):

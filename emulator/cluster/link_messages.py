@@ -10,12 +10,12 @@ What is held is lost with the process that it is for, as with our own nodes.
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeAlias
 
-from emulator.cluster.ports import LOOPBACK
-from emulator.core.events import MessageIntercepted
-from emulator.core.types import NodeId
-from emulator.plan.channels import Link
-from emulator.rpc.frame_proxy import FrameProxy
-from emulator.rpc.interception import InterceptionOrder, InterceptionReport, Interceptor
+from laststand.emulator.cluster.ports import LOOPBACK
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.rpc.frame_proxy import FrameProxy
+from laststand.emulator.rpc.interception import InterceptionOrder, InterceptionReport, Interceptor
 
 MakeProxy: TypeAlias = Callable[[Link[NodeId], str, Callable[[], Interceptor]], FrameProxy]
 """Makes the proxy of a link, to the address of its target, with what returns the target's interceptor."""

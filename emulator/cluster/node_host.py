@@ -9,21 +9,21 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from emulator.cluster.child import ProcessEnd, ProcessSpec, Readiness
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.node_files import LocalFiles, NodeFiles
-from emulator.cluster.ports import LOOPBACK, ReservedPort
-from emulator.cluster.supervisor import Supervisor
-from emulator.core.types import NodeId
-from emulator.module_command import module_command
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec, Readiness
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.node_files import LocalFiles, NodeFiles
+from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.module_command import module_command
+from laststand.emulator.rpc.run_token import RunToken
 
 if TYPE_CHECKING:
-    from emulator.cluster.toxiproxy import Toxiproxy
+    from laststand.emulator.cluster.toxiproxy import Toxiproxy
 
 
 class NodeProcess(Protocol):
-    """One process of a node, from its start to its end; ``emulator.cluster.child.Child`` says what each method does."""
+    """One process of a node, from its start to its end; ``laststand.emulator.cluster.child.Child`` says what each method does."""
 
     @property
     def pid(self) -> int:
@@ -120,7 +120,7 @@ class NodeHost(Protocol):
         ...
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
-        """Starts ``python -m emulator.node`` with these arguments, and waits until it listens.
+        """Starts ``python -m laststand.emulator.node`` with these arguments, and waits until it listens.
 
         Raises:
             StartError: it does not.
@@ -150,7 +150,7 @@ class LocalHost:
     Args:
         supervisor: of the children.
         environment: added to that of nodes.
-        program: that runs ``-m emulator.node``.
+        program: that runs ``-m laststand.emulator.node``.
     """
 
     listen_host = LOOPBACK
@@ -207,7 +207,7 @@ class LocalHost:
             return await self._supervisor.start(
                 ProcessSpec(
                     name=str(node_id),
-                    argv=module_command("emulator.node", *arguments, program=self._program),
+                    argv=module_command("laststand.emulator.node", *arguments, program=self._program),
                     environment=self._environment,
                     stderr_path=self._layout.node_log(node_id),
                     readiness=Readiness.REPORTED,
@@ -234,7 +234,7 @@ class LocalHost:
     async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
         """Starts a child."""
         # Imported where there are proxies: its HTTP client takes as long to import as gRPC.
-        from emulator.cluster.toxiproxy import Toxiproxy
+        from laststand.emulator.cluster.toxiproxy import Toxiproxy
 
         return await Toxiproxy.start(
             supervisor=self._supervisor,

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from emulator.core.errors import ConfigError
+from laststand.emulator.core.errors import ConfigError
 
 LOOPBACK = "127.0.0.1"
 """The only address that anything here binds."""

@@ -14,23 +14,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from emulator.cluster.child import EndCause, ProcessEnd, StartError
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.node_files import NodeFiles
-from emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
-from emulator.cluster.supervisor import Supervisor
-from emulator.core.eras import plain_switches
-from emulator.core.inter_broker_protocol import IbpLevel
-from emulator.core.node_clock import NORMAL_RATE_PPM
-from emulator.core.types import NodeId, NodeRole
-from emulator.node.config import NodeConfig, encode_config, zookeeper_config
-from emulator.plan.channels import Link
-from emulator.plan.nodes import CLIENT
-from emulator.rpc.interception import InterceptionOrder
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.cluster.child import EndCause, ProcessEnd, StartError
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.node_files import NodeFiles
+from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.core.eras import plain_switches
+from laststand.emulator.core.inter_broker_protocol import IbpLevel
+from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
+from laststand.emulator.core.types import NodeId, NodeRole
+from laststand.emulator.node.config import NodeConfig, encode_config, zookeeper_config
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.rpc.interception import InterceptionOrder
+from laststand.emulator.rpc.run_token import RunToken
 
 if TYPE_CHECKING:
-    from emulator.cluster.toxiproxy import Toxiproxy
+    from laststand.emulator.cluster.toxiproxy import Toxiproxy
 
 CLIENT_NAME: Final = "client"
 """Name of the client process among the supervisor's children."""

@@ -1,7 +1,7 @@
 """The owner of all child processes of a run: nothing that it starts outlives it.
 
 Leaving the ``async with`` block kills what still runs. If this process itself is killed, the kernel kills the children
-(``emulator.parent_death``). Every end is recorded with its cause, so that a verdict can take an unexpected crash into
+(``laststand.emulator.parent_death``). Every end is recorded with its cause, so that a verdict can take an unexpected crash into
 account::
 
     async with Supervisor() as supervisor:
@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from emulator.cluster.child import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ProcessEnd, ProcessSpec
-from emulator.core.errors import InvariantError
+from laststand.emulator.cluster.child import START_TIMEOUT_S, STOP_TIMEOUT_S, Child, ProcessEnd, ProcessSpec
+from laststand.emulator.core.errors import InvariantError
 
 
 def _ignore(_end: ProcessEnd) -> None:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from emulator.core.errors import MissingToolError
+from laststand.emulator.core.errors import MissingToolError
 
 _SOURCE: Final = Path(__file__).with_name("sync_shim.c")
 _COMPILERS: Final = ("cc", "gcc", "clang")

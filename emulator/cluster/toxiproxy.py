@@ -33,15 +33,15 @@ import toxiproxy.server
 from toxiproxy.api import validate_response
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
-from emulator.cluster.child import ProcessEnd, ProcessSpec
-from emulator.cluster.ports import LOOPBACK, ReservedPort
-from emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
-from emulator.cluster.supervisor import Supervisor
-from emulator.core.errors import EmulatorError
-from emulator.core.types import NodeId
-from emulator.plan.channels import Link as LinkOf
-from emulator.plan.nodes import CLIENT
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec
+from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
+from laststand.emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.channels import Link as LinkOf
+from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.rpc.run_token import RunToken
 
 PROCESS_NAME = "toxiproxy"
 """The server's name among the children of its supervisor."""

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from emulator.core.errors import EmulatorError, MissingToolError
+from laststand.emulator.core.errors import EmulatorError, MissingToolError
 
 TOXIPROXY_VERSION = "2.5.0"
 _SOURCES = Path(__file__).with_name("toxiproxy_server")

@@ -10,25 +10,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from emulator.cluster.child import ProcessEnd, ProcessSpec, StartError
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.link_messages import LinkMessages
-from emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
-from emulator.cluster.process_cluster import ProcessCluster, source_environment
-from emulator.cluster.supervisor import Supervisor
-from emulator.cluster.sync_shim import sync_shim_environment
-from emulator.cluster.zookeeper_probe import await_zookeeper, server_probes
-from emulator.cluster.zookeeper_program import ZooKeeperProgram, records_syncs, server_settings
-from emulator.core.properties import node_properties
-from emulator.core.types import NodeId
-from emulator.node.config import read_config
-from emulator.plan.channels import Link
-from emulator.storage.power_loss import count_as_durable
-from emulator.storage.sync_ledger import has_ledger
-from emulator.zookeeper.transaction_log import LOG_FOLDER
+from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec, StartError
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.link_messages import LinkMessages
+from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
+from laststand.emulator.cluster.process_cluster import ProcessCluster, source_environment
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.cluster.sync_shim import sync_shim_environment
+from laststand.emulator.cluster.zookeeper_probe import await_zookeeper, server_probes
+from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram, records_syncs, server_settings
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.node.config import read_config
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.storage.power_loss import count_as_durable
+from laststand.emulator.storage.sync_ledger import has_ledger
+from laststand.emulator.zookeeper.transaction_log import LOG_FOLDER
 
 if TYPE_CHECKING:
-    from emulator.cluster.toxiproxy import Toxiproxy
+    from laststand.emulator.cluster.toxiproxy import Toxiproxy
 
 SERVES_WITHIN_S: Final = 30.0
 """A server that is slower does not come up."""
@@ -89,7 +89,7 @@ class ZooKeeperHost(LocalHost):
 
     async def start_toxiproxy(self, program: Path) -> "Toxiproxy":
         """Starts a child that knows how to ask the server for a sign of life."""
-        from emulator.cluster.toxiproxy import Toxiproxy
+        from laststand.emulator.cluster.toxiproxy import Toxiproxy
 
         return await Toxiproxy.start(
             supervisor=self._supervisor,
@@ -106,7 +106,7 @@ class ZooKeeperCluster(ProcessCluster):
     Args:
         layout: what the cluster is made of; its controller is the server.
         zookeeper: what starts the server; ``None`` where the host does.
-        program: that runs ``-m emulator.node``.
+        program: that runs ``-m laststand.emulator.node``.
         messages: the links to the server whose messages can be interfered with.
         on_start: as for ``ProcessCluster``.
         on_server_end: called with the incarnation and the end of each process of the server, before

@@ -13,9 +13,9 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.probe import ProbeConnection
-from emulator.core.types import NodeId
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.probe import ProbeConnection
+from laststand.emulator.core.types import NodeId
 
 _TIMEOUT_MS: Final = 10_000
 _PASSWORD_BYTES: Final = 16

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import MissingToolError
+from laststand.emulator.core.errors import MissingToolError
 
 FOLDER_VARIABLE: Final = "LASTSTAND_ZOOKEEPER"
 """Names a folder with ZooKeeper's jars: a distribution, or where a system package has put them."""

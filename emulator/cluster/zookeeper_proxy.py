@@ -22,10 +22,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import CauseId, NodeId, Way
-from emulator.plan.channels import EXECUTE
-from emulator.rpc.frame_proxy import FrameConnection, FrameProxy, drain, read_frame, write_frame
-from emulator.rpc.interception import Interceptor
+from laststand.emulator.core.types import CauseId, NodeId, Way
+from laststand.emulator.plan.channels import EXECUTE
+from laststand.emulator.rpc.frame_proxy import FrameConnection, FrameProxy, drain, read_frame, write_frame
+from laststand.emulator.rpc.interception import Interceptor
 
 _XID: Final = slice(0, 4)
 _OPERATION: Final = slice(4, 8)

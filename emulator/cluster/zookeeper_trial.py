@@ -16,10 +16,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.cluster.ports import LOOPBACK, ReservedPort
-from emulator.cluster.zookeeper_program import ZooKeeperProgram, server_settings
-from emulator.core.errors import ConfigError
-from emulator.parent_death import die_with_parent
+from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
+from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram, server_settings
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.parent_death import die_with_parent
 
 _SERVES_WITHIN_S: Final = 60.0
 _ENDS_WITHIN_S: Final = 60.0

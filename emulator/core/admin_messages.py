@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.errors import ErrorCode
-from emulator.core.message import Message
-from emulator.core.types import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.message import Message
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ConfigResource,

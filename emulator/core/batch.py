@@ -7,8 +7,8 @@ everywhere (record batch v2, Kafka's ``DefaultRecordBatch``).
 
 import msgspec
 
-from emulator.core.errors import ErrorCode
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 
 
 class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.errors import ErrorCode
-from emulator.core.message import Message
-from emulator.core.types import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.message import Message
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,
@@ -20,7 +20,7 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 
 
 class ControlRequest(Message, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlMessage,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,

@@ -6,16 +6,16 @@ partitions over all topics; topics that do not exist cost nothing. Kafka's ``Des
 
 import msgspec
 
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.messages import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.messages import (
     DescribedPartition,
     DescribedTopic,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     TopicCursor,
 )
-from emulator.core.types import TopicPartition
+from laststand.emulator.core.types import TopicPartition
 
 
 class _Page(msgspec.Struct, frozen=True, kw_only=True):

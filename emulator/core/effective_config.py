@@ -10,15 +10,15 @@ from typing import Final, Protocol
 
 import msgspec
 
-from emulator.core.admin_messages import ConfigSource
-from emulator.core.properties import (
+from laststand.emulator.core.admin_messages import ConfigSource
+from laststand.emulator.core.properties import (
     NodeProperties,
     TopicProperties,
     field_name,
     is_node_property,
     topic_properties,
 )
-from emulator.core.types import ConfigResource, NodeId
+from laststand.emulator.core.types import ConfigResource, NodeId
 
 CLUSTER: Final = ""
 """Resource name of the cluster default."""

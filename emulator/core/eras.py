@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import ConfigError
-from emulator.core.inter_broker_protocol import (
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.inter_broker_protocol import (
     LATEST,
     PROPERTY,
     VERSIONS,
@@ -22,9 +22,17 @@ from emulator.core.inter_broker_protocol import (
     ibp_level,
     parse_ibps,
 )
-from emulator.core.switches import ERAS, Switches, era_switches, is_switch, switch_choices, switch_texts, with_switch
-from emulator.core.types import BrokerId
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, AlterIsrChecks, ZooKeeperRules
+from laststand.emulator.core.switches import (
+    ERAS,
+    Switches,
+    era_switches,
+    is_switch,
+    switch_choices,
+    switch_texts,
+    with_switch,
+)
+from laststand.emulator.core.types import BrokerId
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, AlterIsrChecks, ZooKeeperRules
 
 
 class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """The event log's vocabulary: what nodes and the harness write down, and what the oracle shares with them.
 
 One struct per event, named in the past tense. A line of ``events/<node>-<incarnation>.jsonl`` is the event's fields
-plus the envelope that the writer adds (``emulator.core.packed`` has the other form of the same)::
+plus the envelope that the writer adds (``laststand.emulator.core.packed`` has the other form of the same)::
 
     {"run": "...", "node": 1, "incarnation": 2, "sequence": 7, "time_ns": 81, "type": "BatchAppended", "cause_id": ...}
 
@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     BrokerState,

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId, TopicId
+from laststand.emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId, TopicId
 
 
 class OperationType(Enum):
@@ -130,7 +130,7 @@ Operation: TypeAlias = SendOperation | PollOperation | FinalReadOperation
 class HistorySealed(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="sealed"):
     """Last line of a history that its writer closed: how many lines stand before it, and their digest.
 
-    ``digest`` as in ``emulator.core.events.FileSealed``.
+    ``digest`` as in ``laststand.emulator.core.events.FileSealed``.
     """
 
     index: int

@@ -7,8 +7,8 @@ changed since it was last called, however many records that were (Kafka's ``Part
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from emulator.core.errors import InvariantError
-from emulator.core.records import (
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
@@ -22,7 +22,7 @@ from emulator.core.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ConfigResource,

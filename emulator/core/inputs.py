@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor, EpochEntry
-from emulator.core.messages import Request, Response
-from emulator.core.records import MetadataBatch
-from emulator.core.types import (
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,
     LeaderEpoch,

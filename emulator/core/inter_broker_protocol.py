@@ -11,9 +11,9 @@ from typing import Final, NewType
 
 import msgspec
 
-from emulator.core.errors import ConfigError
-from emulator.core.metadata_version import LEVELS as METADATA_VERSIONS
-from emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.metadata_version import LEVELS as METADATA_VERSIONS
+from laststand.emulator.core.types import BrokerId, NodeId
 
 IbpLevel = NewType("IbpLevel", int)
 """Index into ``VERSIONS``; compares as the versions do."""

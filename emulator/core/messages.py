@@ -1,6 +1,6 @@
 """Requests and responses between nodes, and between clients and nodes, with Kafka's names.
 
-Frozen values; the codec of ``emulator.rpc`` translates them to protobuf. ``None`` stands for Kafka's -1. Every response
+Frozen values; the codec of ``laststand.emulator.rpc`` translates them to protobuf. ``None`` stands for Kafka's -1. Every response
 answers exactly one request. What administrators ask is in ``admin_messages``.
 """
 
@@ -8,11 +8,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.admin_messages import AdminRequest, AdminResponse
-from emulator.core.batch import BatchDescriptor, InvalidBatch, LogSpan
-from emulator.core.errors import ErrorCode
-from emulator.core.message import Message
-from emulator.core.types import (
+from laststand.emulator.core.admin_messages import AdminRequest, AdminResponse
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch, LogSpan
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.message import Message
+from laststand.emulator.core.types import (
     Acks,
     BrokerEpoch,
     BrokerId,

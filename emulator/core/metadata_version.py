@@ -7,8 +7,8 @@ three of them: RECOVERING exists from 3.2-IV0 on (KIP-704), a shrinking ISR stop
 
 from typing import Final
 
-from emulator.core.errors import ConfigError
-from emulator.core.messages import FeatureRange
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.messages import FeatureRange
 
 METADATA_VERSION: Final = "metadata.version"
 """Name of the feature whose level says which metadata records may be written."""

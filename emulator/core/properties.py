@@ -10,7 +10,15 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from emulator.core.property_text import INT_MAX, LONG_MAX, Natural, Positive, PropertyReader, Unlimited, dotted
+from laststand.emulator.core.property_text import (
+    INT_MAX,
+    LONG_MAX,
+    Natural,
+    Positive,
+    PropertyReader,
+    Unlimited,
+    dotted,
+)
 
 _SegmentBytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1024, le=INT_MAX)]
 _Strategy: TypeAlias = Literal["None", "Balanced", "Aggressive"]

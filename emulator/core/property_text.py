@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeAlias, get_args, get_type_hints
 import msgspec
 from msgspec import inspect
 
-from emulator.core.errors import ConfigError
+from laststand.emulator.core.errors import ConfigError
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1

@@ -6,7 +6,7 @@ from typing import Final, get_args, get_type_hints
 
 import msgspec
 
-from emulator.core.struct_docs import field_meanings, first_paragraph
+from laststand.emulator.core.struct_docs import field_meanings, first_paragraph
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ID: Final = "https://example.org/laststand/schemas"

@@ -12,8 +12,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from emulator.core.errors import ConfigError
-from emulator.core.types import StrayCleanup
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.types import StrayCleanup
 
 
 class MaximalIsr(Enum):

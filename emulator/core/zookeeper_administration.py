@@ -6,7 +6,7 @@ reassignments are asked of the controller instead. A topic is refused without re
 
 from typing import Final, TypeAlias
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterConfigsResource,
     ConfigOperation,
     ConfigResourceResult,
@@ -22,15 +22,15 @@ from emulator.core.admin_messages import (
     IncrementalAlterConfigsResponse,
     TopicResult,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.types import BrokerId, ConfigResource, MetadataOffset, NodeId
-from emulator.core.zookeeper.identifiers import Zxid
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import decode_config, encode_config
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.types import BrokerId, ConfigResource, MetadataOffset, NodeId
+from laststand.emulator.core.zookeeper.identifiers import Zxid
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config, encode_config
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
+from laststand.emulator.core.zookeeper.operations import (
     Create,
     DataRead,
     Delete,
@@ -41,7 +41,7 @@ from emulator.core.zookeeper.operations import (
     Step,
     failure,
 )
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 AdministratorRequest: TypeAlias = CreateTopicsRequest | DeleteTopicsRequest | IncrementalAlterConfigsRequest
 AdministratorResponse: TypeAlias = CreateTopicsResponse | DeleteTopicsResponse | IncrementalAlterConfigsResponse

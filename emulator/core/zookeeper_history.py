@@ -8,9 +8,9 @@ events come from the writes themselves, in the order of the server, and not from
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from emulator.core.broker.metadata_cache import id_by_name
-from emulator.core.effective_config import CLUSTER, effective_topic_properties
-from emulator.core.events import (
+from laststand.emulator.core.broker.metadata_cache import id_by_name
+from laststand.emulator.core.effective_config import CLUSTER, effective_topic_properties
+from laststand.emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
@@ -24,9 +24,9 @@ from emulator.core.events import (
     UncleanMethod,
     ZnodeWritten,
 )
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.properties import NodeProperties
-from emulator.core.records import (
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import (
     ConfigRecord,
     PartitionRecord,
     Record,
@@ -35,7 +35,7 @@ from emulator.core.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -49,13 +49,13 @@ from emulator.core.types import (
     TopicPartition,
     ZnodeWrite,
 )
-from emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, decode_state
-from emulator.core.zookeeper.nodes.small_nodes import decode_config, decode_rack
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic
-from emulator.core.zookeeper.operations import TreeChange, ZooKeeperEventKind
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, decode_state
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config, decode_rack
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic
+from laststand.emulator.core.zookeeper.operations import TreeChange, ZooKeeperEventKind
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 _DEFAULT_BROKER: Final = "<default>"
 

@@ -7,9 +7,9 @@ stands for election; both send to ZooKeeper, the controller under even correlati
 
 from typing import TypeAlias
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
-from emulator.core.broker.zookeeper_exchange import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+from laststand.emulator.core.broker.zookeeper_exchange import (
     AnswerControl,
     AskController,
     BrokerRegisteredAs,
@@ -17,10 +17,10 @@ from emulator.core.broker.zookeeper_exchange import (
     TopicConfigChanged,
     ZooKeeperBrokerInput,
 )
-from emulator.core.effects import BrokerEffect, StopNode
-from emulator.core.inputs import TimerFired
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.effects import BrokerEffect, StopNode
+from laststand.emulator.core.inputs import TimerFired
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.zookeeper.exchange import (
     OpenSession,
     SessionEstablished,
     SessionExpired,
@@ -31,11 +31,11 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperInput,
     ZooKeeperReconnected,
 )
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import NodeChanged
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.controller import ZooKeeperController
-from emulator.core.zookeeper_controller.exchange import (
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.operations import NodeChanged
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.controller import ZooKeeperController
+from laststand.emulator.core.zookeeper_controller.exchange import (
     AnswerController,
     ControlAnswered,
     ControlFailed,
@@ -46,7 +46,7 @@ from emulator.core.zookeeper_controller.exchange import (
     SendControlRequest,
     TimeCame,
 )
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 ProcessInput: TypeAlias = ZooKeeperBrokerInput | ControllerInput | ZooKeeperInput
 ProcessEffect: TypeAlias = (

@@ -15,11 +15,11 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from emulator.core.inter_broker_protocol import LATEST, IbpLevel, InterBrokerProtocol, ibp_level
-from emulator.core.switches import ERAS, MaximalIsr, Switches
-from emulator.core.types import StrayCleanup
-from emulator.core.zookeeper.nodes.partition_state import StateFormat
-from emulator.core.zookeeper.nodes.topic import TopicFormat
+from laststand.emulator.core.inter_broker_protocol import LATEST, IbpLevel, InterBrokerProtocol, ibp_level
+from laststand.emulator.core.switches import ERAS, MaximalIsr, Switches
+from laststand.emulator.core.types import StrayCleanup
+from laststand.emulator.core.zookeeper.nodes.partition_state import StateFormat
+from laststand.emulator.core.zookeeper.nodes.topic import TopicFormat
 
 
 class AlterIsrChecks(Enum):

@@ -11,15 +11,15 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
-from emulator.core.admin_messages import AlterPartitionReassignmentsRequest, ElectLeadersRequest
-from emulator.core.broker.zookeeper_exchange import (
+from laststand.emulator.core.admin_messages import AlterPartitionReassignmentsRequest, ElectLeadersRequest
+from laststand.emulator.core.broker.zookeeper_exchange import (
     AnswerControl,
     AskController,
     ControllerReplied,
     ControllerUnreachable,
     ControlReceived,
 )
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlAnswer,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -27,9 +27,9 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.effects import BrokerEffect, SendRequest, SendResponse
-from emulator.core.errors import InvariantError
-from emulator.core.inputs import (
+from laststand.emulator.core.effects import BrokerEffect, SendRequest, SendResponse
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.inputs import (
     BrokerInput,
     MetadataReceived,
     MetadataStreamLost,
@@ -38,10 +38,10 @@ from emulator.core.inputs import (
     RequestReceived,
     ResponseReceived,
 )
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, Request, Response
-from emulator.core.types import CauseId, CorrelationId, NodeId, RequestId
-from emulator.core.zookeeper.exchange import ZooKeeperEffect, ZooKeeperInput
-from emulator.core.zookeeper_controller.exchange import (
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, Request, Response
+from laststand.emulator.core.types import CauseId, CorrelationId, NodeId, RequestId
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperEffect, ZooKeeperInput
+from laststand.emulator.core.zookeeper_controller.exchange import (
     AnswerController,
     ControlAnswered,
     ControlFailed,
@@ -49,7 +49,7 @@ from emulator.core.zookeeper_controller.exchange import (
     ControllerResponse,
     SendControlRequest,
 )
-from emulator.core.zookeeper_process import ProcessEffect, ProcessInput, ZooKeeperProcess
+from laststand.emulator.core.zookeeper_process import ProcessEffect, ProcessInput, ZooKeeperProcess
 
 CAUSE: Final = CauseId("zookeeper")
 """Of what a process does by itself."""

@@ -31,7 +31,7 @@ from kio.schema.update_features.v1 import response as features_updated
 from kio.static.primitive import i8, i16, i32, i64
 from kio.static.protocol import Entity
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ConfigOperation,
@@ -53,9 +53,9 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResult, Request
-from emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, NodeId, Offset
-from emulator.kafka.calls import Call, error_of, to_kafka, to_milliseconds, to_name
+from laststand.emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResult, Request
+from laststand.emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, NodeId, Offset
+from laststand.emulator.kafka.calls import Call, error_of, to_kafka, to_milliseconds, to_name
 
 _TIMEOUT: Final = to_milliseconds(10_000)
 _RESOURCES: Final = {ConfigResource.TOPIC: 2, ConfigResource.BROKER: 4}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.rpc.interception import STREAM_API
+from laststand.emulator.rpc.interception import STREAM_API
 
 FETCH: Final = "Fetch"
 """Of records; from the controller, it is of metadata."""

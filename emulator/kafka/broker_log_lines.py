@@ -15,8 +15,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from emulator.core.events import BecameFollower, BecameLeader, LogStartOffsetRaised, LogTruncated, PartitionEvent
-from emulator.core.types import (
+from laststand.emulator.core.events import (
+    BecameFollower,
+    BecameLeader,
+    LogStartOffsetRaised,
+    LogTruncated,
+    PartitionEvent,
+)
+from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
     LeaderEpoch,

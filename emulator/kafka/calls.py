@@ -16,9 +16,9 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import Response
-from emulator.core.types import BrokerId, NodeId, TopicId
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import Response
+from laststand.emulator.core.types import BrokerId, NodeId, TopicId
 
 _NONE: Final = -1
 _KNOWN_ERRORS: Final = frozenset(int(error) for error in ErrorCode)

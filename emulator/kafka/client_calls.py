@@ -20,7 +20,7 @@ from kio.schema.types import ProducerId as KafkaProducerId
 from kio.static.primitive import Records, i8, i16, i32, i64
 from kio.static.protocol import Entity
 
-from emulator.core.messages import (
+from laststand.emulator.core.messages import (
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
@@ -41,8 +41,8 @@ from emulator.core.messages import (
     ProduceResponse,
     Response,
 )
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId
-from emulator.kafka.calls import (
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId
+from laststand.emulator.kafka.calls import (
     Call,
     Versions,
     broker_or_none,
@@ -54,8 +54,8 @@ from emulator.kafka.calls import (
     topic_id_of,
     uuid_of,
 )
-from emulator.rpc.data_codec import Attachment, ParseFetched
-from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+from laststand.emulator.rpc.data_codec import Attachment, ParseFetched
+from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
 
 _PRODUCE: Final = 0
 _BY_ID: Final = 13

@@ -19,8 +19,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
-from emulator.kafka.calls import Versions
-from emulator.rpc.channel import Keepalive
+from laststand.emulator.kafka.calls import Versions
+from laststand.emulator.rpc.channel import Keepalive
 
 _CLIENT: Final = "laststand"
 _SIZE_BYTES: Final = 4

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from emulator.core.errors import EmulatorError
+from laststand.emulator.core.errors import EmulatorError
 
 ItemT = TypeVar("ItemT")
 

@@ -21,10 +21,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from emulator.core.types import CauseId, NodeId, Way
-from emulator.kafka.api_names import message_name
-from emulator.rpc.frame_proxy import FrameConnection, FrameProxy, drain, read_frame, write_frame
-from emulator.rpc.interception import Interceptor
+from laststand.emulator.core.types import CauseId, NodeId, Way
+from laststand.emulator.kafka.api_names import message_name
+from laststand.emulator.rpc.frame_proxy import FrameConnection, FrameProxy, drain, read_frame, write_frame
+from laststand.emulator.rpc.interception import Interceptor
 
 _KEY: Final = slice(0, 2)
 _REQUEST_ID: Final = slice(4, 8)

@@ -17,16 +17,16 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import CorruptRecordError, InvariantError, StorageError
-from emulator.core.image import MetadataImage
-from emulator.core.records import PartitionChangeRecord, PartitionRecord, Record
-from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, TopicId
-from emulator.kafka.fields import FieldError
-from emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord, directories_of
-from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
-from emulator.storage.record_codec import read_records
-from emulator.storage.segment import LOG_SUFFIX
-from emulator.user_files import read_bytes
+from laststand.emulator.core.errors import CorruptRecordError, InvariantError, StorageError
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.records import PartitionChangeRecord, PartitionRecord, Record
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, TopicId
+from laststand.emulator.kafka.fields import FieldError
+from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord, directories_of
+from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+from laststand.emulator.storage.record_codec import read_records
+from laststand.emulator.storage.segment import LOG_SUFFIX
+from laststand.emulator.user_files import read_bytes
 
 _SEGMENT: Final = re.compile(rf"[0-9]{{20}}{re.escape(LOG_SUFFIX)}")
 _SNAPSHOT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")

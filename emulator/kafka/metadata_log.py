@@ -7,14 +7,14 @@ the log reads on from where it was; a batch that is not whole yet is read the ne
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from emulator.core.errors import StorageError
-from emulator.core.records import Record
-from emulator.core.types import MetadataOffset
-from emulator.kafka.fields import FieldError
-from emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
-from emulator.storage.batch_scan import BatchValidation, BytesFile, ScanEnd, scan_batches
-from emulator.storage.record_codec import read_records
-from emulator.user_files import open_file
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.records import Record
+from laststand.emulator.core.types import MetadataOffset
+from laststand.emulator.kafka.fields import FieldError
+from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
+from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, ScanEnd, scan_batches
+from laststand.emulator.storage.record_codec import read_records
+from laststand.emulator.user_files import open_file
 
 METADATA_LOG: Final = "__cluster_metadata-0"
 """Name of the metadata log's directory in a log directory."""

@@ -1,4 +1,4 @@
-"""Kafka's metadata records, decoded into those of ``emulator.core.records``.
+"""Kafka's metadata records, decoded into those of ``laststand.emulator.core.records``.
 
 The value of a record of ``__cluster_metadata`` (``MetadataRecordSerde``)::
 
@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from emulator.core.records import (
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
@@ -28,7 +28,7 @@ from emulator.core.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ConfigResource,
@@ -40,7 +40,7 @@ from emulator.core.types import (
     ProducerId,
     TopicId,
 )
-from emulator.kafka.fields import FieldError, FieldReader
+from laststand.emulator.kafka.fields import FieldError, FieldReader
 
 _FRAME_VERSION: Final = 1
 _NO_LEADER: Final = -1

@@ -1,4 +1,4 @@
-"""What a client sends to Apache Kafka: requests of the core in, its inputs out, as ``emulator.rpc.outbound`` does.
+"""What a client sends to Apache Kafka: requests of the core in, its inputs out, as ``laststand.emulator.rpc.outbound`` does.
 
 Each pair of node and kind of request has a connection of its own, opened at first use and again after it broke: a fetch
 that waits for records keeps nobody else waiting.
@@ -9,9 +9,9 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from emulator.core.errors import TransportError
-from emulator.core.inputs import RequestFailed, ResponseReceived
-from emulator.core.messages import (
+from laststand.emulator.core.errors import TransportError
+from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
+from laststand.emulator.core.messages import (
     FetchRequest,
     InitProducerIdRequest,
     ListOffsetsRequest,
@@ -19,20 +19,20 @@ from emulator.core.messages import (
     ProduceRequest,
     Request,
 )
-from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
-from emulator.kafka.calls import Call, Versions
-from emulator.kafka.client_calls import (
+from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
+from laststand.emulator.kafka.calls import Call, Versions
+from laststand.emulator.kafka.client_calls import (
     fetch_call,
     init_producer_id_call,
     list_offsets_call,
     metadata_call,
     produce_call,
 )
-from emulator.kafka.connection import KafkaConnection
-from emulator.rpc.address_book import AddressBook
-from emulator.rpc.channel import Keepalive
-from emulator.rpc.data_codec import Attachment, ParseFetched
-from emulator.rpc.outbound import Deliver
+from laststand.emulator.kafka.connection import KafkaConnection
+from laststand.emulator.rpc.address_book import AddressBook
+from laststand.emulator.rpc.channel import Keepalive
+from laststand.emulator.rpc.data_codec import Attachment, ParseFetched
+from laststand.emulator.rpc.outbound import Deliver
 
 _log: Final = logging.getLogger(__name__)
 

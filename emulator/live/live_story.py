@@ -12,17 +12,17 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
-from emulator.core import events as e
-from emulator.live.partition_record import PartitionRecord
-from emulator.live.tail import EventTail, NewEvents
-from emulator.verification.cluster_story import origin_of, run_story, time_us
-from emulator.verification.columns import NONE, Columns
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import NO_ERROR, PartitionFacts
-from emulator.verification.partition_story import CHANGES_MAX, committed_changes, leaderships_of
-from emulator.verification.run_facts import RunFacts
-from emulator.verification.run_story import PartitionStory, RunStory
-from emulator.verification.timeline import CollectedEvent, EventPlace
+from laststand.emulator.core import events as e
+from laststand.emulator.live.partition_record import PartitionRecord
+from laststand.emulator.live.tail import EventTail, NewEvents
+from laststand.emulator.verification.cluster_story import origin_of, run_story, time_us
+from laststand.emulator.verification.columns import NONE, Columns
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import NO_ERROR, PartitionFacts
+from laststand.emulator.verification.partition_story import CHANGES_MAX, committed_changes, leaderships_of
+from laststand.emulator.verification.run_facts import RunFacts
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.timeline import CollectedEvent, EventPlace
 
 _TOLD: Final = (
     e.NodeStarted,

@@ -1,6 +1,6 @@
 """What is known of a partition's logs and acknowledgements while a run goes on, as curves that grow.
 
-The oracle tells the same of a run that has ended, from all of its evidence (``emulator.verification.partition_story``).
+The oracle tells the same of a run that has ended, from all of its evidence (``laststand.emulator.verification.partition_story``).
 Here acknowledgements are those that brokers tell of: nobody waits for the clients' history.
 """
 
@@ -10,17 +10,25 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from emulator.core.events import LogOpened, PowerLost
-from emulator.live.curves import HeldCurve, RisingCurve
-from emulator.verification.cluster_story import time_us
-from emulator.verification.columns import NONE
-from emulator.verification.copies import Taking, end_after
-from emulator.verification.held_logs import cut_by
-from emulator.verification.integers import Ints
-from emulator.verification.partition_facts import ACKS_ALL
-from emulator.verification.partition_story import PAUSE_US
-from emulator.verification.run_story import Acknowledged, Cut, FinalRecords, Flushed, HeldRecords, Point, Promised
-from emulator.verification.timeline import EventPlace
+from laststand.emulator.core.events import LogOpened, PowerLost
+from laststand.emulator.live.curves import HeldCurve, RisingCurve
+from laststand.emulator.verification.cluster_story import time_us
+from laststand.emulator.verification.columns import NONE
+from laststand.emulator.verification.copies import Taking, end_after
+from laststand.emulator.verification.held_logs import cut_by
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.partition_facts import ACKS_ALL
+from laststand.emulator.verification.partition_story import PAUSE_US
+from laststand.emulator.verification.run_story import (
+    Acknowledged,
+    Cut,
+    FinalRecords,
+    Flushed,
+    HeldRecords,
+    Point,
+    Promised,
+)
+from laststand.emulator.verification.timeline import EventPlace
 
 _PAUSES_MAX: Final = 200
 

@@ -5,10 +5,10 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from emulator.report.figure import draw
-from emulator.report.moments import Moments, moments_of
-from emulator.report.steps import StoryStep
-from emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.report.figure import draw
+from laststand.emulator.report.moments import Moments, moments_of
+from laststand.emulator.report.steps import StoryStep
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
 
 DRAWN_MAX: Final = 3
 """Partitions that are drawn: those in need first, then those with most records."""

@@ -21,12 +21,12 @@ import msgspec
 from aiohttp import web
 from markupsafe import Markup
 
-from emulator.core.errors import EmulatorError
-from emulator.live.live_story import LiveStory
-from emulator.live.picture import pictures_of
-from emulator.live.stage import Stage, StageState
-from emulator.report.assets import asset, digest, template
-from emulator.report.moments import Moments
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.live.live_story import LiveStory
+from laststand.emulator.live.picture import pictures_of
+from laststand.emulator.live.stage import Stage, StageState
+from laststand.emulator.report.assets import asset, digest, template
+from laststand.emulator.report.moments import Moments
 
 _HOST: Final = "127.0.0.1"
 _TOKEN_BYTES: Final = 18
@@ -37,7 +37,7 @@ _SHARE: Final = 0.04
 _LOOK_EVERY_S: Final = (0.5, 10.0)
 _ALIVE_EVERY_S: Final = 2.0
 _CLOSE_WITHIN_S: Final = 1.0
-_PACKAGE: Final = "emulator.live"
+_PACKAGE: Final = "laststand.emulator.live"
 
 _log: Final = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""``python -m emulator.node broker|controller [--config FILE]``: one node process, from its first event to its last.
+"""``python -m laststand.emulator.node broker|controller [--config FILE]``: one node process, from its first event to its last.
 
 The event log is opened before anything slow is imported, so that an incarnation that is killed early still has a file.
 Exit codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the
@@ -16,15 +16,15 @@ import time
 import traceback
 from typing import Final
 
-from emulator.core.eras import rule_texts
-from emulator.core.errors import ConfigError
-from emulator.core.events import NodeStarted, NodeStopped
-from emulator.core.types import IncarnationId, NodeRole
-from emulator.node.cause_ids import CauseIds
-from emulator.node.config import NodeConfig, read_config
-from emulator.node.controller_host import await_controller
-from emulator.node.environment import config_from_environment
-from emulator.node.event_writer import EventWriter
+from laststand.emulator.core.eras import rule_texts
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.events import NodeStarted, NodeStopped
+from laststand.emulator.core.types import IncarnationId, NodeRole
+from laststand.emulator.node.cause_ids import CauseIds
+from laststand.emulator.node.config import NodeConfig, read_config
+from laststand.emulator.node.controller_host import await_controller
+from laststand.emulator.node.environment import config_from_environment
+from laststand.emulator.node.event_writer import EventWriter
 
 _EXIT_CONFIG: Final = 254
 _EXIT_FAILURE: Final = 255
@@ -56,7 +56,9 @@ def main() -> int:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m emulator.node", description="Runs one node of a cluster.")
+    parser = argparse.ArgumentParser(
+        prog="python -m laststand.emulator.node", description="Runs one node of a cluster."
+    )
     parser.add_argument("role", choices=[NodeRole.BROKER.value, NodeRole.CONTROLLER.value])
     parser.add_argument("--config", help="the node's configuration, a JSON file; by default, the environment has it")
     return parser.parse_args()
@@ -75,11 +77,11 @@ def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_i
 
 async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId) -> None:
     # Imported here because gRPC takes a tenth of a second, and the event log must exist before that.
-    from emulator.node.broker_shell import BrokerShell
-    from emulator.node.controller_shell import ControllerShell
-    from emulator.node.handshake import report_ready
-    from emulator.node.logging_setup import configure_logging
-    from emulator.storage.os_filesystem import OsFileSystem
+    from laststand.emulator.node.broker_shell import BrokerShell
+    from laststand.emulator.node.controller_shell import ControllerShell
+    from laststand.emulator.node.handshake import report_ready
+    from laststand.emulator.node.logging_setup import configure_logging
+    from laststand.emulator.storage.os_filesystem import OsFileSystem
 
     configure_logging(role, config)
     loop = asyncio.get_running_loop()
@@ -90,7 +92,7 @@ async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarn
         case NodeRole.CONTROLLER:
             shell = ControllerShell(config, events, filesystem)
         case _ if config.zookeeper is not None:
-            from emulator.node.zookeeper_shell import ZooKeeperBrokerShell
+            from laststand.emulator.node.zookeeper_shell import ZooKeeperBrokerShell
 
             shell = ZooKeeperBrokerShell(config, events, incarnation_id, filesystem)
         case _:

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from itertools import islice
 
-from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.errors import InvariantError
-from emulator.core.inputs import BrokerInput, RequestReceived, ResponseReceived
-from emulator.core.messages import FetchResponse, ProduceRequest
-from emulator.core.types import TopicPartition
-from emulator.core.zookeeper.exchange import ZooKeeperInput
-from emulator.rpc.codec_error import CodecError
-from emulator.storage import record_batch
-from emulator.storage.filesystem import Buffer
-from emulator.storage.record_batch import PARSE_ANYTHING, split_batches
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.inputs import BrokerInput, RequestReceived, ResponseReceived
+from laststand.emulator.core.messages import FetchResponse, ProduceRequest
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperInput
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.storage import record_batch
+from laststand.emulator.storage.filesystem import Buffer
+from laststand.emulator.storage.record_batch import PARSE_ANYTHING, split_batches
 
 
 def parse_produced(records: bytes) -> BatchDescriptor | InvalidBatch:

@@ -10,20 +10,20 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
-from emulator.core.errors import StorageError
-from emulator.core.inputs import LoadedLog, StrayLog
-from emulator.core.properties import NodeProperties, TopicProperties
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerEpoch, NodeId, Offset, TopicId, TopicPartition
-from emulator.storage.batch_memory import BatchMemory
-from emulator.storage.clean_shutdown import previous_broker_epoch
-from emulator.storage.filesystem import Buffer, FileSystem
-from emulator.storage.log_directory import LogDirectory, make_log_directory
-from emulator.storage.log_scan import LogScan
-from emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from emulator.storage.partition_log import FlushWork, LogSettings, PartitionLog, log_settings
-from emulator.storage.retention import retention_limits
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.inputs import LoadedLog, StrayLog
+from laststand.emulator.core.properties import NodeProperties, TopicProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerEpoch, NodeId, Offset, TopicId, TopicPartition
+from laststand.emulator.storage.batch_memory import BatchMemory
+from laststand.emulator.storage.clean_shutdown import previous_broker_epoch
+from laststand.emulator.storage.filesystem import Buffer, FileSystem
+from laststand.emulator.storage.log_directory import LogDirectory, make_log_directory
+from laststand.emulator.storage.log_scan import LogScan
+from laststand.emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from laststand.emulator.storage.partition_log import FlushWork, LogSettings, PartitionLog, log_settings
+from laststand.emulator.storage.retention import retention_limits
 
 TopicPropertiesOf = Callable[[str], TopicProperties]
 """Finds the properties of a topic by its name; those of a topic that the metadata lacks are the node's."""

@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.metrics_core import Metric
 
-from emulator.core.broker.broker import Broker
-from emulator.core.broker.partition import Partition
-from emulator.core.errors import ErrorCode
-from emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed, AppendRole, BatchAppended, Event
-from emulator.core.types import BrokerId
-from emulator.node.metric_families import counter, gauge, partition_gauge
-from emulator.node.produce_times import ProduceTimes
+from laststand.emulator.core.broker.broker import Broker
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import (
+    AlterPartitionAnswered,
+    AlterPartitionProposed,
+    AppendRole,
+    BatchAppended,
+    Event,
+)
+from laststand.emulator.core.types import BrokerId
+from laststand.emulator.node.metric_families import counter, gauge, partition_gauge
+from laststand.emulator.node.produce_times import ProduceTimes
 
 if TYPE_CHECKING:
-    from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+    from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
 
 _MANAGER = "kafka_server_replicamanager"
 

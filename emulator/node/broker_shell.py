@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
 
-from emulator.core.broker.broker import Broker
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.effects import (
+from laststand.emulator.core.broker.broker import Broker
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.effects import (
     AppendToLog,
     BrokerEffect,
     CloseConnection,
@@ -38,9 +38,9 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.errors import InvariantError, StorageError
-from emulator.core.events import LogFlushed, MessageIntercepted, OrderReceived
-from emulator.core.inputs import (
+from laststand.emulator.core.errors import InvariantError, StorageError
+from laststand.emulator.core.events import LogFlushed, MessageIntercepted, OrderReceived
+from laststand.emulator.core.inputs import (
     BrokerInput,
     LogRecovered,
     LogsLoaded,
@@ -50,33 +50,33 @@ from emulator.core.inputs import (
     StrayLog,
     TimerFired,
 )
-from emulator.core.messages import FetchResponse, ProduceRequest, Request
-from emulator.core.node_clock import NodeClock
-from emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, MetadataOffset
-from emulator.core.zookeeper.exchange import ZooKeeperInput
-from emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
-from emulator.node.broker_files import BrokerFiles
-from emulator.node.cause_ids import CauseIds
-from emulator.node.clock_changes import change_clock
-from emulator.node.config import NodeConfig
-from emulator.node.event_log import log_event
-from emulator.node.event_writer import EventWriter
-from emulator.node.log_maintenance import LogMaintenance
-from emulator.node.request_table import RequestTable
-from emulator.node.turn_loop import TurnLoop, monotonic_ms
-from emulator.rpc.address_book import AddressBook
-from emulator.rpc.channel import keepalive_for
-from emulator.rpc.inbound import NodeServer, Responder
-from emulator.rpc.interception import Interceptor
-from emulator.rpc.metadata_stream import read_metadata
-from emulator.rpc.outbound import ChannelRole, Outbound, Outcome
-from emulator.storage.filesystem import Buffer, FileSystem
-from emulator.storage.log_scan import LogScan
+from laststand.emulator.core.messages import FetchResponse, ProduceRequest, Request
+from laststand.emulator.core.node_clock import NodeClock
+from laststand.emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, MetadataOffset
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperInput
+from laststand.emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
+from laststand.emulator.node.broker_files import BrokerFiles
+from laststand.emulator.node.cause_ids import CauseIds
+from laststand.emulator.node.clock_changes import change_clock
+from laststand.emulator.node.config import NodeConfig
+from laststand.emulator.node.event_log import log_event
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.node.log_maintenance import LogMaintenance
+from laststand.emulator.node.request_table import RequestTable
+from laststand.emulator.node.turn_loop import TurnLoop, monotonic_ms
+from laststand.emulator.rpc.address_book import AddressBook
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.rpc.inbound import NodeServer, Responder
+from laststand.emulator.rpc.interception import Interceptor
+from laststand.emulator.rpc.metadata_stream import read_metadata
+from laststand.emulator.rpc.outbound import ChannelRole, Outbound, Outcome
+from laststand.emulator.storage.filesystem import Buffer, FileSystem
+from laststand.emulator.storage.log_scan import LogScan
 
 if TYPE_CHECKING:
-    from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
-    from emulator.node.metrics_server import ServedMetrics
-    from emulator.node.produce_times import ProduceTimes
+    from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+    from laststand.emulator.node.metrics_server import ServedMetrics
+    from laststand.emulator.node.produce_times import ProduceTimes
 
 _STOP_GRACE_S: Final = 0.2
 
@@ -193,8 +193,8 @@ class BrokerShell:
     async def serve_metrics(self, port: int) -> int:
         """Serves ``/metrics`` from now on and returns the port."""
         # Imported where it is asked for: the library costs as much of a start as all else that is ours.
-        from emulator.node.broker_metrics import BrokerMetrics
-        from emulator.node.metrics_server import ServedMetrics
+        from laststand.emulator.node.broker_metrics import BrokerMetrics
+        from laststand.emulator.node.metrics_server import ServedMetrics
 
         metrics = BrokerMetrics(self._broker, BrokerId(self._config.node_id))
         self._metrics, self._produce_times = ServedMetrics(metrics), metrics.produce_times

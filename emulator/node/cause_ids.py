@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from emulator.core.types import CauseId, NodeId
+from laststand.emulator.core.types import CauseId, NodeId
 
 
 class CauseIds:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from emulator.core.node_clock import NodeClock
-from emulator.node.turn_loop import monotonic_ms
-from emulator.rpc.clock_orders import ClockOrder, ClockReport
+from laststand.emulator.core.node_clock import NodeClock
+from laststand.emulator.node.turn_loop import monotonic_ms
+from laststand.emulator.rpc.clock_orders import ClockOrder, ClockReport
 
 
 def change_clock(clock: NodeClock, order: ClockOrder, *, rearm: Callable[[], None]) -> ClockReport:

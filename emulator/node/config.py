@@ -8,16 +8,16 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.eras import ZooKeeperSwitches
-from emulator.core.errors import ConfigError
-from emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
-from emulator.core.node_clock import NORMAL_RATE_PPM
-from emulator.core.properties import NodeProperties, node_properties, property_texts
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, NodeId
-from emulator.core.zookeeper_rules import ZooKeeperRules
-from emulator.rpc.interception import InterceptionOrder
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.core.eras import ZooKeeperSwitches
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
+from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
+from laststand.emulator.core.properties import NodeProperties, node_properties, property_texts
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.rpc.interception import InterceptionOrder
+from laststand.emulator.rpc.run_token import RunToken
 
 
 class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

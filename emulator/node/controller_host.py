@@ -10,10 +10,10 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from emulator.core.eras import is_zookeeper_era
-from emulator.core.errors import ConfigError
-from emulator.core.switches import DEFAULT_ERA
-from emulator.node.environment import CONTROLLER_ADDRESS, PREFIX
+from laststand.emulator.core.eras import is_zookeeper_era
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.switches import DEFAULT_ERA
+from laststand.emulator.node.environment import CONTROLLER_ADDRESS, PREFIX
 
 _UNKNOWN_FOR_S: Final = 6.0
 """How long a name may be unknown: containers of a project start one after another."""

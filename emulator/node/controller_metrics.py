@@ -8,15 +8,15 @@ from collections.abc import Iterable
 
 from prometheus_client.metrics_core import Metric
 
-from emulator.core.controller.controller import Controller
-from emulator.core.events import (
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.events import (
     Election,
     Event,
     PartitionChanged,
     UncleanLeaderElected,
     UncleanMethod,
 )
-from emulator.node.metric_families import counter, gauge, partition_gauge
+from laststand.emulator.node.metric_families import counter, gauge, partition_gauge
 
 _CONTROLLER = "kafka_controller_kafkacontroller"
 _STATS = "kafka_controller_controllerstats"

@@ -5,10 +5,10 @@ import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
-from emulator.core.controller.controller import Controller
-from emulator.core.effects import DrawNumber, PublishMetadata, SendRequest, SendResponse, StopNode
-from emulator.core.events import MessageIntercepted, OrderReceived
-from emulator.core.inputs import (
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.effects import DrawNumber, PublishMetadata, SendRequest, SendResponse, StopNode
+from laststand.emulator.core.events import MessageIntercepted, OrderReceived
+from laststand.emulator.core.inputs import (
     ControllerInput,
     NumberDrawn,
     RequestReceived,
@@ -16,31 +16,31 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.messages import Request
-from emulator.core.node_clock import NodeClock
-from emulator.core.types import CauseId
-from emulator.node.batch_bytes import parse_fetched
-from emulator.node.cause_ids import CauseIds
-from emulator.node.clock_changes import change_clock
-from emulator.node.config import NodeConfig
-from emulator.node.controller_turn import ControllerTurns
-from emulator.node.event_log import log_event
-from emulator.node.event_writer import EventWriter
-from emulator.node.metadata_hub import MetadataHub
-from emulator.node.metadata_journal import MetadataJournal
-from emulator.node.request_table import RequestTable
-from emulator.node.turn_loop import TurnLoop, monotonic_ms
-from emulator.node.unreported_events import earlier_event_files, read_reported, unreported_events
-from emulator.rpc.address_book import AddressBook
-from emulator.rpc.channel import keepalive_for
-from emulator.rpc.inbound import NodeServer, Responder
-from emulator.rpc.interception import Interceptor
-from emulator.rpc.outbound import Outbound, Outcome
-from emulator.storage.filesystem import FileSystem
-from emulator.storage.log_directory import make_log_directory
+from laststand.emulator.core.messages import Request
+from laststand.emulator.core.node_clock import NodeClock
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.node.batch_bytes import parse_fetched
+from laststand.emulator.node.cause_ids import CauseIds
+from laststand.emulator.node.clock_changes import change_clock
+from laststand.emulator.node.config import NodeConfig
+from laststand.emulator.node.controller_turn import ControllerTurns
+from laststand.emulator.node.event_log import log_event
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.node.metadata_hub import MetadataHub
+from laststand.emulator.node.metadata_journal import MetadataJournal
+from laststand.emulator.node.request_table import RequestTable
+from laststand.emulator.node.turn_loop import TurnLoop, monotonic_ms
+from laststand.emulator.node.unreported_events import earlier_event_files, read_reported, unreported_events
+from laststand.emulator.rpc.address_book import AddressBook
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.rpc.inbound import NodeServer, Responder
+from laststand.emulator.rpc.interception import Interceptor
+from laststand.emulator.rpc.outbound import Outbound, Outcome
+from laststand.emulator.storage.filesystem import FileSystem
+from laststand.emulator.storage.log_directory import make_log_directory
 
 if TYPE_CHECKING:
-    from emulator.node.metrics_server import ServedMetrics
+    from laststand.emulator.node.metrics_server import ServedMetrics
 
 _STOP_GRACE_S: Final = 0.2
 _DRAW_BITS: Final = 31
@@ -106,8 +106,8 @@ class ControllerShell:
     async def serve_metrics(self, port: int) -> int:
         """Serves ``/metrics`` from now on and returns the port."""
         # Imported where it is asked for: the library costs as much of a start as all else that is ours.
-        from emulator.node.controller_metrics import ControllerMetrics
-        from emulator.node.metrics_server import ServedMetrics
+        from laststand.emulator.node.controller_metrics import ControllerMetrics
+        from laststand.emulator.node.metrics_server import ServedMetrics
 
         self._metrics = ServedMetrics(ControllerMetrics(self._controller))
         return await self._metrics.start(self._config.host, port)

@@ -8,8 +8,8 @@ which ends the process: what is durable is unknown then.
 from collections.abc import Sequence
 from typing import TypeAlias, assert_never
 
-from emulator.core.controller.controller import Controller
-from emulator.core.effects import (
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.effects import (
     AppendMetadata,
     ControllerEffect,
     DrawNumber,
@@ -19,10 +19,10 @@ from emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from emulator.core.events import Event
-from emulator.core.inputs import ControllerInput, MetadataSynced
-from emulator.core.types import MetadataOffset
-from emulator.node.metadata_journal import MetadataJournal
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.inputs import ControllerInput, MetadataSynced
+from laststand.emulator.core.types import MetadataOffset
+from laststand.emulator.node.metadata_journal import MetadataJournal
 
 Departure: TypeAlias = SendRequest | SendResponse | PublishMetadata | DrawNumber | StopNode
 """What leaves the turn, after its events."""

@@ -26,15 +26,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from emulator.core.eras import ZooKeeperSwitches, era_rules, plain_switches, with_rule
-from emulator.core.errors import ConfigError
-from emulator.core.packed.layout import SUFFIX
-from emulator.core.properties import is_node_property, node_properties
-from emulator.core.switches import DEFAULT_ERA, Switches
-from emulator.core.types import NodeId, NodeRole
-from emulator.node.config import NodeConfig, with_quick_shutdown, zookeeper_config
-from emulator.rpc.run_token import RunToken
-from emulator.storage.line_file import line_files
+from laststand.emulator.core.eras import ZooKeeperSwitches, era_rules, plain_switches, with_rule
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.core.properties import is_node_property, node_properties
+from laststand.emulator.core.switches import DEFAULT_ERA, Switches
+from laststand.emulator.core.types import NodeId, NodeRole
+from laststand.emulator.node.config import NodeConfig, with_quick_shutdown, zookeeper_config
+from laststand.emulator.rpc.run_token import RunToken
+from laststand.emulator.storage.line_file import line_files
 
 PREFIX: Final = "LASTSTAND_"
 EVERY_INTERFACE: Final = "0.0.0.0"

@@ -6,7 +6,7 @@ INFO is a change of leader, ISR or broker state, WARNING is possible loss, DEBUG
 import logging
 from typing import Final
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BecameFollower,
     BecameLeader,
     BrokerFenced,

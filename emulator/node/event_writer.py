@@ -1,6 +1,6 @@
 """The event log of one incarnation: one write per turn of the process, before the turn's messages leave.
 
-A broker packs the lines of frequent events (``emulator.core.packed``). Any other line is the event's own JSON with an
+A broker packs the lines of frequent events (``laststand.emulator.core.packed``). Any other line is the event's own JSON with an
 envelope spliced in front. A process that is killed loses nothing that it had
 written; a power loss does not touch this file. The last line of a killed process may be torn; that of one that ended in
 order seals the file.
@@ -15,10 +15,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import StorageError
-from emulator.core.events import Event, FileSealed
-from emulator.core.types import CauseId, NodeId
-from emulator.storage.line_file import LineFile
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.events import Event, FileSealed
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.storage.line_file import LineFile
 
 _ENCODER: Final = msgspec.json.Encoder()
 _EVENT_STARTS: Final = b'"type":'

@@ -1,4 +1,4 @@
-"""``python -m emulator.node.health_check``: exit code 0 if the node of this container is SERVING, else 1.
+"""``python -m laststand.emulator.node.health_check``: exit code 0 if the node of this container is SERVING, else 1.
 
 It asks the gRPC health service (``grpc.health.v1``) at ``LASTSTAND_PORT`` with the token in ``LASTSTAND_TOKEN_FILE``;
 the image's HEALTHCHECK runs it.
@@ -12,9 +12,9 @@ import grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from emulator.core.errors import ConfigError
-from emulator.node.environment import PREFIX, TOKEN_FILE
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.node.environment import PREFIX, TOKEN_FILE
+from laststand.emulator.rpc.run_token import RunToken
 
 _TIMEOUT_S: Final = 3.0
 

@@ -9,17 +9,17 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from emulator.core.broker.broker import Broker
-from emulator.core.events import LogFlushed
-from emulator.core.inputs import SegmentsDeleted
-from emulator.core.properties import NodeProperties
-from emulator.core.types import Offset, TopicPartition
-from emulator.node.broker_files import BrokerFiles
-from emulator.node.cause_ids import CauseIds
-from emulator.node.turn_loop import monotonic_ms
+from laststand.emulator.core.broker.broker import Broker
+from laststand.emulator.core.events import LogFlushed
+from laststand.emulator.core.inputs import SegmentsDeleted
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import Offset, TopicPartition
+from laststand.emulator.node.broker_files import BrokerFiles
+from laststand.emulator.node.cause_ids import CauseIds
+from laststand.emulator.node.turn_loop import monotonic_ms
 
 if TYPE_CHECKING:
-    from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+    from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
 
 INTERVAL_S: Final = 0.25
 """Resolution of ``flush.ms``, of what is told of flushes, and of delayed deletions."""

@@ -3,8 +3,8 @@
 import logging
 import sys
 
-from emulator.core.types import NodeRole
-from emulator.node.config import NodeConfig
+from laststand.emulator.core.types import NodeRole
+from laststand.emulator.node.config import NodeConfig
 
 
 def configure_logging(role: NodeRole, config: NodeConfig) -> None:

@@ -9,10 +9,10 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
-from emulator.core.records import MetadataBatch
-from emulator.core.types import CauseId, MetadataOffset
-from emulator.rpc.inbound import StreamMessage, SubscriptionEndedError
-from emulator.rpc.metadata_codec import MetadataStreamRequest, encode_stream_response
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.types import CauseId, MetadataOffset
+from laststand.emulator.rpc.inbound import StreamMessage, SubscriptionEndedError
+from laststand.emulator.rpc.metadata_codec import MetadataStreamRequest, encode_stream_response
 
 BATCHES_MAX: Final = 256
 """Batches in one message of the stream."""
@@ -74,7 +74,7 @@ class MetadataHub:
 
 
 class Subscription:
-    """One reader of the history; implements ``emulator.rpc.inbound.Subscriber``."""
+    """One reader of the history; implements ``laststand.emulator.rpc.inbound.Subscriber``."""
 
     def __init__(self, hub: MetadataHub, position: int | None, cause_id: CauseId) -> None:
         """Starts at a position, or (``None``) at an offset where no batch starts, which ends the stream at once."""
@@ -86,7 +86,7 @@ class Subscription:
         self._opening: bytes | None = encode_stream_response((), end_offset=hub.end_offset, cause_id=cause_id)
 
     async def next_message(self) -> StreamMessage:
-        """Returns the next message; see ``emulator.rpc.inbound.Subscriber``."""
+        """Returns the next message; see ``laststand.emulator.rpc.inbound.Subscriber``."""
         if self._position is not None and self._opening is not None:
             opening, self._opening = self._opening, None
             return StreamMessage(lambda: opening, self._cause_id)

@@ -8,11 +8,11 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import InvariantError, StorageError
-from emulator.core.events import ControllerEvent
-from emulator.core.records import MetadataBatch, decode_records, encode_records
-from emulator.storage.filesystem import FileSystem
-from emulator.storage.metadata_log import MetadataLog
+from laststand.emulator.core.errors import InvariantError, StorageError
+from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core.records import MetadataBatch, decode_records, encode_records
+from laststand.emulator.storage.filesystem import FileSystem
+from laststand.emulator.storage.metadata_log import MetadataLog
 
 DIRECTORY: Final = "__cluster_metadata-0"
 """Where the log lives below the data directory, by Kafka's name of the partition."""

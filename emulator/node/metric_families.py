@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from emulator.core.types import TopicPartition
+from laststand.emulator.core.types import TopicPartition
 
 
 def gauge(name: str, text: str, value: int) -> Metric:

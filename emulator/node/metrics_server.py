@@ -12,7 +12,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from emulator.core.events import Event
+from laststand.emulator.core.events import Event
 
 PATH: Final = "/metrics"
 _REQUEST_TIMEOUT_S: Final = 5.0

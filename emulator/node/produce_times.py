@@ -10,10 +10,10 @@ from typing import Final
 
 from prometheus_client.metrics_core import HistogramMetricFamily, Metric
 
-from emulator.core.messages import Response
-from emulator.core.types import CauseId
-from emulator.rpc.data_codec import Attachment
-from emulator.rpc.inbound import Responder
+from laststand.emulator.core.messages import Response
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.rpc.data_codec import Attachment
+from laststand.emulator.rpc.inbound import Responder
 
 _BOUNDS_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000)
 _MS_PER_S: Final = 1000

@@ -2,8 +2,8 @@
 
 from itertools import count
 
-from emulator.core.types import RequestId
-from emulator.rpc.inbound import Responder
+from laststand.emulator.core.types import RequestId
+from laststand.emulator.rpc.inbound import Responder
 
 
 class RequestTable:

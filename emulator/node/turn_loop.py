@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from emulator.core.node_clock import NodeClock
+from laststand.emulator.core.node_clock import NodeClock
 
 InputT = TypeVar("InputT")
 

@@ -6,8 +6,8 @@ keeps the events with their records; the next process first writes those that no
 
 from collections.abc import Iterable, Sequence
 
-from emulator.core.events import ControllerEvent
-from emulator.node.event_writer import encode_event, event_of_line
+from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.node.event_writer import encode_event, event_of_line
 
 
 def earlier_event_files(event_file: str, *, incarnation: int) -> list[str]:

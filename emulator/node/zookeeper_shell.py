@@ -7,15 +7,15 @@ others do, and what the core wants of ZooKeeper goes to the session, after the t
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
-from emulator.core.effects import AppendToLog, BrokerEffect
-from emulator.core.errors import InvariantError
-from emulator.core.events import PeerReachable, PeerUnreachable
-from emulator.core.inputs import BrokerInput, RequestReceived
-from emulator.core.messages import ProduceRequest
-from emulator.core.types import IncarnationId, RequestFailure
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+from laststand.emulator.core.effects import AppendToLog, BrokerEffect
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import PeerReachable, PeerUnreachable
+from laststand.emulator.core.inputs import BrokerInput, RequestReceived
+from laststand.emulator.core.messages import ProduceRequest
+from laststand.emulator.core.types import IncarnationId, RequestFailure
+from laststand.emulator.core.zookeeper.exchange import (
     CloseSession,
     OpenSession,
     SessionEstablished,
@@ -26,15 +26,15 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperReconnected,
     ZooKeeperRequest,
 )
-from emulator.core.zookeeper_process import ZooKeeperProcess
-from emulator.core.zookeeper_traffic import NetworkedProcess
-from emulator.node.batch_bytes import batch_bytes
-from emulator.node.broker_shell import Arrival, BrokerShell
-from emulator.node.config import NodeConfig
-from emulator.node.event_writer import EventWriter
-from emulator.rpc.address_book import AddressBook
-from emulator.storage.filesystem import Buffer, FileSystem
-from emulator.zookeeper.session import ZooKeeperSession
+from laststand.emulator.core.zookeeper_process import ZooKeeperProcess
+from laststand.emulator.core.zookeeper_traffic import NetworkedProcess
+from laststand.emulator.node.batch_bytes import batch_bytes
+from laststand.emulator.node.broker_shell import Arrival, BrokerShell
+from laststand.emulator.node.config import NodeConfig
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.rpc.address_book import AddressBook
+from laststand.emulator.storage.filesystem import Buffer, FileSystem
+from laststand.emulator.zookeeper.session import ZooKeeperSession
 
 _TO_ZOOKEEPER: Final = (ZooKeeperRequest, OpenSession, CloseSession)
 

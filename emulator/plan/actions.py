@@ -4,8 +4,8 @@ An action is a frozen struct; its decorator is its row in ``DEEDS``: how it is w
 have it. Nodes are ``NodeRef`` where a scenario may still name a role (``ActionTemplate``), and ids where the action can
 be performed (``Action``). ``lines`` and ``steps`` are the two notations; both follow from the fields' annotations.
 
-An executor performs an action and returns an ``Outcome``: ``emulator.simulator.performer`` in virtual time,
-``chaos.process.faults`` on processes.
+An executor performs an action and returns an ``Outcome``: ``laststand.emulator.simulator.performer`` in virtual time,
+``laststand.chaos.process.faults`` on processes.
 """
 
 import typing
@@ -16,14 +16,14 @@ from typing import Annotated, Final, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.errors import ErrorCode
-from emulator.core.events import RequestedDeletion
-from emulator.core.inter_broker_protocol import PROPERTY as IBP_PROPERTY
-from emulator.core.node_clock import NORMAL_RATE_PPM
-from emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, Offset, TopicPartition, Way
-from emulator.plan import fields as field
-from emulator.plan.administration_fields import (
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import RequestedDeletion
+from laststand.emulator.core.inter_broker_protocol import PROPERTY as IBP_PROPERTY
+from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
+from laststand.emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, Offset, TopicPartition, Way
+from laststand.emulator.plan import fields as field
+from laststand.emulator.plan.administration_fields import (
     ConfigChange,
     ConfigChangeField,
     DeletionOffset,
@@ -36,13 +36,13 @@ from emulator.plan.administration_fields import (
     RequiredBrokerId,
     TopicSpec,
 )
-from emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link, NodeT_co
-from emulator.plan.drivers import DriverName
-from emulator.plan.fields import AnyField
-from emulator.plan.nodes import CONTROLLER, NodeGroup, NodeRef
-from emulator.plan.power import DiskLoss
-from emulator.plan.topics import PlannedTopic
-from emulator.storage.disk_faults import DiskOperation
+from laststand.emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link, NodeT_co
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.fields import AnyField
+from laststand.emulator.plan.nodes import CONTROLLER, NodeGroup, NodeRef
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.storage.disk_faults import DiskOperation
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

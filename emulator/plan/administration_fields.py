@@ -5,15 +5,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.core import metadata_version
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.errors import ConfigError
-from emulator.core.properties import check_topic_properties, node_properties
-from emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicPartition
-from emulator.plan.fields import Words, YamlValue, plain
-from emulator.plan.names import ALL, Names
-from emulator.plan.topics import PlannedTopic, config_reason, read_topic
-from emulator.plan.yaml_cursor import Cursor, Fields
+from laststand.emulator.core import metadata_version
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.properties import check_topic_properties, node_properties
+from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicPartition
+from laststand.emulator.plan.fields import Words, YamlValue, plain
+from laststand.emulator.plan.names import ALL, Names
+from laststand.emulator.plan.topics import PlannedTopic, config_reason, read_topic
+from laststand.emulator.plan.yaml_cursor import Cursor, Fields
 
 LEVEL_MAX: Final = 32_767
 """Kafka's feature levels are 16 bits wide."""

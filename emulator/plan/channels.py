@@ -3,8 +3,8 @@
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from emulator.core.types import Way
-from emulator.plan.nodes import CLIENT, CONTROLLER, NodeRef
+from laststand.emulator.core.types import Way
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, NodeRef
 
 STREAM: Final = "Stream"
 """The metadata stream's messages, as an API."""

@@ -8,9 +8,9 @@ as ``0->100 AlterPartition request``.
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
-from emulator.core.types import CauseId, MetadataOffset, NodeId
-from emulator.plan.actions import (
+from laststand.emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
+from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId
+from laststand.emulator.plan.actions import (
     Action,
     ClockJump,
     DeposeController,
@@ -30,8 +30,8 @@ from emulator.plan.actions import (
     Reset,
     deed_of,
 )
-from emulator.plan.channels import Channel, Link
-from emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.nodes import CONTROLLER
 
 
 class Fault(NamedTuple):

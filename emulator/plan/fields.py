@@ -13,18 +13,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from emulator.core.errors import ErrorCode
-from emulator.core.inter_broker_protocol import PROPERTY as IBP_PROPERTY
-from emulator.core.inter_broker_protocol import VERSIONS as IBP_VERSIONS
-from emulator.core.inter_broker_protocol import is_ibp
-from emulator.core.types import TopicPartition, Way
-from emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link
-from emulator.plan.names import Names
-from emulator.plan.nodes import GROUP_WORDS, DrawnFrom, DrawnNodes, NodeRef, RackNodes, node_text, parse_node
-from emulator.plan.power import DiskLoss
-from emulator.plan.yaml_cursor import Cursor, Fields
-from emulator.storage.disk_model import DiskModel
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inter_broker_protocol import PROPERTY as IBP_PROPERTY
+from laststand.emulator.core.inter_broker_protocol import VERSIONS as IBP_VERSIONS
+from laststand.emulator.core.inter_broker_protocol import is_ibp
+from laststand.emulator.core.types import TopicPartition, Way
+from laststand.emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import GROUP_WORDS, DrawnFrom, DrawnNodes, NodeRef, RackNodes, node_text, parse_node
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.plan.yaml_cursor import Cursor, Fields
+from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 ValueT = TypeVar("ValueT")
 EnumT = TypeVar("EnumT", bound=Enum)

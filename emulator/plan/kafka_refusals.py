@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.kafka.api_names import API_KEYS, FETCH
-from emulator.plan.actions import (
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.kafka.api_names import API_KEYS, FETCH
+from laststand.emulator.plan.actions import (
     ActionTemplate,
     ClockJump,
     ClockRate,
@@ -19,9 +19,9 @@ from emulator.plan.actions import (
     OnChannel,
     SlowDisk,
 )
-from emulator.plan.channels import STREAM, SYNC, Channel
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CONTROLLER, NodeRef
+from laststand.emulator.plan.channels import STREAM, SYNC, Channel
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
 
 _DISK: Final = "Kafka's processes use the machine's disk as it is"
 _CLOCK: Final = "Kafka's processes have the machine's clock"

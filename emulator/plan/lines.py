@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.errors import ConfigError
-from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.types import ConfigResource, FeatureUpgradeType, NodeId
-from emulator.plan.actions import (
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.types import ConfigResource, FeatureUpgradeType, NodeId
+from laststand.emulator.plan.actions import (
     DEEDS,
     Action,
     ActionTemplate,
@@ -24,12 +24,12 @@ from emulator.plan.actions import (
     deed_of,
     with_nodes,
 )
-from emulator.plan.administration_fields import ConfigChange, FeatureLevel
-from emulator.plan.fields import PartitionField, Words
-from emulator.plan.names import Names
-from emulator.plan.nodes import NodeRef
-from emulator.plan.steps import action_text, read_text
-from emulator.plan.yaml_cursor import ScenarioError
+from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from laststand.emulator.plan.fields import PartitionField, Words
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import NodeRef
+from laststand.emulator.plan.steps import action_text, read_text
+from laststand.emulator.plan.yaml_cursor import ScenarioError
 
 MIN_ISR: Final = "min.insync.replicas"
 

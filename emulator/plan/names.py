@@ -9,11 +9,11 @@ from typing import Final, get_args
 
 import msgspec
 
-from emulator.core.errors import suggestion
-from emulator.core.messages import Request
-from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.channels import STREAM, SYNC, ZOOKEEPER_APIS, Link
-from emulator.plan.nodes import (
+from laststand.emulator.core.errors import suggestion
+from laststand.emulator.core.messages import Request
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.plan.channels import STREAM, SYNC, ZOOKEEPER_APIS, Link
+from laststand.emulator.plan.nodes import (
     CLIENT,
     CONTROLLER,
     GROUP_WORDS,
@@ -31,7 +31,7 @@ from emulator.plan.nodes import (
     parse_group,
     parse_node,
 )
-from emulator.plan.yaml_cursor import Cursor
+from laststand.emulator.plan.yaml_cursor import Cursor
 
 ALL: Final = "all"
 """Stands for every partition."""

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.types import CLIENT_ID, NodeId, TopicPartition
+from laststand.emulator.core.types import CLIENT_ID, NodeId, TopicPartition
 
 CONTROLLER: Final = NodeId(100)
 """The controller, or in clusters with ZooKeeper its server. Brokers are 0 to N-1."""

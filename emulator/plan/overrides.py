@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
-from emulator.core.eras import ZooKeeperSwitches, is_rule, unanswered_protocol, with_rule
-from emulator.core.errors import ConfigError, suggestion
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.properties import is_node_property, node_properties, node_property_names
-from emulator.core.switches import Switches
+from laststand.emulator.core.eras import ZooKeeperSwitches, is_rule, unanswered_protocol, with_rule
+from laststand.emulator.core.errors import ConfigError, suggestion
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.properties import is_node_property, node_properties, node_property_names
+from laststand.emulator.core.switches import Switches
 
 
 @dataclass(frozen=True, kw_only=True)

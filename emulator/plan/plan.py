@@ -19,18 +19,25 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.core.eras import ZOOKEEPER_RULES, era_rules, is_rule, strange_protocol, unanswered_protocol, with_rule
-from emulator.core.errors import ConfigError, EmulatorError
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.properties import NodeProperties, is_node_property, node_properties
-from emulator.core.switches import DEFAULT_ERA, Switches
-from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
-from emulator.plan.lines import format_action, parse_action
-from emulator.plan.names import Names
-from emulator.plan.topics import PlannedTopic
-from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
-from emulator.plan.yaml_cursor import too_long_number
+from laststand.emulator.core.eras import (
+    ZOOKEEPER_RULES,
+    era_rules,
+    is_rule,
+    strange_protocol,
+    unanswered_protocol,
+    with_rule,
+)
+from laststand.emulator.core.errors import ConfigError, EmulatorError
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.properties import NodeProperties, is_node_property, node_properties
+from laststand.emulator.core.switches import DEFAULT_ERA, Switches
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
+from laststand.emulator.plan.lines import format_action, parse_action
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
+from laststand.emulator.plan.yaml_cursor import too_long_number
 
 _COMMENT: Final = re.compile(r"(^|\s)#.*")
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from emulator.plan.actions import Action, ActionTemplate, deed_of
-from emulator.plan.drivers import DriverName
-from emulator.plan.kafka_refusals import refusal_on_kafka
-from emulator.plan.names import Names
-from emulator.plan.plan import Plan
+from laststand.emulator.plan.actions import Action, ActionTemplate, deed_of
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.kafka_refusals import refusal_on_kafka
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.plan import Plan
 
 
 def problems(action: ActionTemplate, names: Names) -> Iterator[str]:

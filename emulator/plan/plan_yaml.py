@@ -19,21 +19,21 @@ leaves nothing to be found out while it is played.
 from pathlib import Path
 from typing import Final
 
-from emulator.core.eras import era_rules, with_rule
-from emulator.core.errors import ConfigError
-from emulator.core.properties import node_properties
-from emulator.core.switches import DEFAULT_ERA
-from emulator.core.types import NodeId
-from emulator.plan.actions import Action, with_nodes
-from emulator.plan.administration_fields import TopicSpec
-from emulator.plan.fields import PLANNED_PRODUCERS, YamlValue, plain
-from emulator.plan.names import Names
-from emulator.plan.nodes import CONTROLLER, NodeRef
-from emulator.plan.plan import NumberedPlan, Plan
-from emulator.plan.steps import VERBS, action_text, flow_text, read_action, unknown_step
-from emulator.plan.topics import PlannedTopic, config_reason, read_topic
-from emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
-from emulator.plan.yaml_cursor import Cursor, open_document
+from laststand.emulator.core.eras import era_rules, with_rule
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.switches import DEFAULT_ERA
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Action, with_nodes
+from laststand.emulator.plan.administration_fields import TopicSpec
+from laststand.emulator.plan.fields import PLANNED_PRODUCERS, YamlValue, plain
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
+from laststand.emulator.plan.plan import NumberedPlan, Plan
+from laststand.emulator.plan.steps import VERBS, action_text, flow_text, read_action, unknown_step
+from laststand.emulator.plan.topics import PlannedTopic, config_reason, read_topic
+from laststand.emulator.plan.unsupported_properties import NO_TIMED_FLUSH, NODE_FLUSH_TIME, TOPIC_FLUSH_TIME
+from laststand.emulator.plan.yaml_cursor import Cursor, open_document
 
 _WORKLOAD: Final = "workload"
 

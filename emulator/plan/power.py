@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.types import NodeId
-from emulator.storage.disk_model import DiskModel
-from emulator.storage.power_loss_plan import ExactLoss, Keep
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep
 
 SEED_BITS: Final = 31
 

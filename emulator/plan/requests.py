@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AdminRequest,
     AlterableConfig,
     AlterConfigsResource,
@@ -30,17 +30,17 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.messages import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.messages import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTarget,
     Request,
     Response,
 )
-from emulator.core.types import BrokerId, ConfigResource, TopicId, TopicPartition
-from emulator.plan.actions import (
+from laststand.emulator.core.types import BrokerId, ConfigResource, TopicId, TopicPartition
+from laststand.emulator.plan.actions import (
     Administration,
     AlterConfig,
     CancelReassignment,
@@ -54,8 +54,8 @@ from emulator.plan.actions import (
     UnregisterBroker,
     UpdateFeature,
 )
-from emulator.plan.administration_fields import ConfigChange, FeatureLevel
-from emulator.plan.topics import PlannedTopic
+from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from laststand.emulator.plan.topics import PlannedTopic
 
 DELETE_RECORDS_TIMEOUT_MS: Final = 4_000
 """How long a leader waits for its followers. One in touch needs a single fetch; no plan waits for the others."""

@@ -17,11 +17,11 @@ from typing import Final
 
 import yaml
 
-from emulator.plan.actions import DEEDS, ActionTemplate, Deed, deed_of, nodes_of
-from emulator.plan.fields import YamlValue
-from emulator.plan.names import ALL, Names
-from emulator.plan.nodes import GROUP_WORDS, DrawnNodes, NodeRef, RackNodes, parse_node
-from emulator.plan.yaml_cursor import Cursor, Fields, open_document
+from laststand.emulator.plan.actions import DEEDS, ActionTemplate, Deed, deed_of, nodes_of
+from laststand.emulator.plan.fields import YamlValue
+from laststand.emulator.plan.names import ALL, Names
+from laststand.emulator.plan.nodes import GROUP_WORDS, DrawnNodes, NodeRef, RackNodes, parse_node
+from laststand.emulator.plan.yaml_cursor import Cursor, Fields, open_document
 
 VERBS: Final = tuple(dict.fromkeys(row.verb for row in DEEDS.values()))
 """All verbs, in the order of the table."""

@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.admin_messages import CreatableTopic
-from emulator.core.errors import ConfigError, suggestion
-from emulator.core.properties import check_topic_properties
-from emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
-from emulator.plan.yaml_cursor import Cursor, Fields
+from laststand.emulator.core.admin_messages import CreatableTopic
+from laststand.emulator.core.errors import ConfigError, suggestion
+from laststand.emulator.core.properties import check_topic_properties
+from laststand.emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
+from laststand.emulator.plan.yaml_cursor import Cursor, Fields
 
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 

@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 import yaml
 
-from emulator.core.errors import EmulatorError, shown, suggestion
+from laststand.emulator.core.errors import EmulatorError, shown, suggestion
 
 _DEPTH_MAX: Final = 50
 _TOO_DEEP: Final = f"nested more than {_DEPTH_MAX} deep"

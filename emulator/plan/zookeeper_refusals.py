@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from emulator.plan.actions import (
+from laststand.emulator.plan.actions import (
     ActionTemplate,
     ClockJump,
     ClockRate,
@@ -20,9 +20,9 @@ from emulator.plan.actions import (
     SlowDisk,
     Start,
 )
-from emulator.plan.channels import SESSION_APIS
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CONTROLLER, NodeRef
+from laststand.emulator.plan.channels import SESSION_APIS
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
 
 NO_ZOOKEEPER: Final = "there is no ZooKeeper in this era"
 

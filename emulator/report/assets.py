@@ -8,10 +8,10 @@ from typing import Final
 
 import jinja2
 
-from emulator.report.words import number, offset_ranges, seconds
-from emulator.verification.loss_report import OffsetRange
+from laststand.emulator.report.words import number, offset_ranges, seconds
+from laststand.emulator.verification.loss_report import OffsetRange
 
-REPORT: Final = "emulator.report"
+REPORT: Final = "laststand.emulator.report"
 
 
 @cache

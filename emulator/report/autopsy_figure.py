@@ -4,9 +4,9 @@ from typing import Final
 
 from markupsafe import Markup
 
-from emulator.autopsy.findings import CandidateReport, PartitionAutopsy
-from emulator.report.markup import element, line, rect, text, title
-from emulator.report.words import number
+from laststand.emulator.autopsy.findings import CandidateReport, PartitionAutopsy
+from laststand.emulator.report.markup import element, line, rect, text, title
+from laststand.emulator.report.words import number
 
 _WIDTH: Final = 900.0
 _LEFT: Final = 80.0

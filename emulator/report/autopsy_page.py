@@ -5,10 +5,10 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from emulator.autopsy.findings import AutopsyReport, PartitionAutopsy
-from emulator.report.assets import asset, digest, template
-from emulator.report.autopsy_figure import logs_figure
-from emulator.report.autopsy_words import (
+from laststand.emulator.autopsy.findings import AutopsyReport, PartitionAutopsy
+from laststand.emulator.report.assets import asset, digest, template
+from laststand.emulator.report.autopsy_figure import logs_figure
+from laststand.emulator.report.autopsy_words import (
     COLUMNS,
     RETURN_COLUMNS,
     details_of,
@@ -20,7 +20,7 @@ from emulator.report.autopsy_words import (
     state_words,
     summary,
 )
-from emulator.verification.verdict_forms import write_whole
+from laststand.emulator.verification.verdict_forms import write_whole
 
 DRAWN_MAX: Final = 200
 """Partitions that are drawn, those first that lose most committed records."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from emulator.autopsy.broker_logs import Deciding
-from emulator.autopsy.comparison import PartedBy, Parting, ProducerShare, Surplus
-from emulator.autopsy.findings import (
+from laststand.emulator.autopsy.broker_logs import Deciding
+from laststand.emulator.autopsy.comparison import PartedBy, Parting, ProducerShare, Surplus
+from laststand.emulator.autopsy.findings import (
     AutopsyReport,
     BrokerReturn,
     CandidateReport,
@@ -14,9 +14,9 @@ from emulator.autopsy.findings import (
     PartitionAutopsy,
     SeveralLogs,
 )
-from emulator.autopsy.replica_reader import DamageKind
-from emulator.core.types import LeaderRecoveryState
-from emulator.report.words import brokers, dashed, listed, members, number, plural
+from laststand.emulator.autopsy.replica_reader import DamageKind
+from laststand.emulator.core.types import LeaderRecoveryState
+from laststand.emulator.report.words import brokers, dashed, listed, members, number, plural
 
 COLUMNS: Final = (
     "BROKER",

@@ -1,6 +1,6 @@
 """Names of runs that stand beside each other."""
 
-from emulator.report.run_files import ReportedRun
+from laststand.emulator.report.run_files import ReportedRun
 
 
 def name_beside(run: ReportedRun, other: ReportedRun) -> str:

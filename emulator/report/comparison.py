@@ -3,12 +3,12 @@
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from emulator.report.beside import name_beside
-from emulator.report.lanes import why
-from emulator.report.run_files import ReportedRun
-from emulator.report.spans import changes_until
-from emulator.report.words import DASH, members, seconds
-from emulator.verification.run_story import StateChange
+from laststand.emulator.report.beside import name_beside
+from laststand.emulator.report.lanes import why
+from laststand.emulator.report.run_files import ReportedRun
+from laststand.emulator.report.spans import changes_until
+from laststand.emulator.report.words import DASH, members, seconds
+from laststand.emulator.verification.run_story import StateChange
 
 _ROWS_MAX: Final = 200
 _ROWS_BEFORE: Final = 50

@@ -5,11 +5,11 @@ from typing import Final
 
 import numpy as np
 
-from emulator.report.axes import EpochSpan, Floats
-from emulator.report.gone import GoneRecords
-from emulator.report.markup import area, boxes, element, line, polyline, rect, text
-from emulator.report.picture import Box, PartitionPicture
-from emulator.report.words import number
+from laststand.emulator.report.axes import EpochSpan, Floats
+from laststand.emulator.report.gone import GoneRecords
+from laststand.emulator.report.markup import area, boxes, element, line, polyline, rect, text
+from laststand.emulator.report.picture import Box, PartitionPicture
+from laststand.emulator.report.words import number
 
 SHADES: Final = 3
 _NEAR: Final = 0.4

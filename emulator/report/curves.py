@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from emulator.report.axes import Floats
-from emulator.verification.run_story import HeldRecords, PartitionStory, Point
+from laststand.emulator.report.axes import Floats
+from laststand.emulator.verification.run_story import HeldRecords, PartitionStory, Point
 
 _HOLD: Final = 1 / 24
 """Part of its time from which on a curve is told not to have moved between two points."""

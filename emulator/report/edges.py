@@ -6,13 +6,13 @@ A script shows the edge that is nearest to the pointer, and what else followed f
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from emulator.core.events import IncarnationEnd
-from emulator.report.lanes import why
-from emulator.report.picture import Box, PartitionPicture
-from emulator.report.words import NodeNames, members, number
-from emulator.verification.loss_report import CopyFate
-from emulator.verification.run_story import Cause, Cut, StateChange
-from emulator.verification.timeline import EventPlace
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.report.lanes import why
+from laststand.emulator.report.picture import Box, PartitionPicture
+from laststand.emulator.report.words import NodeNames, members, number
+from laststand.emulator.verification.loss_report import CopyFate
+from laststand.emulator.verification.run_story import Cause, Cut, StateChange
+from laststand.emulator.verification.timeline import EventPlace
 
 EDGES_MAX: Final = 400
 """Edges of a picture of which a page tells; of more, as many are left out between them."""

@@ -7,16 +7,16 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import ConfigError
-from emulator.core.events import AnyEvent
-from emulator.core.history import HistoryLine
-from emulator.report.jepsen import jepsen_lines
-from emulator.report.perfetto import trace_events
-from emulator.report.shiviz import LoggedEvent, shiviz_lines
-from emulator.storage.line_file import stream_lines
-from emulator.verification.event_lines import Line
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.story_file import read_story
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.events import AnyEvent
+from laststand.emulator.core.history import HistoryLine
+from laststand.emulator.report.jepsen import jepsen_lines
+from laststand.emulator.report.perfetto import trace_events
+from laststand.emulator.report.shiviz import LoggedEvent, shiviz_lines
+from laststand.emulator.storage.line_file import stream_lines
+from laststand.emulator.verification.event_lines import Line
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.story_file import read_story
 
 
 class TraceFormat(Enum):

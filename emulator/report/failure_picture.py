@@ -4,8 +4,8 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from emulator.verification.story_file import read_story
-from emulator.verification.verdict import Expected, VerdictReport
+from laststand.emulator.verification.story_file import read_story
+from laststand.emulator.verification.verdict import Expected, VerdictReport
 
 _log: Final = logging.getLogger(__name__)
 
@@ -22,8 +22,8 @@ def failure_picture(verdict: VerdictReport, directory: Path) -> tuple[str, ...]:
     if verdict.outcome is Expected.MET:
         return ()
     # Imported where something is drawn: numpy would delay the start of every command.
-    from emulator.report.text_picture import text_picture
-    from emulator.report.worst_first import worst_first
+    from laststand.emulator.report.text_picture import text_picture
+    from laststand.emulator.report.worst_first import worst_first
 
     try:
         story = read_story(directory)

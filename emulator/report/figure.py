@@ -19,19 +19,19 @@ from typing import Final
 
 import numpy as np
 
-from emulator.report.axes import RecordAxis, TimeAxis
-from emulator.report.copies_lane import copies_lane
-from emulator.report.curves import flushed_steps, held_curves
-from emulator.report.gone import counts_of, gone_records
-from emulator.report.lanes import acks_lane, controller_lane, faults_lane, leader_lane
-from emulator.report.log_lane import broker_lane
-from emulator.report.markup import element, line, text, title
-from emulator.report.picture import Box, PartitionPicture
-from emulator.report.spans import changes_until, replicas_of
-from emulator.report.steps import StoryStep, story_steps
-from emulator.report.words import dashed, deeds
-from emulator.verification.run_story import PartitionStory, RunStory
-from emulator.verification.verdict import VerdictReport
+from laststand.emulator.report.axes import RecordAxis, TimeAxis
+from laststand.emulator.report.copies_lane import copies_lane
+from laststand.emulator.report.curves import flushed_steps, held_curves
+from laststand.emulator.report.gone import counts_of, gone_records
+from laststand.emulator.report.lanes import acks_lane, controller_lane, faults_lane, leader_lane
+from laststand.emulator.report.log_lane import broker_lane
+from laststand.emulator.report.markup import element, line, text, title
+from laststand.emulator.report.picture import Box, PartitionPicture
+from laststand.emulator.report.spans import changes_until, replicas_of
+from laststand.emulator.report.steps import StoryStep, story_steps
+from laststand.emulator.report.words import dashed, deeds
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.verdict import VerdictReport
 
 WIDTH: Final = 985.0
 _LEFT: Final = 92.0

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emulator.report.axes import EpochSpan, RecordAxis
-from emulator.report.curves import Curve
-from emulator.verification.run_story import PartitionStory
-from emulator.verification.verdict import PartitionCounts, VerdictReport
+from laststand.emulator.report.axes import EpochSpan, RecordAxis
+from laststand.emulator.report.curves import Curve
+from laststand.emulator.verification.run_story import PartitionStory
+from laststand.emulator.verification.verdict import PartitionCounts, VerdictReport
 
 
 class GoneRecords(NamedTuple):

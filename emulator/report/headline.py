@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from emulator.report.steps import cuts_of, losses_of
-from emulator.report.strays import strays
-from emulator.report.unread import leader_without
-from emulator.report.words import ACKS_ALL, brokers, capitalized, number, plural, seconds
-from emulator.report.worst_moment import fewest_copies
-from emulator.verification.loss_report import CopyFate, FirstLacking, Loss
-from emulator.verification.losses import LossClass
-from emulator.verification.run_story import Cut, PartitionStory, RunStory
-from emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.report.steps import cuts_of, losses_of
+from laststand.emulator.report.strays import strays
+from laststand.emulator.report.unread import leader_without
+from laststand.emulator.report.words import ACKS_ALL, brokers, capitalized, number, plural, seconds
+from laststand.emulator.report.worst_moment import fewest_copies
+from laststand.emulator.verification.loss_report import CopyFate, FirstLacking, Loss
+from laststand.emulator.verification.losses import LossClass
+from laststand.emulator.verification.run_story import Cut, PartitionStory, RunStory
+from laststand.emulator.verification.verdict import Verdict, VerdictReport
 
 _LEFT: Final = {
     LossClass.GONE_EVERYWHERE: ("is gone", "are gone"),

@@ -14,7 +14,7 @@ import heapq
 import json
 from collections.abc import Iterable, Iterator
 
-from emulator.core.history import HistoryLine, OperationType, PollOperation, SendOperation
+from laststand.emulator.core.history import HistoryLine, OperationType, PollOperation, SendOperation
 
 
 def jepsen_lines(operations: Iterable[HistoryLine]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from emulator.report.markup import element
+from laststand.emulator.report.markup import element
 
 CHARACTER: Final = 6.1
 """Width of a letter of a label."""

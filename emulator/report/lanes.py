@@ -6,13 +6,13 @@ from typing import Final
 
 import numpy as np
 
-from emulator.report.crowded import CROWDED, drawn_apart, too_close
-from emulator.report.curves import curve
-from emulator.report.labels import block_label
-from emulator.report.markup import boxes, element, rect, text, title
-from emulator.report.picture import Box, PartitionPicture
-from emulator.report.words import ACKS_ALL, deeds, election_words, members, seconds
-from emulator.verification.run_story import StateChange
+from laststand.emulator.report.crowded import CROWDED, drawn_apart, too_close
+from laststand.emulator.report.curves import curve
+from laststand.emulator.report.labels import block_label
+from laststand.emulator.report.markup import boxes, element, rect, text, title
+from laststand.emulator.report.picture import Box, PartitionPicture
+from laststand.emulator.report.words import ACKS_ALL, deeds, election_words, members, seconds
+from laststand.emulator.verification.run_story import StateChange
 
 _FAULT_ROW: Final = 12.5
 _FAULT_ROWS: Final = 3

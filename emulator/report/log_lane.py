@@ -6,16 +6,25 @@ from typing import Final
 
 import numpy as np
 
-from emulator.report.axes import EpochSpan
-from emulator.report.copies_lane import epoch_lines, final_rects, gone_path, promise_line
-from emulator.report.crowded import APART_MAX, CROWDED, drawn_apart, too_close
-from emulator.report.curves import Curve
-from emulator.report.gone import GoneRecords
-from emulator.report.labels import CHARACTER, block_label, fits
-from emulator.report.markup import area, element, line, rect, title
-from emulator.report.picture import Box, PartitionPicture
-from emulator.report.spans import Role, RoleSpan, Span, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
-from emulator.report.words import seconds
+from laststand.emulator.report.axes import EpochSpan
+from laststand.emulator.report.copies_lane import epoch_lines, final_rects, gone_path, promise_line
+from laststand.emulator.report.crowded import APART_MAX, CROWDED, drawn_apart, too_close
+from laststand.emulator.report.curves import Curve
+from laststand.emulator.report.gone import GoneRecords
+from laststand.emulator.report.labels import CHARACTER, block_label, fits
+from laststand.emulator.report.markup import area, element, line, rect, title
+from laststand.emulator.report.picture import Box, PartitionPicture
+from laststand.emulator.report.spans import (
+    Role,
+    RoleSpan,
+    Span,
+    absent_spans,
+    cut_off_spans,
+    joined,
+    mistaken_spans,
+    role_spans,
+)
+from laststand.emulator.report.words import seconds
 
 _ROLE_WORDS: Final = {Role.LEADER: "LEADER", Role.ISR: "in ISR", Role.ELR: "in ELR", Role.OUT: ""}
 _HELD_WORDS: Final = {Role.OUT: "has them, may not lead", Role.ELR: "has them, and may lead"}

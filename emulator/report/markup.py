@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from emulator.report.axes import Floats
-from emulator.verification.integers import Ints
+from laststand.emulator.report.axes import Floats
+from laststand.emulator.verification.integers import Ints
 
 _NEAR_X: Final = 1.0
 _NEAR_Y: Final = 0.5

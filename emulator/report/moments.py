@@ -5,11 +5,11 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from emulator.report.edges import Edge, ToldEvent, causes_of, edges_of
-from emulator.report.figure import Figure
-from emulator.report.picture import PartitionPicture
-from emulator.report.spans import absent_spans, cut_off_spans, mistaken_spans
-from emulator.report.words import members
+from laststand.emulator.report.edges import Edge, ToldEvent, causes_of, edges_of
+from laststand.emulator.report.figure import Figure
+from laststand.emulator.report.picture import PartitionPicture
+from laststand.emulator.report.spans import absent_spans, cut_off_spans, mistaken_spans
+from laststand.emulator.report.words import members
 
 _ENDS_MAX = 160
 

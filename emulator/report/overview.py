@@ -9,17 +9,17 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from emulator.core.eras import ALL_ERAS
-from emulator.report.assets import asset, digest, template
-from emulator.report.page import tone_of
-from emulator.report.run_files import ReportedRun, read_reported_run
-from emulator.report.text_picture import PAUSE_S
-from emulator.report.thumbnail import thumbnail
-from emulator.report.words import number, plural
-from emulator.report.worst_first import worst_first
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.verdict import Expected, Verdict, VerdictReport, headline
-from emulator.verification.verdict_forms import write_whole
+from laststand.emulator.core.eras import ALL_ERAS
+from laststand.emulator.report.assets import asset, digest, template
+from laststand.emulator.report.page import tone_of
+from laststand.emulator.report.run_files import ReportedRun, read_reported_run
+from laststand.emulator.report.text_picture import PAUSE_S
+from laststand.emulator.report.thumbnail import thumbnail
+from laststand.emulator.report.words import number, plural
+from laststand.emulator.report.worst_first import worst_first
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.verdict import Expected, Verdict, VerdictReport, headline
+from laststand.emulator.verification.verdict_forms import write_whole
 
 _RANKS: Final = {Expected.MISSED: 0, Expected.UNDECIDED: 1, Expected.MET: 2}
 """Order of outcomes, the worst first."""

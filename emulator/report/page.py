@@ -12,30 +12,30 @@ from typing import Final, NamedTuple
 import msgspec
 from markupsafe import Markup
 
-from emulator.report.assets import asset, digest, template
-from emulator.report.axes import RecordAxis
-from emulator.report.check_sources import check_sources
-from emulator.report.comparison import Comparison, compare_decisions
-from emulator.report.crowded import APART_MAX, CROWDED
-from emulator.report.edges import EDGES_MAX
-from emulator.report.figure import draw
-from emulator.report.gone import counts_of, lost_of
-from emulator.report.headline import Headline, headline
-from emulator.report.lanes import why
-from emulator.report.moments import Moments, moments_of
-from emulator.report.run_files import ReportedRun, read_reported_run
-from emulator.report.spans import changes_until
-from emulator.report.steps import StoryStep, story_steps
-from emulator.report.text_picture import text_picture
-from emulator.report.thumbnail import thumbnail
-from emulator.report.words import ACKS_ALL, DASH, members, number, plural, seconds
-from emulator.report.worst_first import worst_first
-from emulator.verification.causes import CAUSES_MAX
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.run_story import PartitionStory, RunStory
-from emulator.verification.timeline import EventPlace
-from emulator.verification.verdict import CheckResult, CheckStatus, Verdict, VerdictReport
-from emulator.verification.verdict_forms import write_whole
+from laststand.emulator.report.assets import asset, digest, template
+from laststand.emulator.report.axes import RecordAxis
+from laststand.emulator.report.check_sources import check_sources
+from laststand.emulator.report.comparison import Comparison, compare_decisions
+from laststand.emulator.report.crowded import APART_MAX, CROWDED
+from laststand.emulator.report.edges import EDGES_MAX
+from laststand.emulator.report.figure import draw
+from laststand.emulator.report.gone import counts_of, lost_of
+from laststand.emulator.report.headline import Headline, headline
+from laststand.emulator.report.lanes import why
+from laststand.emulator.report.moments import Moments, moments_of
+from laststand.emulator.report.run_files import ReportedRun, read_reported_run
+from laststand.emulator.report.spans import changes_until
+from laststand.emulator.report.steps import StoryStep, story_steps
+from laststand.emulator.report.text_picture import text_picture
+from laststand.emulator.report.thumbnail import thumbnail
+from laststand.emulator.report.words import ACKS_ALL, DASH, members, number, plural, seconds
+from laststand.emulator.report.worst_first import worst_first
+from laststand.emulator.verification.causes import CAUSES_MAX
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.timeline import EventPlace
+from laststand.emulator.verification.verdict import CheckResult, CheckStatus, Verdict, VerdictReport
+from laststand.emulator.verification.verdict_forms import write_whole
 
 REPORT_FILE: Final = "report.html"
 PAGE_BYTES_MAX: Final = 3_000_000

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import TypedDict
 
-from emulator.report.curves import held_curves
-from emulator.report.spans import (
+from laststand.emulator.report.curves import held_curves
+from laststand.emulator.report.spans import (
     Role,
     Span,
     absent_spans,
@@ -19,8 +19,8 @@ from emulator.report.spans import (
     replicas_of,
     role_spans,
 )
-from emulator.report.words import NodeNames
-from emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.report.words import NodeNames
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
 
 
 class TraceEvent(TypedDict, total=False):

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emulator.report.axes import Floats, RecordAxis, TimeAxis
-from emulator.report.curves import Curve, Steps
-from emulator.report.gone import GoneRecords
-from emulator.verification.run_story import PartitionStory, RunStory, StateChange
+from laststand.emulator.report.axes import Floats, RecordAxis, TimeAxis
+from laststand.emulator.report.curves import Curve, Steps
+from laststand.emulator.report.gone import GoneRecords
+from laststand.emulator.verification.run_story import PartitionStory, RunStory, StateChange
 
 
 class Box(NamedTuple):

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from emulator.user_files import read_text
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_story import RunStory
-from emulator.verification.story_file import read_story
-from emulator.verification.verdict import VERSION, VerdictReport
-from emulator.verification.verdict_forms import VERDICT_FILE, read_form
+from laststand.emulator.user_files import read_text
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_story import RunStory
+from laststand.emulator.verification.story_file import read_story
+from laststand.emulator.verification.verdict import VERSION, VerdictReport
+from laststand.emulator.verification.verdict_forms import VERDICT_FILE, read_form
 
 _PLANS: Final = ("plan.yaml", "scenario.yaml")
 

@@ -14,9 +14,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from emulator.core.events import AnyEvent, Event, FileSealed, FileVouched, MetadataApplied, NodeStarted
-from emulator.verification.event_lines import FREQUENT
-from emulator.verification.vocabulary import COMMITTED
+from laststand.emulator.core.events import AnyEvent, Event, FileSealed, FileVouched, MetadataApplied, NodeStarted
+from laststand.emulator.verification.event_lines import FREQUENT
+from laststand.emulator.verification.vocabulary import COMMITTED
 
 READ_BY: Final = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 """What ShiViz asks for to read such a log."""

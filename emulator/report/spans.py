@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
-from emulator.core.events import IncarnationEnd
-from emulator.report.words import NodeNames, channel_of, listed
-from emulator.verification.run_story import Fault, PartitionStory, RunStory, StateChange
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.report.words import NodeNames, channel_of, listed
+from laststand.emulator.verification.run_story import Fault, PartitionStory, RunStory, StateChange
 
 _CUTTING: Final = frozenset({"cut", "hold", "lose_responses"})
 """Faults of a link that keep messages from passing."""

@@ -6,17 +6,17 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from emulator.core.events import Election
-from emulator.core.types import ChangeReason
-from emulator.report.axes import RecordAxis
-from emulator.report.spans import changes_until
-from emulator.report.strays import strays
-from emulator.report.unread import LeaderWithout, leader_without
-from emulator.report.words import brokers, election_words, members, number, plural
-from emulator.report.worst_moment import fewest_copies
-from emulator.verification.loss_report import CopyFate, FirstLacking, Loss
-from emulator.verification.run_story import Cut, PartitionStory, RunStory, StateChange
-from emulator.verification.verdict import VerdictReport
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.report.axes import RecordAxis
+from laststand.emulator.report.spans import changes_until
+from laststand.emulator.report.strays import strays
+from laststand.emulator.report.unread import LeaderWithout, leader_without
+from laststand.emulator.report.words import brokers, election_words, members, number, plural
+from laststand.emulator.report.worst_moment import fewest_copies
+from laststand.emulator.verification.loss_report import CopyFate, FirstLacking, Loss
+from laststand.emulator.verification.run_story import Cut, PartitionStory, RunStory, StateChange
+from laststand.emulator.verification.verdict import VerdictReport
 
 STEPS_MAX: Final = 9
 _TOLD_ELECTIONS: Final = frozenset({Election.ELR, Election.LAST_KNOWN_LEADER, Election.UNCLEAN})

@@ -14,13 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from emulator.report.axes import TimeAxis
-from emulator.report.figure import picture_of
-from emulator.report.picture import PartitionPicture
-from emulator.report.spans import absent_spans, changes_until, leader_at, role_in, role_spans
-from emulator.report.words import deeds, plural, seconds
-from emulator.verification.run_story import PartitionStory, RunStory
-from emulator.verification.verdict import VerdictReport
+from laststand.emulator.report.axes import TimeAxis
+from laststand.emulator.report.figure import picture_of
+from laststand.emulator.report.picture import PartitionPicture
+from laststand.emulator.report.spans import absent_spans, changes_until, leader_at, role_in, role_spans
+from laststand.emulator.report.words import deeds, plural, seconds
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.verdict import VerdictReport
 
 COLUMNS: Final = 72
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"

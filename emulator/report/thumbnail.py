@@ -4,12 +4,12 @@ from typing import Final
 
 from markupsafe import Markup
 
-from emulator.report.copies_lane import copies_shapes
-from emulator.report.figure import picture_of
-from emulator.report.markup import element
-from emulator.report.picture import Box
-from emulator.verification.run_story import PartitionStory, RunStory
-from emulator.verification.verdict import VerdictReport
+from laststand.emulator.report.copies_lane import copies_shapes
+from laststand.emulator.report.figure import picture_of
+from laststand.emulator.report.markup import element
+from laststand.emulator.report.picture import Box
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.verdict import VerdictReport
 
 _WIDTH: Final = 150.0
 _HEIGHT: Final = 44.0

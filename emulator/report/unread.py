@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from emulator.core.events import IncarnationEnd
-from emulator.report.spans import changes_until
-from emulator.verification.loss_report import CopyFate, Loss
-from emulator.verification.run_story import Cut, PartitionStory, RunStory, StateChange
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.report.spans import changes_until
+from laststand.emulator.verification.loss_report import CopyFate, Loss
+from laststand.emulator.verification.run_story import Cut, PartitionStory, RunStory, StateChange
 
 
 class UndoneCut(NamedTuple):

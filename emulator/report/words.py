@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from emulator.core.events import Election
-from emulator.report.axes import US_PER_S
-from emulator.verification.run_story import BrokenLink, Fault, Heal, RunStory
+from laststand.emulator.core.events import Election
+from laststand.emulator.report.axes import US_PER_S
+from laststand.emulator.verification.run_story import BrokenLink, Fault, Heal, RunStory
 
 ACKS_ALL: Final = -1
 

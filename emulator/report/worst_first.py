@@ -1,9 +1,9 @@
 """The order in which partitions are looked at."""
 
-from emulator.report.gone import counts_of, lost_of
-from emulator.report.words import ACKS_ALL
-from emulator.verification.run_story import PartitionStory, RunStory
-from emulator.verification.verdict import VerdictReport
+from laststand.emulator.report.gone import counts_of, lost_of
+from laststand.emulator.report.words import ACKS_ALL
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.verdict import VerdictReport
 
 
 def worst_first(verdict: VerdictReport, story: RunStory) -> list[PartitionStory]:

@@ -6,8 +6,8 @@ b may be that of the proxy a to b. A node keeps its port for a run, so a book ne
 
 from collections.abc import Mapping
 
-from emulator.core.errors import TransportError
-from emulator.core.types import NodeId
+from laststand.emulator.core.errors import TransportError
+from laststand.emulator.core.types import NodeId
 
 
 class AddressBook:

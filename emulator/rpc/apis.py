@@ -8,8 +8,8 @@ import typing
 from types import MappingProxyType
 from typing import Final, cast
 
-from emulator.core import control_messages, messages
-from emulator.core.admin_messages import (
+from laststand.emulator.core import control_messages, messages
+from laststand.emulator.core.admin_messages import (
     AdminRequest,
     AdminResponse,
     AlterPartitionReassignmentsRequest,
@@ -17,11 +17,11 @@ from emulator.core.admin_messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
-from emulator.core.message import Message
-from emulator.core.messages import Request, Response
-from emulator.core.types import CauseId, NodeId
-from emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2
-from emulator.rpc.struct_codec import StructCodec
+from laststand.emulator.core.message import Message
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2
+from laststand.emulator.rpc.struct_codec import StructCodec
 
 CONTROLLER_SERVICE: Final = "laststand.Controller"
 BROKER_SERVICE: Final = "laststand.Broker"

@@ -20,10 +20,10 @@ import grpc
 import grpc.aio
 import msgspec
 
-from emulator.core.types import NodeId
-from emulator.rpc.interception import user_agent
-from emulator.rpc.limits import MESSAGE_BYTES_MAX
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.rpc.interception import user_agent
+from laststand.emulator.rpc.limits import MESSAGE_BYTES_MAX
+from laststand.emulator.rpc.run_token import RunToken
 
 _UNLIMITED: Final = -1
 _STREAMS_MAX: Final = 1024

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.rpc.json_codec import JsonCodec
+from laststand.emulator.rpc.json_codec import JsonCodec
 
 CLOCK_SERVICE: Final = "laststand.Clock"
 CLOCK_METHOD: Final = "Change"

@@ -1,6 +1,6 @@
 """What is raised when bytes from the network are not the message they ought to be."""
 
-from emulator.core.errors import EmulatorError
+from laststand.emulator.core.errors import EmulatorError
 
 
 class CodecError(EmulatorError):

@@ -18,9 +18,9 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 from google.protobuf.message import DecodeError, Message
 
-from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     FetchPartitionResponse,
     FetchRequest,
     FetchResponse,
@@ -29,10 +29,10 @@ from emulator.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.core.types import CauseId, CorrelationId, TopicId
-from emulator.rpc.codec_error import CodecError
-from emulator.rpc.generated import broker_pb2
-from emulator.rpc.struct_codec import StructCodec
+from laststand.emulator.core.types import CauseId, CorrelationId, TopicId
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.generated import broker_pb2
+from laststand.emulator.rpc.struct_codec import StructCodec
 
 Attachment: TypeAlias = bytes | memoryview
 """The bytes of one partition's record batches; empty where there are none."""

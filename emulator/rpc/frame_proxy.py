@@ -8,7 +8,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import Final, Protocol
 
-from emulator.rpc.limits import MESSAGE_BYTES_MAX
+from laststand.emulator.rpc.limits import MESSAGE_BYTES_MAX
 
 _LOOPBACK: Final = "127.0.0.1"
 _SIZE_BYTES: Final = 4

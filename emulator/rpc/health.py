@@ -9,7 +9,7 @@ from typing import Final
 import grpc
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
-from emulator.rpc.channel import as_is
+from laststand.emulator.rpc.channel import as_is
 
 SERVICE: Final = "grpc.health.v1.Health"
 METHOD: Final = "Check"

@@ -16,8 +16,8 @@ import grpc
 import grpc.aio
 import msgspec
 
-from emulator.core.events import OrderReceived
-from emulator.core.messages import (
+from laststand.emulator.core.events import OrderReceived
+from laststand.emulator.core.messages import (
     FetchRequest,
     FetchResponse,
     ProduceRequest,
@@ -25,8 +25,8 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
-from emulator.rpc.apis import (
+from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
+from laststand.emulator.rpc.apis import (
     BROKER_APIS,
     BROKER_SERVICE,
     CONTROLLER_APIS,
@@ -35,8 +35,8 @@ from emulator.rpc.apis import (
     ZOOKEEPER_BROKER_SERVICE,
     UnaryApi,
 )
-from emulator.rpc.channel import Keepalive, TokenCheck, as_is, server_options
-from emulator.rpc.clock_orders import (
+from laststand.emulator.rpc.channel import Keepalive, TokenCheck, as_is, server_options
+from laststand.emulator.rpc.clock_orders import (
     CLOCK_METHOD,
     CLOCK_ORDERS,
     CLOCK_REPORTS,
@@ -44,8 +44,8 @@ from emulator.rpc.clock_orders import (
     ClockOrder,
     ClockReport,
 )
-from emulator.rpc.codec_error import CodecError
-from emulator.rpc.data_codec import (
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.data_codec import (
     FETCH,
     PRODUCE,
     Attachment,
@@ -58,7 +58,7 @@ from emulator.rpc.data_codec import (
     encode_produce_response,
     join_frame,
 )
-from emulator.rpc.interception import (
+from laststand.emulator.rpc.interception import (
     INTERCEPTION_METHOD,
     INTERCEPTION_ORDERS,
     INTERCEPTION_REPORTS,
@@ -67,10 +67,10 @@ from emulator.rpc.interception import (
     Interceptor,
     dialler_of,
 )
-from emulator.rpc.metadata_codec import METADATA_STREAM, MetadataStreamRequest, decode_stream_request
-from emulator.rpc.orders import is_order, order_received
-from emulator.rpc.request_stream import FRAME_BYTES_MAX
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.rpc.metadata_codec import METADATA_STREAM, MetadataStreamRequest, decode_stream_request
+from laststand.emulator.rpc.orders import is_order, order_received
+from laststand.emulator.rpc.request_stream import FRAME_BYTES_MAX
+from laststand.emulator.rpc.run_token import RunToken
 
 _ORDER: Final = CauseId("order")
 
@@ -309,7 +309,7 @@ class NodeServer:
     def add_health(self, is_serving: Callable[[], bool]) -> None:
         """Serves health checks: whether the node can do its work."""
         # Imported where it is asked for, in containers: everybody else starts without it.
-        from emulator.rpc.health import SERVICE, health_handlers
+        from laststand.emulator.rpc.health import SERVICE, health_handlers
 
         self._add(SERVICE, health_handlers(is_serving))
 

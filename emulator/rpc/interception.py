@@ -17,9 +17,9 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 
 import msgspec
 
-from emulator.core.events import MessageIntercepted
-from emulator.core.types import CauseId, MessageFate, NodeId, Way
-from emulator.rpc.json_codec import JsonCodec
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.types import CauseId, MessageFate, NodeId, Way
+from laststand.emulator.rpc.json_codec import JsonCodec
 
 INTERCEPTION_SERVICE: Final = "laststand.Interception"
 INTERCEPTION_METHOD: Final = "Intercept"

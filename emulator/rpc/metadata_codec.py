@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 from google.protobuf.message import DecodeError
 
-from emulator.core.records import MetadataBatch, decode_records, encode_records
-from emulator.core.types import CauseId, MetadataOffset
-from emulator.rpc.codec_error import CodecError
-from emulator.rpc.generated import controller_pb2
+from laststand.emulator.core.records import MetadataBatch, decode_records, encode_records
+from laststand.emulator.core.types import CauseId, MetadataOffset
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.generated import controller_pb2
 
 METADATA_STREAM: Final = "MetadataStream"
 

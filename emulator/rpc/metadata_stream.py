@@ -7,12 +7,12 @@ from typing import Final, cast
 
 import grpc.aio
 
-from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
-from emulator.core.types import CauseId, MetadataOffset
-from emulator.rpc.apis import CONTROLLER_SERVICE, method_path
-from emulator.rpc.channel import Channel
-from emulator.rpc.codec_error import CodecError
-from emulator.rpc.metadata_codec import (
+from laststand.emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
+from laststand.emulator.core.types import CauseId, MetadataOffset
+from laststand.emulator.rpc.apis import CONTROLLER_SERVICE, method_path
+from laststand.emulator.rpc.channel import Channel
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.metadata_codec import (
     METADATA_STREAM,
     MetadataStreamRequest,
     decode_stream_response,

@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core import admin_messages as admin
-from emulator.core.events import OrderGiven, OrderReceived
-from emulator.core.messages import DeleteRecordsRequest, Request
-from emulator.core.types import CauseId, NodeId
+from laststand.emulator.core import admin_messages as admin
+from laststand.emulator.core.events import OrderGiven, OrderReceived
+from laststand.emulator.core.messages import DeleteRecordsRequest, Request
+from laststand.emulator.core.types import CauseId, NodeId
 
 ORDERS: Final[frozenset[type[Request]]] = frozenset(
     {

@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 
 import grpc.aio
 
-from emulator.core.errors import TransportError
-from emulator.core.inputs import RequestFailed, ResponseReceived
-from emulator.core.messages import (
+from laststand.emulator.core.errors import TransportError
+from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
+from laststand.emulator.core.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     FetchRequest,
@@ -24,12 +24,12 @@ from emulator.core.messages import (
     ProduceResponse,
     Request,
 )
-from emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
-from emulator.rpc.address_book import AddressBook
-from emulator.rpc.apis import BROKER_SERVICE, UnaryApi, api_of, method_path
-from emulator.rpc.channel import Channel, Keepalive, StreamCall, UnaryCall, open_channel
-from emulator.rpc.codec_error import CodecError
-from emulator.rpc.data_codec import (
+from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
+from laststand.emulator.rpc.address_book import AddressBook
+from laststand.emulator.rpc.apis import BROKER_SERVICE, UnaryApi, api_of, method_path
+from laststand.emulator.rpc.channel import Channel, Keepalive, StreamCall, UnaryCall, open_channel
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.data_codec import (
     FETCH,
     PRODUCE,
     Attachment,
@@ -40,8 +40,8 @@ from emulator.rpc.data_codec import (
     encode_fetch_request,
     encode_produce_request,
 )
-from emulator.rpc.request_stream import AnswerPolicy, RequestStream
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.rpc.request_stream import AnswerPolicy, RequestStream
+from laststand.emulator.rpc.run_token import RunToken
 
 _log: Final = logging.getLogger(__name__)
 

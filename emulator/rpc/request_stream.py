@@ -16,11 +16,11 @@ from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 import grpc.aio
 
-from emulator.core.messages import FetchResponse, ProduceResponse
-from emulator.core.types import CauseId, CorrelationId, RequestFailure
-from emulator.rpc.channel import StreamCall
-from emulator.rpc.codec_error import CodecError
-from emulator.rpc.data_codec import Payload, Streamed, join_frame
+from laststand.emulator.core.messages import FetchResponse, ProduceResponse
+from laststand.emulator.core.types import CauseId, CorrelationId, RequestFailure
+from laststand.emulator.rpc.channel import StreamCall
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.data_codec import Payload, Streamed, join_frame
 
 _log: Final = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Self
 
-from emulator.core.errors import ConfigError
+from laststand.emulator.core.errors import ConfigError
 
 METADATA_KEY: Final = "laststand-token"
 

@@ -22,7 +22,7 @@ import msgspec
 from google.protobuf import message_factory
 from google.protobuf.message import DecodeError, Message
 
-from emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.codec_error import CodecError
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 

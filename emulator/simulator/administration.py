@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import assert_never
 
-from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.types import ConfigResource, TopicId, TopicPartition
-from emulator.plan.actions import (
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.types import ConfigResource, TopicId, TopicPartition
+from laststand.emulator.plan.actions import (
     Administration,
     AlterConfig,
     CancelReassignment,
@@ -22,11 +22,11 @@ from emulator.plan.actions import (
     effective,
     no_op,
 )
-from emulator.plan.lines import MIN_ISR
-from emulator.plan.nodes import CONTROLLER
-from emulator.plan.requests import requests_of
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.targets import find_broker
+from laststand.emulator.plan.lines import MIN_ISR
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.requests import requests_of
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.targets import find_broker
 
 
 def administer(cluster: SimulatedCluster, action: Administration) -> Outcome:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.types import BrokerId, TopicPartition, Way
-from emulator.plan.actions import (
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.types import BrokerId, TopicPartition, Way
+from laststand.emulator.plan.actions import (
     CancelReassignment,
     Cut,
     ElectLeaders,
@@ -28,11 +28,11 @@ from emulator.plan.actions import (
     Stop,
     Wait,
 )
-from emulator.plan.channels import STREAM, Channel, Link
-from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from emulator.plan.lines import elr_feature, min_isr
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.cluster_view import Actions, ClusterView, Move
+from laststand.emulator.plan.channels import STREAM, Channel, Link
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.lines import elr_feature, min_isr
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, Move
 
 
 def _min_isr(view: ClusterView) -> Actions:

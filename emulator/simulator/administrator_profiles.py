@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from emulator.simulator.profile import COMMON, WITHOUT_CRASHES, Profile
+from laststand.emulator.simulator.profile import COMMON, WITHOUT_CRASHES, Profile
 
 ADMINISTRATORS: Final = (
     Profile(

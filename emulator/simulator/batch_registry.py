@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.client.steps import BatchContent
-from emulator.core.history import PolledBatch
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.steps import BatchContent
+from laststand.emulator.core.history import PolledBatch
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch
 
 _BATCH_OVERHEAD: Final = 61
 _RECORD_BYTES: Final = 100

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from emulator.core.effects import (
+from laststand.emulator.core.effects import (
     AppendToLog,
     CloseLogs,
     CreateLog,
@@ -29,16 +29,16 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.errors import InvariantError
-from emulator.core.events import Event, IncarnationEnd, LogFlushed
-from emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
-from emulator.core.messages import FetchResponse
-from emulator.core.types import CauseId, Offset, TopicPartition
-from emulator.simulator.disk import Disk
-from emulator.simulator.disk_retention import RETENTION, apply_retention
-from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.streams import Streams
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import Event, IncarnationEnd, LogFlushed
+from laststand.emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
+from laststand.emulator.core.messages import FetchResponse
+from laststand.emulator.core.types import CauseId, Offset, TopicPartition
+from laststand.emulator.simulator.disk import Disk
+from laststand.emulator.simulator.disk_retention import RETENTION, apply_retention
+from laststand.emulator.simulator.event_queue import EventQueue
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.streams import Streams
 
 
 class BrokerEffects:

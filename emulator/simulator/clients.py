@@ -2,19 +2,19 @@
 
 from collections.abc import Callable, Mapping
 
-from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from emulator.core.client.consumer import Consumer, Phase
-from emulator.core.client.producer import Producer
-from emulator.core.client.settings import ConsumerSettings, ProducerSettings
-from emulator.core.client.steps import Abandoned, RecordsOffered
-from emulator.core.errors import ErrorCode
-from emulator.core.inputs import Started
-from emulator.core.messages import Request, Response
-from emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.nodes import ConsumerNode, ProducerNode, StepNode
-from emulator.simulator.wire import Wire
+from laststand.emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core.client.consumer import Consumer, Phase
+from laststand.emulator.core.client.producer import Producer
+from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from laststand.emulator.core.client.steps import Abandoned, RecordsOffered
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import Started
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.simulator.batch_registry import BatchRegistry
+from laststand.emulator.simulator.nodes import ConsumerNode, ProducerNode, StepNode
+from laststand.emulator.simulator.wire import Wire
 
 
 class ClientSet:

@@ -2,24 +2,24 @@
 
 Deterministic: a run depends only on the calls. Without faults every message arrives after one millisecond, in order.
 The cluster makes no protocol decisions: it delivers inputs and executes effects, in the order that
-``emulator.core.effects`` requires.
+``laststand.emulator.core.effects`` requires.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.controller.controller import Controller
-from emulator.core.effects import CloseConnection, Effect, RecordEvent, SendRequest, SendResponse
-from emulator.core.errors import InvariantError
-from emulator.core.events import EVIDENCE_FORMAT, MessageIntercepted, NodeStarted
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.inputs import RequestReceived, TimerFired
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.effects import CloseConnection, Effect, RecordEvent, SendRequest, SendResponse
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import EVIDENCE_FORMAT, MessageIntercepted, NodeStarted
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.inputs import RequestReceived, TimerFired
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     BrokerId,
     IncarnationId,
     MessageFate,
@@ -29,19 +29,19 @@ from emulator.core.types import (
     TopicPartition,
     Way,
 )
-from emulator.plan.channels import Channel
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.broker_effects import BrokerEffects, with_batches
-from emulator.simulator.clients import ClientSet
-from emulator.simulator.controller_effects import ControllerEffects
-from emulator.simulator.crash import done_before
-from emulator.simulator.event_log import EventLog
-from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.links import Links
-from emulator.simulator.network import Network, silence_ms
-from emulator.simulator.nodes import (
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.batch_registry import BatchRegistry
+from laststand.emulator.simulator.broker_effects import BrokerEffects, with_batches
+from laststand.emulator.simulator.clients import ClientSet
+from laststand.emulator.simulator.controller_effects import ControllerEffects
+from laststand.emulator.simulator.crash import done_before
+from laststand.emulator.simulator.event_log import EventLog
+from laststand.emulator.simulator.event_queue import EventQueue
+from laststand.emulator.simulator.links import Links
+from laststand.emulator.simulator.network import Network, silence_ms
+from laststand.emulator.simulator.nodes import (
     BrokerNode,
     ConsumerNode,
     ControllerNode,
@@ -50,10 +50,10 @@ from emulator.simulator.nodes import (
     Node,
     ProducerNode,
 )
-from emulator.simulator.observer import NullObserver, Observer
-from emulator.simulator.processes import Processes
-from emulator.simulator.streams import MetadataStreams, Streams
-from emulator.simulator.wire import NodeAsker, Wire
+from laststand.emulator.simulator.observer import NullObserver, Observer
+from laststand.emulator.simulator.processes import Processes
+from laststand.emulator.simulator.streams import MetadataStreams, Streams
+from laststand.emulator.simulator.wire import NodeAsker, Wire
 
 
 class SimulatedCluster:

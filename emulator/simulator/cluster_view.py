@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple, TypeAlias
 
-from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.actions import Action, PowerLoss
-from emulator.plan.nodes import CONTROLLER
-from emulator.plan.power import DiskLoss
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.disk import unsynced_batches
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.oracle import Oracle
-from emulator.simulator.profile import Budget
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.plan.actions import Action, PowerLoss
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk import unsynced_batches
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.oracle import Oracle
+from laststand.emulator.simulator.profile import Budget
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 Actions: TypeAlias = Sequence[Action]
 

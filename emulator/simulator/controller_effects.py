@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from emulator.core.effects import AppendMetadata, DrawNumber, Effect, PublishMetadata, StopNode
-from emulator.core.errors import InvariantError
-from emulator.core.events import IncarnationEnd
-from emulator.core.inputs import ControllerInput, MetadataSynced, NumberDrawn
-from emulator.core.types import CauseId, MessageFate
-from emulator.plan.channels import CONTROLLER_SYNC
-from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import Network
-from emulator.simulator.nodes import ControllerNode
-from emulator.simulator.streams import MetadataStreams
+from laststand.emulator.core.effects import AppendMetadata, DrawNumber, Effect, PublishMetadata, StopNode
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core.inputs import ControllerInput, MetadataSynced, NumberDrawn
+from laststand.emulator.core.types import CauseId, MessageFate
+from laststand.emulator.plan.channels import CONTROLLER_SYNC
+from laststand.emulator.simulator.event_queue import EventQueue
+from laststand.emulator.simulator.network import Network
+from laststand.emulator.simulator.nodes import ControllerNode
+from laststand.emulator.simulator.streams import MetadataStreams
 
 
 class ControllerEffects:

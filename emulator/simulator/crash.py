@@ -6,8 +6,8 @@ crash after them is the same as a kill between turns.
 
 from collections.abc import Sequence
 
-from emulator.core.broker.turn import FileEffect
-from emulator.core.effects import (
+from laststand.emulator.core.broker.turn import FileEffect
+from laststand.emulator.core.effects import (
     CreateLog,
     DeleteLog,
     DeleteStrayLog,
@@ -17,9 +17,9 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.types import NodeId
-from emulator.plan.actions import CrashWithin
-from emulator.simulator.power_loss import undoes_names
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.simulator.power_loss import undoes_names
 
 
 def done_before(crash: CrashWithin[NodeId], effects: Sequence[Effect]) -> list[Effect] | None:

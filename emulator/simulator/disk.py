@@ -1,7 +1,7 @@
 """A broker's disk as the core sees it: batch descriptors with a synced part, checkpoints, the clean-shutdown file.
 
 Appends and truncations reach the page cache; a sync makes the log as it is then durable. Checkpoints, directory names
-and the clean-shutdown file are durable as soon as they are written, because ``emulator.storage`` syncs each of them.
+and the clean-shutdown file are durable as soon as they are written, because ``laststand.emulator.storage`` syncs each of them.
 One name is not: that of the segment with which a log starts anew (``RestartLog``), until the log or its directory is
 synced. So a power loss takes batches away, brings back those of a truncation, or leaves a log that has no segment. A
 replaced disk is empty.
@@ -12,8 +12,8 @@ starts anew are followed by a checkpoint of recovery points, and syncing that co
 
 from typing import Final
 
-from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
-from emulator.core.effects import (
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
+from laststand.emulator.core.effects import (
     AppendToLog,
     CreateLog,
     DeleteLog,
@@ -27,12 +27,12 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.errors import InvariantError
-from emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
-from emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
-from emulator.storage.disk_model import DiskModel
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
-from emulator.storage.recovery import with_found_epochs
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
+from laststand.emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
+from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.storage.recovery import with_found_epochs
 
 _NEVER: Final = (1 << 63) - 1
 """Default of ``flush.messages``."""

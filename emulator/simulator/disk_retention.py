@@ -8,10 +8,10 @@ is that of real logs (``storage.retention``).
 from collections.abc import Callable
 from typing import Final
 
-from emulator.core.properties import TopicProperties
-from emulator.core.types import CauseId, Offset, TopicPartition
-from emulator.simulator.disk import Disk, StoredLog
-from emulator.storage.retention import SegmentSummary, deletable_segments, retention_limits
+from laststand.emulator.core.properties import TopicProperties
+from laststand.emulator.core.types import CauseId, Offset, TopicPartition
+from laststand.emulator.simulator.disk import Disk, StoredLog
+from laststand.emulator.storage.retention import SegmentSummary, deletable_segments, retention_limits
 
 RETENTION: Final = CauseId("retention")
 """Cause of every rise of a log start that follows from it."""

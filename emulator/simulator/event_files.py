@@ -5,13 +5,13 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import Event, FileSealed, NodeStopped, RunEnded
-from emulator.core.types import CauseId, NodeId
-from emulator.plan.nodes import HARNESS
-from emulator.simulator.event_log import NS_PER_MS
-from emulator.simulator.journal import Journal
-from emulator.storage.evidence_files import vouchers
-from emulator.storage.file_digest import FileDigest
+from laststand.emulator.core.events import Event, FileSealed, NodeStopped, RunEnded
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.plan.nodes import HARNESS
+from laststand.emulator.simulator.event_log import NS_PER_MS
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.storage.evidence_files import vouchers
+from laststand.emulator.storage.file_digest import FileDigest
 
 _ENCODER: Final = msgspec.json.Encoder()
 _CAUSE: Final = CauseId("harness")

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from emulator.core.events import Event
-from emulator.core.types import CauseId
-from emulator.plan.nodes import HARNESS
-from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.nodes import InputT, Node
-from emulator.simulator.observer import Observer
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.plan.nodes import HARNESS
+from laststand.emulator.simulator.event_queue import EventQueue
+from laststand.emulator.simulator.nodes import InputT, Node
+from laststand.emulator.simulator.observer import Observer
 
 NS_PER_MS: Final = 1_000_000
 

@@ -16,22 +16,22 @@ from typing import Final
 
 import msgspec
 
-from emulator.client.config import FINAL_CONSUMER
-from emulator.client.records import record_value
-from emulator.core.batch import BatchDescriptor
-from emulator.core.client.history_lines import final_read_line, poll_line, send_line
-from emulator.core.client.steps import BatchContent, FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.history import HistorySealed, Operation
-from emulator.core.types import Acks
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.disk import StoredLog
-from emulator.simulator.event_files import write_event_files
-from emulator.simulator.event_log import NS_PER_MS
-from emulator.simulator.journal import HistoryEntry, Journal
-from emulator.storage.checkpoints import LOG_START_OFFSET_CHECKPOINT, format_offsets
-from emulator.storage.file_digest import FileDigest
-from emulator.storage.record_batch import describe_header, stamp
-from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
+from laststand.emulator.client.config import FINAL_CONSUMER
+from laststand.emulator.client.records import record_value
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.history_lines import final_read_line, poll_line, send_line
+from laststand.emulator.core.client.steps import BatchContent, FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.history import HistorySealed, Operation
+from laststand.emulator.core.types import Acks
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk import StoredLog
+from laststand.emulator.simulator.event_files import write_event_files
+from laststand.emulator.simulator.event_log import NS_PER_MS
+from laststand.emulator.simulator.journal import HistoryEntry, Journal
+from laststand.emulator.storage.checkpoints import LOG_START_OFFSET_CHECKPOINT, format_offsets
+from laststand.emulator.storage.file_digest import FileDigest
+from laststand.emulator.storage.record_batch import describe_header, stamp
+from laststand.emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
 
 _ENCODER: Final = msgspec.json.Encoder()
 _RECORD_SIZE: Final = 91

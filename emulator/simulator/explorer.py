@@ -10,21 +10,21 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.promises import PromiseKind
-from emulator.core.switches import DEFAULT_ERA
-from emulator.core.types import BrokerId, NodeId, TopicPartition, Way
-from emulator.plan.actions import Action, Cut, Expire, Hold, Wait
-from emulator.plan.channels import Channel, Link
-from emulator.plan.nodes import CONTROLLER
-from emulator.plan.plan import Plan
-from emulator.plan.topics import PlannedTopic
-from emulator.simulator.cluster_view import ClusterView
-from emulator.simulator.journal import Journal
-from emulator.simulator.moves import MOVES
-from emulator.simulator.profile import PROGRESS, Profile, swarm
-from emulator.simulator.profiles import ALL_PROFILES, profiles_of
-from emulator.simulator.simulation import Halts, Simulation, SimulationResult
-from emulator.simulator.spreads import draw_properties
+from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.core.switches import DEFAULT_ERA
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition, Way
+from laststand.emulator.plan.actions import Action, Cut, Expire, Hold, Wait
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.simulator.cluster_view import ClusterView
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.moves import MOVES
+from laststand.emulator.simulator.profile import PROGRESS, Profile, swarm
+from laststand.emulator.simulator.profiles import ALL_PROFILES, profiles_of
+from laststand.emulator.simulator.simulation import Halts, Simulation, SimulationResult
+from laststand.emulator.simulator.spreads import draw_properties
 
 _REPLICATION_FACTOR: Final = 3
 _STEPS_MIN: Final = 250

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.core.events import Event
-from emulator.core.types import NodeId
-from emulator.simulator.observer import ClientRecord
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.simulator.observer import ClientRecord
 
 _ENCODER: Final = msgspec.json.Encoder()
 

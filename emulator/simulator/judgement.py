@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.eras import rule_texts
-from emulator.core.promises import PROMISES, Exemption, JudgedBy, is_promised
-from emulator.core.switches import Switches
-from emulator.core.types import TopicPartition
-from emulator.simulator.oracle.finding import Alarm, Guarantee
-from emulator.simulator.oracle.losses import LostBatch
+from laststand.emulator.core.eras import rule_texts
+from laststand.emulator.core.promises import PROMISES, Exemption, JudgedBy, is_promised
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
+from laststand.emulator.simulator.oracle.losses import LostBatch
 
 _TRANSIENT: Final = frozenset({"D6", "D16"})
 """What a run may show for a time and not leave behind: replicas that disagree until one truncates, and what a consumer

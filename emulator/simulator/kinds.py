@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from emulator.core.eras import ZooKeeperSwitches
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
-from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.observer import Observer
-from emulator.simulator.oracle.checks import Checks
-from emulator.simulator.oracle.finding import Alarm
-from emulator.simulator.oracle.zookeeper_checks import ZooKeeperChecks
-from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+from laststand.emulator.core.eras import ZooKeeperSwitches
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.simulator.batch_registry import BatchRegistry
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.observer import Observer
+from laststand.emulator.simulator.oracle.checks import Checks
+from laststand.emulator.simulator.oracle.finding import Alarm
+from laststand.emulator.simulator.oracle.zookeeper_checks import ZooKeeperChecks
+from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 
 
 def make_cluster(

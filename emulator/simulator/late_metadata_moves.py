@@ -9,9 +9,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.types import BrokerId, NodeId, Way
-from emulator.plan.actions import (
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.types import BrokerId, NodeId, Way
+from laststand.emulator.plan.actions import (
     Action,
     Cut,
     ElectLeaders,
@@ -27,12 +27,12 @@ from emulator.plan.actions import (
     UnregisterBroker,
     Wait,
 )
-from emulator.plan.channels import STREAM, Channel, Link
-from emulator.plan.fields import PRODUCER_ALL
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES
-from emulator.simulator.cluster_view import Actions, ClusterView, LedPartition, Move
-from emulator.simulator.request_moves import REQUEST_MOVES
+from laststand.emulator.plan.channels import STREAM, Channel, Link
+from laststand.emulator.plan.fields import PRODUCER_ALL
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, LedPartition, Move
+from laststand.emulator.simulator.request_moves import REQUEST_MOVES
 
 _Change: TypeAlias = Callable[[ClusterView, LedPartition], Actions]
 

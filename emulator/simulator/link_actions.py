@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeAlias, assert_never
 
-from emulator.core.types import MessageFate, NodeId
-from emulator.plan.actions import (
+from laststand.emulator.core.types import MessageFate, NodeId
+from laststand.emulator.plan.actions import (
     Clients,
     DelayMessages,
     Duplicate,
@@ -19,11 +19,11 @@ from emulator.plan.actions import (
     effective,
     no_op,
 )
-from emulator.plan.channels import Direction, Link
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.network import Interference
-from emulator.simulator.targets import UNKNOWN_NODE, find_process
+from laststand.emulator.plan.channels import Direction, Link
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.network import Interference
+from laststand.emulator.simulator.targets import UNKNOWN_NODE, find_process
 
 _UNKNOWN_LINK: Final = no_op("there is no such link")
 

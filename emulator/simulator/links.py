@@ -3,15 +3,15 @@
 from collections import deque
 from collections.abc import Mapping
 
-from emulator.core.types import BrokerId, NodeId, Way
-from emulator.plan.actions import Clients
-from emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Interference, Latency, Network
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.streams import Streams
-from emulator.simulator.wire import Wire
+from laststand.emulator.core.types import BrokerId, NodeId, Way
+from laststand.emulator.plan.actions import Clients
+from laststand.emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.simulator.event_queue import EventQueue
+from laststand.emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Interference, Latency, Network
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.streams import Streams
+from laststand.emulator.simulator.wire import Wire
 
 
 class Links:

@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES
-from emulator.simulator.cluster_view import Move
-from emulator.simulator.late_metadata_moves import LATE_METADATA_MOVES
-from emulator.simulator.network_moves import NETWORK_MOVES
-from emulator.simulator.process_moves import PROCESS_MOVES
-from emulator.simulator.progress_moves import PROGRESS_MOVES
-from emulator.simulator.races import RACES
-from emulator.simulator.request_moves import REQUEST_MOVES
-from emulator.simulator.unclean_races import UNCLEAN_RACES
-from emulator.simulator.zookeeper_moves import ZOOKEEPER_MOVES
+from laststand.emulator.simulator.administrator_moves import ADMINISTRATOR_MOVES
+from laststand.emulator.simulator.cluster_view import Move
+from laststand.emulator.simulator.late_metadata_moves import LATE_METADATA_MOVES
+from laststand.emulator.simulator.network_moves import NETWORK_MOVES
+from laststand.emulator.simulator.process_moves import PROCESS_MOVES
+from laststand.emulator.simulator.progress_moves import PROGRESS_MOVES
+from laststand.emulator.simulator.races import RACES
+from laststand.emulator.simulator.request_moves import REQUEST_MOVES
+from laststand.emulator.simulator.unclean_races import UNCLEAN_RACES
+from laststand.emulator.simulator.zookeeper_moves import ZOOKEEPER_MOVES
 
 MOVES: Final[Mapping[str, Move]] = MappingProxyType(
     {

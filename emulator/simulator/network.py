@@ -10,8 +10,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Final, TypeAlias
 
-from emulator.core.types import MessageFate, NodeId
-from emulator.plan.channels import Channel, Direction, Link
+from laststand.emulator.core.types import MessageFate, NodeId
+from laststand.emulator.plan.channels import Channel, Direction, Link
 
 LATENCY_MS: Final = 1
 """One way, unless a link was slowed."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import NodeId, Way
-from emulator.plan.actions import (
+from laststand.emulator.core.types import NodeId, Way
+from laststand.emulator.plan.actions import (
     Clients,
     Cut,
     Duplicate,
@@ -25,10 +25,10 @@ from emulator.plan.actions import (
     Slow,
     Wait,
 )
-from emulator.plan.channels import CONTROLLER_SYNC, STREAM, SYNC, Channel, Link
-from emulator.plan.fields import PRODUCER_LEADER
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.simulator.cluster_view import Actions, ClusterView, Move
+from laststand.emulator.plan.channels import CONTROLLER_SYNC, STREAM, SYNC, Channel, Link
+from laststand.emulator.plan.fields import PRODUCER_LEADER
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, Move
 
 
 def _hold(channel: Channel[NodeId]) -> Actions:

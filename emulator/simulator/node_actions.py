@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from emulator.core.types import NodeId
-from emulator.plan.actions import CrashWithin, Outcome, effective, no_op
-from emulator.plan.power import DiskLoss
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, MetadataNode
-from emulator.simulator.targets import UNKNOWN_NODE, Process, find_broker, find_process
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import CrashWithin, Outcome, effective, no_op
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import BrokerNode, MetadataNode
+from laststand.emulator.simulator.targets import UNKNOWN_NODE, Process, find_broker, find_process
 
 _NOT_RUNNING: Final = no_op("it does not run")
 

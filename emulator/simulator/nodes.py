@@ -3,24 +3,24 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
-from emulator.core.broker import Broker, BrokerConfig
-from emulator.core.broker.invariants import PartitionMark
-from emulator.core.broker.partition import Partition
-from emulator.core.client.consumer import Consumer
-from emulator.core.client.producer import Producer
-from emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived
-from emulator.core.controller.controller import Controller
-from emulator.core.effects import AppendMetadata, Effect, SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.events import ControllerEvent
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
-from emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
-from emulator.core.node_clock import NodeClock
-from emulator.core.properties import NodeProperties, TopicProperties
-from emulator.core.records import MetadataBatch
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.emulator.core.broker import Broker, BrokerConfig
+from laststand.emulator.core.broker.invariants import PartitionMark
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.client.consumer import Consumer
+from laststand.emulator.core.client.producer import Producer
+from laststand.emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.effects import AppendMetadata, Effect, SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
+from laststand.emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
+from laststand.emulator.core.node_clock import NodeClock
+from laststand.emulator.core.properties import NodeProperties, TopicProperties
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     Acks,
     BrokerEpoch,
     BrokerId,
@@ -33,10 +33,10 @@ from emulator.core.types import (
     NodeRole,
     TopicPartition,
 )
-from emulator.plan.actions import CrashWithin
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.disk import Disk
+from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.simulator.batch_registry import BatchRegistry
+from laststand.emulator.simulator.disk import Disk
 
 CLUSTER_ID: Final = "simulated"
 

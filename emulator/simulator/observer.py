@@ -2,9 +2,9 @@
 
 from typing import Protocol, TypeAlias
 
-from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.events import Event
-from emulator.core.types import NodeId
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.types import NodeId
 
 ClientRecord: TypeAlias = SendRecorded | PollRecorded | FinalReadRecorded
 """What a client puts into the history."""

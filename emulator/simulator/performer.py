@@ -1,14 +1,14 @@
 """Performs actions on a simulated cluster. One that is impossible at the moment is a no-op.
 
-So a plan stays playable while parts of it are removed by shrinking. Every action of ``emulator.plan.actions`` has a
+So a plan stays playable while parts of it are removed by shrinking. Every action of ``laststand.emulator.plan.actions`` has a
 case here. ``took_effect`` says whether the cluster changed, ``bit`` whether anything was affected: a process that ran,
 or an open link to a running node.
 """
 
 from typing import Final, assert_never
 
-from emulator.core.events import FaultHealed, FaultLink
-from emulator.plan.actions import (
+from laststand.emulator.core.events import FaultHealed, FaultLink
+from laststand.emulator.plan.actions import (
     Action,
     AlterConfig,
     CancelReassignment,
@@ -70,12 +70,12 @@ from emulator.plan.actions import (
     effective,
     no_op,
 )
-from emulator.plan.drivers import DriverName
-from emulator.plan.faults import EVERYTHING, fault_events
-from emulator.simulator import link_actions, node_actions
-from emulator.simulator.administration import administer
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.targets import on_each
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.faults import EVERYTHING, fault_events
+from laststand.emulator.simulator import link_actions, node_actions
+from laststand.emulator.simulator.administration import administer
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.targets import on_each
 
 _BIT: Final = "simulated"
 """What the events of faults say of how they were seen."""

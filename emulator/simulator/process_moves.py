@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import NodeId
-from emulator.plan.actions import (
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import (
     Action,
     ClockRate,
     CrashWithin,
@@ -26,9 +26,9 @@ from emulator.plan.actions import (
     SyncDisk,
     Wait,
 )
-from emulator.plan.fields import PRODUCER_ALL
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.cluster_view import Actions, ClusterView, Move
+from laststand.emulator.plan.fields import PRODUCER_ALL
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, Move
 
 
 def _kill(view: ClusterView) -> Actions:

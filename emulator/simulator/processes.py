@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from emulator.core.eras import rule_texts
-from emulator.core.events import (
+from laststand.emulator.core.eras import rule_texts
+from laststand.emulator.core.events import (
     FaultInjected,
     IncarnationEnd,
     IncarnationEnded,
@@ -13,18 +13,18 @@ from emulator.core.events import (
     NodeStopped,
     PowerLost,
 )
-from emulator.core.inputs import ShutdownRequested, Started
-from emulator.core.properties import NodeProperties, property_texts
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, NodeRole
-from emulator.plan.actions import CrashWithin
-from emulator.plan.power import DiskLoss
-from emulator.simulator.event_log import EventLog
-from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.nodes import BrokerNode, InputT, MetadataNode, Node, StepNode, incarnation_name
-from emulator.simulator.power_loss import exact_loss
-from emulator.simulator.streams import Streams
-from emulator.simulator.wire import Wire
+from laststand.emulator.core.inputs import ShutdownRequested, Started
+from laststand.emulator.core.properties import NodeProperties, property_texts
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, NodeRole
+from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.simulator.event_log import EventLog
+from laststand.emulator.simulator.event_queue import EventQueue
+from laststand.emulator.simulator.nodes import BrokerNode, InputT, MetadataNode, Node, StepNode, incarnation_name
+from laststand.emulator.simulator.power_loss import exact_loss
+from laststand.emulator.simulator.streams import Streams
+from laststand.emulator.simulator.wire import Wire
 
 
 class ArmTimer(Protocol):

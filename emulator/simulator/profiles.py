@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from emulator.simulator.administrator_profiles import ADMINISTRATORS
-from emulator.simulator.fault_profiles import FAULTS
-from emulator.simulator.profile import Profile
-from emulator.simulator.race_profiles import RACES
-from emulator.simulator.unclean_profiles import BEYOND
-from emulator.simulator.zookeeper_profiles import STRAYS, ZOOKEEPER
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.simulator.administrator_profiles import ADMINISTRATORS
+from laststand.emulator.simulator.fault_profiles import FAULTS
+from laststand.emulator.simulator.profile import Profile
+from laststand.emulator.simulator.race_profiles import RACES
+from laststand.emulator.simulator.unclean_profiles import BEYOND
+from laststand.emulator.simulator.zookeeper_profiles import STRAYS, ZOOKEEPER
 
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {profile.name: profile for profile in (*FAULTS, *ADMINISTRATORS, *RACES, *BEYOND)}

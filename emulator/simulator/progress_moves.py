@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.plan.actions import HealAll, HealNodes, Produce, Release, Start, Wait
-from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.oracle.promptness import bound_ms, unclean_bound_ms
+from laststand.emulator.plan.actions import HealAll, HealNodes, Produce, Release, Start, Wait
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, Move
+from laststand.emulator.simulator.oracle.promptness import bound_ms, unclean_bound_ms
 
 
 def _produce(view: ClusterView) -> Actions:

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from emulator.core.broker.replica_selector import RACK_AWARE
-from emulator.simulator.profile import COMMON, Profile
+from laststand.emulator.core.broker.replica_selector import RACK_AWARE
+from laststand.emulator.simulator.profile import COMMON, Profile
 
 READS_FROM_FOLLOWERS: Final = (("broker.rack", "rack-{node}"), ("replica.selector.class", RACK_AWARE))
 """Every broker is in a rack of its own, and so is a consumer beside it (KIP-392)."""

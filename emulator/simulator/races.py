@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import Way
-from emulator.plan.actions import (
+from laststand.emulator.core.types import Way
+from laststand.emulator.plan.actions import (
     Cut,
     Expire,
     HealLink,
@@ -26,10 +26,10 @@ from emulator.plan.actions import (
     SyncDisk,
     Wait,
 )
-from emulator.plan.channels import STREAM, Channel, Link
-from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.simulator.cluster_view import Actions, ClusterView, Move
+from laststand.emulator.plan.channels import STREAM, Channel, Link
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, Move
 
 
 def _race_shrink(view: ClusterView) -> Actions:

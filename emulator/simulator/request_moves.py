@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.effective_config import CLUSTER
-from emulator.core.metadata_version import ELR_VERSION, LATEST, METADATA_VERSION
-from emulator.core.types import ConfigResource, FeatureUpgradeType, Offset
-from emulator.plan.actions import (
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.effective_config import CLUSTER
+from laststand.emulator.core.metadata_version import ELR_VERSION, LATEST, METADATA_VERSION
+from laststand.emulator.core.types import ConfigResource, FeatureUpgradeType, Offset
+from laststand.emulator.plan.actions import (
     Action,
     AlterConfig,
     CancelReassignment,
@@ -27,9 +27,9 @@ from emulator.plan.actions import (
     UpdateFeature,
     Wait,
 )
-from emulator.plan.administration_fields import ConfigChange, FeatureLevel
-from emulator.plan.lines import MIN_ISR, elr_feature
-from emulator.simulator.cluster_view import Actions, ClusterView, Move
+from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from laststand.emulator.plan.lines import MIN_ISR, elr_feature
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, Move
 
 _PARTITIONS_MAX: Final = 4
 """Of the topic; more would only take time."""

@@ -9,15 +9,15 @@ from typing import Final
 
 import yaml
 
-from emulator.core.eras import changes, era_rules, rule_texts
-from emulator.core.types import Acks
-from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from emulator.plan.plan import Plan
-from emulator.plan.plan_yaml import format_plan_yaml
-from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.evidence import BatchBytes, write_evidence
-from emulator.simulator.journal import Journal
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.core.eras import changes, era_rules, rule_texts
+from laststand.emulator.core.types import Acks
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.plan.plan_yaml import format_plan_yaml
+from laststand.emulator.simulator.batch_registry import BatchRegistry
+from laststand.emulator.simulator.evidence import BatchBytes, write_evidence
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.simulation import Simulation
 
 PRODUCERS: Final = {PRODUCER_ALL: Acks.ALL, PRODUCER_LEADER: Acks.LEADER}
 """Producers of a simulated run, and their acks."""

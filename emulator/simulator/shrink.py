@@ -12,18 +12,18 @@ from typing import Final, cast
 
 import msgspec
 
-from emulator.core.errors import InvariantError
-from emulator.core.promises import PromiseKind
-from emulator.core.types import NodeId
-from emulator.plan.actions import Action, CrashWithin, Kill, OnBrokers, OnNodes, PowerLoss, Produce, Wait
-from emulator.plan.lines import format_action
-from emulator.plan.plan import Plan
-from emulator.plan.power import DiskLoss
-from emulator.plan.topics import PlannedTopic
-from emulator.simulator.explorer import merge_waits
-from emulator.simulator.oracle.finding import Alarm
-from emulator.simulator.simulation import Simulation
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Action, CrashWithin, Kill, OnBrokers, OnNodes, PowerLoss, Produce, Wait
+from laststand.emulator.plan.lines import format_action
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.simulator.explorer import merge_waits
+from laststand.emulator.simulator.oracle.finding import Alarm
+from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 TRIALS_MAX: Final = 1_000
 """A count and no time, so that each machine comes to the same plan; a hundred trials are usual."""

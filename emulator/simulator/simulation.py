@@ -11,28 +11,28 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.broker.lifecycle import rack_of
-from emulator.core.broker.replica_selector import RACK_AWARE
-from emulator.core.client.consumer import Phase
-from emulator.core.client.settings import ConsumerSettings, ProducerSettings
-from emulator.core.errors import ConfigError
-from emulator.core.events import ClusterSettled, Event, ShutdownBegan, StepReached
-from emulator.core.node_clock import NORMAL_RATE_PPM
-from emulator.core.types import Acks, NodeId, TopicPartition
-from emulator.plan.actions import Action, DeleteRecords, ElectLeaders, Wait
-from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from emulator.plan.plan import Plan
-from emulator.plan.steps import action_text
-from emulator.simulator.batch_registry import BatchRegistry
-from emulator.simulator.journal import Journal
-from emulator.simulator.judgement import Judgement, judge
-from emulator.simulator.kinds import make_checks, make_cluster
-from emulator.simulator.observer import ClientRecord
-from emulator.simulator.oracle.finding import Alarm, is_finding
-from emulator.simulator.oracle.liveness import QUIET_MS, excused, pulse
-from emulator.simulator.oracle.losses import LostBatch
-from emulator.simulator.oracle.oracle import Oracle
-from emulator.simulator.performer import heal_and_record, perform_and_record
+from laststand.emulator.core.broker.lifecycle import rack_of
+from laststand.emulator.core.broker.replica_selector import RACK_AWARE
+from laststand.emulator.core.client.consumer import Phase
+from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.events import ClusterSettled, Event, ShutdownBegan, StepReached
+from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
+from laststand.emulator.core.types import Acks, NodeId, TopicPartition
+from laststand.emulator.plan.actions import Action, DeleteRecords, ElectLeaders, Wait
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.plan.steps import action_text
+from laststand.emulator.simulator.batch_registry import BatchRegistry
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.judgement import Judgement, judge
+from laststand.emulator.simulator.kinds import make_checks, make_cluster
+from laststand.emulator.simulator.observer import ClientRecord
+from laststand.emulator.simulator.oracle.finding import Alarm, is_finding
+from laststand.emulator.simulator.oracle.liveness import QUIET_MS, excused, pulse
+from laststand.emulator.simulator.oracle.losses import LostBatch
+from laststand.emulator.simulator.oracle.oracle import Oracle
+from laststand.emulator.simulator.performer import heal_and_record, perform_and_record
 
 PRODUCER: Final = ProducerSettings(
     request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20, metadata_max_age_ms=2_000

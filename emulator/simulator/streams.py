@@ -8,14 +8,14 @@ and they are applied as one.
 from collections.abc import Callable
 from typing import Protocol
 
-from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
-from emulator.core.types import CauseId, MetadataOffset, NodeId, Way
-from emulator.plan.channels import STREAM, Channel, Link
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
-from emulator.simulator.nodes import BrokerNode, ControllerNode
-from emulator.simulator.wire import Wire
+from laststand.emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
+from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId, Way
+from laststand.emulator.plan.channels import STREAM, Channel, Link
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.event_queue import EventQueue
+from laststand.emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
+from laststand.emulator.simulator.nodes import BrokerNode, ControllerNode
+from laststand.emulator.simulator.wire import Wire
 
 _CAUSE = CauseId("stream")
 

@@ -20,11 +20,11 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.switches import DEFAULT_ERA
-from emulator.simulator.explorer import Schedule, SweepOptions, explore
-from emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR
-from emulator.simulator.oracle.finding import Guarantee
-from emulator.simulator.profiles import PROFILES
+from laststand.emulator.core.switches import DEFAULT_ERA
+from laststand.emulator.simulator.explorer import Schedule, SweepOptions, explore
+from laststand.emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR
+from laststand.emulator.simulator.oracle.finding import Guarantee
+from laststand.emulator.simulator.profiles import PROFILES
 
 BATCH: Final = 10
 """Seeds that a process takes at a time."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.actions import Outcome, no_op
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, MetadataNode
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.actions import Outcome, no_op
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import BrokerNode, MetadataNode
 
 Process: TypeAlias = BrokerNode | MetadataNode
 

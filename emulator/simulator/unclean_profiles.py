@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from emulator.simulator.profile import COMMON, Budget, Profile
+from laststand.emulator.simulator.profile import COMMON, Budget, Profile
 
 BEYOND: Final = (
     Profile(

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.types import NodeId
-from emulator.plan.actions import (
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import (
     Cut,
     DeleteRecords,
     Draw,
@@ -24,13 +24,13 @@ from emulator.plan.actions import (
     SyncDisk,
     Wait,
 )
-from emulator.plan.channels import Link
-from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from emulator.plan.lines import min_isr
-from emulator.plan.nodes import CONTROLLER
-from emulator.plan.power import DiskLoss
-from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.lines import min_isr
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, Move
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 NOTHING_KEPT: Final = DiskLoss(
     keep=Keep.NONE, exact=ExactLoss(kept=0, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)

@@ -12,15 +12,15 @@ from enum import Enum
 from functools import cache, partial
 from typing import Generic, Protocol
 
-from emulator.core.effects import SendRequest, SendResponse
-from emulator.core.inputs import RequestFailed, RequestReceived, ResponseReceived
-from emulator.core.messages import ProduceRequest, Request, Response
-from emulator.core.types import Acks, CauseId, MessageFate, NodeId, RequestFailure, RequestId, Way
-from emulator.plan.channels import Channel, Link
-from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
-from emulator.simulator.nodes import InputT, Node
-from emulator.simulator.zookeeper.session_messages import operations_of
+from laststand.emulator.core.effects import SendRequest, SendResponse
+from laststand.emulator.core.inputs import RequestFailed, RequestReceived, ResponseReceived
+from laststand.emulator.core.messages import ProduceRequest, Request, Response
+from laststand.emulator.core.types import Acks, CauseId, MessageFate, NodeId, RequestFailure, RequestId, Way
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.simulator.event_queue import EventQueue
+from laststand.emulator.simulator.network import KEEPALIVE_MS, LATENCY_MS, Network
+from laststand.emulator.simulator.nodes import InputT, Node
+from laststand.emulator.simulator.zookeeper.session_messages import operations_of
 
 _NETWORK_CAUSE = CauseId("network")
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import BrokerId, NodeId, Way
-from emulator.plan.actions import (
+from laststand.emulator.core.types import BrokerId, NodeId, Way
+from laststand.emulator.plan.actions import (
     Action,
     Cut,
     ExpireSession,
@@ -23,10 +23,10 @@ from emulator.plan.actions import (
     Start,
     Wait,
 )
-from emulator.plan.channels import Channel, Link
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.zookeeper_races import ZOOKEEPER_RACES, elected_controller
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, Move
+from laststand.emulator.simulator.zookeeper_races import ZOOKEEPER_RACES, elected_controller
 
 _CONTROL: Final = ("LeaderAndIsr", "LeaderAndIsr", "UpdateMetadata", "StopReplica")
 

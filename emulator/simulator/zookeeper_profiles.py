@@ -6,7 +6,7 @@ standing leads with whatever it holds, so that both lose records within the guar
 
 from typing import Final
 
-from emulator.simulator.profile import COMMON, WITHOUT_CRASHES, Profile
+from laststand.emulator.simulator.profile import COMMON, WITHOUT_CRASHES, Profile
 
 _SESSIONS: Final = {
     **WITHOUT_CRASHES,

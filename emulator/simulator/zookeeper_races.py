@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.types import BrokerId, ConfigResource, TopicPartition, Way
-from emulator.plan.actions import (
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.types import BrokerId, ConfigResource, TopicPartition, Way
+from laststand.emulator.plan.actions import (
     Action,
     CreateTopic,
     Cut,
@@ -31,12 +31,12 @@ from emulator.plan.actions import (
     Stop,
     Wait,
 )
-from emulator.plan.channels import Channel, Link
-from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from emulator.plan.nodes import CONTROLLER
-from emulator.plan.topics import PlannedTopic
-from emulator.simulator.cluster_view import Actions, ClusterView, Move
-from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.simulator.cluster_view import Actions, ClusterView, Move
+from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 
 _METADATA_AGE_MS: Final = 2_100
 """After which clients ask again who leads."""

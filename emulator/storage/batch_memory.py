@@ -7,7 +7,7 @@ goes first, whichever log it belongs to.
 from collections import deque
 from typing import Final, TypeAlias
 
-from emulator.storage.filesystem import Buffer
+from laststand.emulator.storage.filesystem import Buffer
 
 BYTES_MAX: Final = 24 << 20
 """Budget of a broker: a second or so of fast traffic, which is more than followers lag behind."""

@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor
-from emulator.storage.record_batch import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.storage.record_batch import (
     HEADER_SIZE,
     HEADER_UP_TO_MAGIC,
     LOG_OVERHEAD,

@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.errors import StorageError
-from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
-from emulator.storage.record_batch import crc_of
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+from laststand.emulator.storage.record_batch import crc_of
 
 _SUFFIX: Final = "*.log"
 

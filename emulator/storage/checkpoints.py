@@ -16,10 +16,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from emulator.core.batch import EpochEntry
-from emulator.core.errors import StorageError, shown
-from emulator.core.types import LeaderEpoch, Offset, TopicPartition
-from emulator.storage.filesystem import FileSystem, read_file, write_atomically
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.errors import StorageError, shown
+from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
+from laststand.emulator.storage.filesystem import FileSystem, read_file, write_atomically
 
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"

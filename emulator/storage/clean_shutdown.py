@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import StorageError
-from emulator.core.types import BrokerEpoch
-from emulator.storage.filesystem import FileSystem, OpenMode, parent_directory, read_file
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.types import BrokerEpoch
+from laststand.emulator.storage.filesystem import FileSystem, OpenMode, parent_directory, read_file
 
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 

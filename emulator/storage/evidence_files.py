@@ -11,20 +11,20 @@
         version-2/log.*                     of a ZooKeeper server
 
 Indexes, snapshots, and the checkpoints that only a broker's next start reads are not among them: no verdict looks at
-them. ``emulator.verification`` has a list of its own.
+them. ``laststand.emulator.verification`` has a list of its own.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from emulator.core.events import FileVouched
-from emulator.core.types import CauseId
-from emulator.storage.checkpoints import LOG_START_OFFSET_CHECKPOINT
-from emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
-from emulator.storage.file_digest import content_of, digest_of
-from emulator.storage.line_file import line_files
-from emulator.storage.meta_properties import META_PROPERTIES, PARTITION_METADATA
+from laststand.emulator.core.events import FileVouched
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.storage.checkpoints import LOG_START_OFFSET_CHECKPOINT
+from laststand.emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from laststand.emulator.storage.file_digest import content_of, digest_of
+from laststand.emulator.storage.line_file import line_files
+from laststand.emulator.storage.meta_properties import META_PROPERTIES, PARTITION_METADATA
 
 _DESCRIPTIONS: Final = ("cluster.yaml", "scenario.yaml")
 _OF_DIRECTORIES: Final = (META_PROPERTIES, CLEAN_SHUTDOWN_FILE, LOG_START_OFFSET_CHECKPOINT)

@@ -1,6 +1,6 @@
 """The digest by which a file of evidence is sealed: SHA-256 over the SHA-256 of each MiB of it, in order.
 
-Parts of a large file can so be checked side by side. ``emulator.verification`` has an implementation of its own.
+Parts of a large file can so be checked side by side. ``laststand.emulator.verification`` has an implementation of its own.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from emulator.core.packed import reading as packed
+from laststand.emulator.core.packed import reading as packed
 
 PART_BYTES: Final = 1 << 20
 """Length of all parts but the last."""

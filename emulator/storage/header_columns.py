@@ -14,15 +14,15 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from emulator.storage.batch_scan import ScanEnd
-from emulator.storage.record_batch import (
+from laststand.emulator.storage.batch_scan import ScanEnd
+from laststand.emulator.storage.record_batch import (
     HEADER_SIZE,
     HEADER_UP_TO_MAGIC,
     LOG_OVERHEAD,
     MAGIC,
     MINIMAL_BATCH_LENGTH,
 )
-from emulator.user_files import open_file
+from laststand.emulator.user_files import open_file
 
 HEADER_COLUMNS: Final = np.dtype(
     [

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.core.packed.layout import CELL, SUFFIX
-from emulator.core.packed.reading import LineReader, is_packed, json_lines, text_lines, whole_end
-from emulator.core.packed.writing import LinePacker
-from emulator.storage.file_digest import FileDigest, line_count_of
-from emulator.user_files import open_file, read_bytes
+from laststand.emulator.core.packed.layout import CELL, SUFFIX
+from laststand.emulator.core.packed.reading import LineReader, is_packed, json_lines, text_lines, whole_end
+from laststand.emulator.core.packed.writing import LinePacker
+from laststand.emulator.storage.file_digest import FileDigest, line_count_of
+from laststand.emulator.user_files import open_file, read_bytes
 
 SUFFIXES: Final = (SUFFIX, ".jsonl")
 """Of the names of files of lines."""

@@ -17,11 +17,11 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from emulator.core.inputs import LoadedLog, StrayLog
-from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
-from emulator.storage import clean_shutdown
-from emulator.storage.batch_memory import BatchMemory
-from emulator.storage.checkpoints import (
+from laststand.emulator.core.inputs import LoadedLog, StrayLog
+from laststand.emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
+from laststand.emulator.storage import clean_shutdown
+from laststand.emulator.storage.batch_memory import BatchMemory
+from laststand.emulator.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
@@ -29,10 +29,10 @@ from emulator.storage.checkpoints import (
     read_offsets_leniently,
     write_offsets,
 )
-from emulator.storage.filesystem import DirectoryLock, FileSystem, parent_directory
-from emulator.storage.meta_properties import read_topic_id
-from emulator.storage.partition_log import LogSettings, PartitionLog
-from emulator.storage.recovery import LogCheckpoints, create_log, load_log
+from laststand.emulator.storage.filesystem import DirectoryLock, FileSystem, parent_directory
+from laststand.emulator.storage.meta_properties import read_topic_id
+from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
+from laststand.emulator.storage.recovery import LogCheckpoints, create_log, load_log
 
 _LOG: Final = logging.getLogger(__name__)
 

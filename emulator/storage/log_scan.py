@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from emulator.core.types import Offset
-from emulator.storage.batch_scan import BatchValidation, scan_batches
-from emulator.storage.filesystem import File, FileSystem, OpenMode
+from laststand.emulator.core.types import Offset
+from laststand.emulator.storage.batch_scan import BatchValidation, scan_batches
+from laststand.emulator.storage.filesystem import File, FileSystem, OpenMode
 
 
 class LogScanResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,10 +13,10 @@ from random import Random
 
 import msgspec
 
-from emulator.core.errors import StorageError
-from emulator.storage.batch_scan import BatchValidation, scan_batches
-from emulator.storage.filesystem import Buffer, DirectoryLock, OpenMode, file_name, parent_directory
-from emulator.storage.power_loss_plan import (
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.storage.batch_scan import BatchValidation, scan_batches
+from laststand.emulator.storage.filesystem import Buffer, DirectoryLock, OpenMode, file_name, parent_directory
+from laststand.emulator.storage.power_loss_plan import (
     ContentSource,
     FileView,
     Keep,

@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import StorageError
-from emulator.core.types import NodeId, TopicId
-from emulator.storage.filesystem import FileSystem, read_file, write_atomically
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.types import NodeId, TopicId
+from laststand.emulator.storage.filesystem import FileSystem, read_file, write_atomically
 
 META_PROPERTIES: Final = "meta.properties"
 PARTITION_METADATA: Final = "partition.metadata"

@@ -14,13 +14,13 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.errors import CorruptRecordError, StorageError
-from emulator.core.types import MetadataOffset
-from emulator.storage.batch_scan import BatchValidation, scan_batches
-from emulator.storage.filesystem import File, FileSystem, OpenMode
-from emulator.storage.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, crc_of
-from emulator.storage.segment import LOG_SUFFIX, offset_file_path
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.errors import CorruptRecordError, StorageError
+from laststand.emulator.core.types import MetadataOffset
+from laststand.emulator.storage.batch_scan import BatchValidation, scan_batches
+from laststand.emulator.storage.filesystem import File, FileSystem, OpenMode
+from laststand.emulator.storage.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, crc_of
+from laststand.emulator.storage.segment import LOG_SUFFIX, offset_file_path
 
 _CRC: Final = struct.Struct(">I")
 _CRC_AT: Final = 17

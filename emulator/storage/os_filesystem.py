@@ -12,10 +12,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from emulator.core.errors import StorageError
-from emulator.storage.disk_faults import FaultyDisk
-from emulator.storage.filesystem import Buffer, DirectoryLock, OpenMode, file_name, parent_directory
-from emulator.storage.sync_ledger import SyncLedger
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.storage.disk_faults import FaultyDisk
+from laststand.emulator.storage.filesystem import Buffer, DirectoryLock, OpenMode, file_name, parent_directory
+from laststand.emulator.storage.sync_ledger import SyncLedger
 
 _MAX_BUFFERS: Final = 1024
 """Linux' IOV_MAX: buffers in one ``writev``."""

@@ -18,16 +18,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
-from emulator.core.inputs import ProducerSnapshotEntry
-from emulator.core.properties import NodeProperties, TopicProperties
-from emulator.core.switches import Switches
-from emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
-from emulator.storage.batch_memory import BatchMemory, Recent
-from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, write_epochs
-from emulator.storage.filesystem import Buffer, FileSystem
-from emulator.storage.log_scan import LogScan, ScannedSegment
-from emulator.storage.producer_snapshot import (
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
+from laststand.emulator.core.inputs import ProducerSnapshotEntry
+from laststand.emulator.core.properties import NodeProperties, TopicProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
+from laststand.emulator.storage.batch_memory import BatchMemory, Recent
+from laststand.emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, write_epochs
+from laststand.emulator.storage.filesystem import Buffer, FileSystem
+from laststand.emulator.storage.log_scan import LogScan, ScannedSegment
+from laststand.emulator.storage.producer_snapshot import (
     LastBatch,
     delete_snapshot,
     newest_snapshot,
@@ -35,9 +35,9 @@ from emulator.storage.producer_snapshot import (
     snapshot_offsets,
     write_snapshot,
 )
-from emulator.storage.record_batch import stamp
-from emulator.storage.retention import RetentionLimits, SegmentSummary, deletable_segments
-from emulator.storage.segment import Segment
+from laststand.emulator.storage.record_batch import stamp
+from laststand.emulator.storage.retention import RetentionLimits, SegmentSummary, deletable_segments
+from laststand.emulator.storage.segment import Segment
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,11 +12,11 @@ from random import Random
 
 import msgspec
 
-from emulator.core.errors import StorageError
-from emulator.core.types import Offset
-from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
-from emulator.storage.disk_model import DiskModel
-from emulator.storage.power_loss_plan import (
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.types import Offset
+from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.power_loss_plan import (
     ByteLoss,
     ContentSource,
     ExactLoss,
@@ -28,8 +28,8 @@ from emulator.storage.power_loss_plan import (
     VolumeView,
     plan_power_loss,
 )
-from emulator.storage.segment import LOG_SUFFIX
-from emulator.storage.sync_ledger import SyncLedger
+from laststand.emulator.storage.segment import LOG_SUFFIX
+from laststand.emulator.storage.sync_ledger import SyncLedger
 
 
 class PowerLossReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.disk_model import DiskModel
 
 PAGE_BYTES: Final = 4096
 

@@ -15,13 +15,13 @@ import struct
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.errors import StorageError
-from emulator.core.inputs import ProducerSnapshotEntry
-from emulator.core.types import Offset, ProducerEpoch, ProducerId
-from emulator.storage.filesystem import FileSystem, OpenMode, read_file
-from emulator.storage.record_batch import checksum
-from emulator.storage.segment import SNAPSHOT_SUFFIX, offset_file_path
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.inputs import ProducerSnapshotEntry
+from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId
+from laststand.emulator.storage.filesystem import FileSystem, OpenMode, read_file
+from laststand.emulator.storage.record_batch import checksum
+from laststand.emulator.storage.segment import SNAPSHOT_SUFFIX, offset_file_path
 
 _VERSION: Final = 1
 _HEAD: Final = struct.Struct(">hI")

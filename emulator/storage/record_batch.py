@@ -21,10 +21,10 @@ from typing import Final
 import crc32c
 import msgspec
 
-from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.errors import ErrorCode
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
-from emulator.storage.filesystem import Buffer
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from laststand.emulator.storage.filesystem import Buffer
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """All 61 bytes of the header."""

@@ -13,10 +13,10 @@ import msgspec
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from emulator.core.errors import CorruptRecordError
-from emulator.core.types import Offset, ProducerEpoch, ProducerId
-from emulator.storage.filesystem import Buffer
-from emulator.storage.record_batch import MAGIC
+from laststand.emulator.core.errors import CorruptRecordError
+from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId
+from laststand.emulator.storage.filesystem import Buffer
+from laststand.emulator.storage.record_batch import MAGIC
 
 
 class Compression(Enum):

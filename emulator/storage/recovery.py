@@ -22,19 +22,19 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor, EpochEntry
-from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.errors import CorruptRecordError
-from emulator.core.inputs import LoadedLog
-from emulator.core.types import Offset, TopicId, TopicPartition
-from emulator.storage.batch_memory import BatchMemory
-from emulator.storage.batch_scan import BatchValidation, ScanEnd, SegmentScan, scan_batches
-from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, read_epochs
-from emulator.storage.filesystem import FileSystem, OpenMode, file_name, read_file
-from emulator.storage.meta_properties import read_topic_id, write_topic_id
-from emulator.storage.partition_log import LogSettings, PartitionLog
-from emulator.storage.producer_snapshot import delete_stray_snapshots, newest_snapshot
-from emulator.storage.segment import (
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
+from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.errors import CorruptRecordError
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.types import Offset, TopicId, TopicPartition
+from laststand.emulator.storage.batch_memory import BatchMemory
+from laststand.emulator.storage.batch_scan import BatchValidation, ScanEnd, SegmentScan, scan_batches
+from laststand.emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, read_epochs
+from laststand.emulator.storage.filesystem import FileSystem, OpenMode, file_name, read_file
+from laststand.emulator.storage.meta_properties import read_topic_id, write_topic_id
+from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
+from laststand.emulator.storage.producer_snapshot import delete_stray_snapshots, newest_snapshot
+from laststand.emulator.storage.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIXES,
     LOG_SUFFIX,
@@ -42,7 +42,7 @@ from emulator.storage.segment import (
     Segment,
     offset_file_path,
 )
-from emulator.storage.segment_index import MAX_RELATIVE_OFFSET, OffsetsNotAscendingError
+from laststand.emulator.storage.segment_index import MAX_RELATIVE_OFFSET, OffsetsNotAscendingError
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -9,20 +9,20 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.batch import EpochEntry
-from emulator.core.errors import StorageError
-from emulator.core.types import LeaderEpoch, Offset, TopicPartition
-from emulator.storage.batch_scan import BatchValidation, ScanEnd, SegmentScan, scan_batches
-from emulator.storage.checkpoints import (
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
+from laststand.emulator.storage.batch_scan import BatchValidation, ScanEnd, SegmentScan, scan_batches
+from laststand.emulator.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     parse_epochs,
     parse_offsets,
 )
-from emulator.storage.segment import LOG_SUFFIX
-from emulator.storage.sync_ledger import durable_prefixes
-from emulator.user_files import read_bytes, read_text
+from laststand.emulator.storage.segment import LOG_SUFFIX
+from laststand.emulator.storage.sync_ledger import durable_prefixes
+from laststand.emulator.user_files import read_bytes, read_text
 
 _NO_FILE: Final = ""
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from emulator.core.properties import TopicProperties
-from emulator.core.types import Offset
+from laststand.emulator.core.properties import TopicProperties
+from laststand.emulator.core.types import Offset
 
 
 class SegmentSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,11 +9,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.types import Offset
-from emulator.storage.batch_scan import BatchValidation, SegmentScan, scan_batches
-from emulator.storage.filesystem import Buffer, FileSystem, OpenMode
-from emulator.storage.segment_index import MAX_RELATIVE_OFFSET, SegmentIndex
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.types import Offset
+from laststand.emulator.storage.batch_scan import BatchValidation, SegmentScan, scan_batches
+from laststand.emulator.storage.filesystem import Buffer, FileSystem, OpenMode
+from laststand.emulator.storage.segment_index import MAX_RELATIVE_OFFSET, SegmentIndex
 
 LOG_SUFFIX: Final = ".log"
 OFFSET_INDEX_SUFFIX: Final = ".index"

@@ -14,9 +14,9 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.types import Offset
-from emulator.storage.filesystem import File
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.types import Offset
+from laststand.emulator.storage.filesystem import File
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
 _TIME_ENTRY: Final = struct.Struct(">qi")

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from emulator.core.types import ProducerEpoch, ProducerId
-from emulator.storage.record_batch import HEADER, LOG_OVERHEAD, MAGIC, checksum
+from laststand.emulator.core.types import ProducerEpoch, ProducerId
+from laststand.emulator.storage.record_batch import HEADER, LOG_OVERHEAD, MAGIC, checksum
 
 _CRC_START: Final = 21
 _NO_ATTRIBUTES: Final = b"\x00"

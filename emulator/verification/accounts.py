@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     AppendRole,
     BatchAppended,
     BecameLeader,
@@ -40,16 +40,16 @@ from emulator.core.events import (
     TopicCreated,
     TopicDeleted,
 )
-from emulator.core.history import OperationType
-from emulator.core.promises import rules_named_beside
-from emulator.core.types import MessageFate, NodeRole, TruncationReason
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.columns import NONE, Mask
-from emulator.verification.event_table import place_of
-from emulator.verification.matching import are_among, groups_of
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.run_directory import RunDirectory
-from emulator.verification.timeline import CollectedEvent, Timeline
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.promises import rules_named_beside
+from laststand.emulator.core.types import MessageFate, NodeRole, TruncationReason
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.columns import NONE, Mask
+from laststand.emulator.verification.event_table import place_of
+from laststand.emulator.verification.matching import are_among, groups_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.run_directory import RunDirectory
+from laststand.emulator.verification.timeline import CollectedEvent, Timeline
 
 _ALONE: Final[tuple[type[Event], ...]] = (
     BrokerRegistered,

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emulator.core.events import BatchAppended
-from emulator.core.history import OperationType
-from emulator.core.promises import PROMISES, Exemption
-from emulator.core.types import Acks
-from emulator.verification.batches import LAST_INCARNATION, AckedBatch
-from emulator.verification.client_history import SentBatch
-from emulator.verification.columns import NONE, Table
-from emulator.verification.integers import Ints
-from emulator.verification.matching import keys_of
+from laststand.emulator.core.events import BatchAppended
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import Acks
+from laststand.emulator.verification.batches import LAST_INCARNATION, AckedBatch
+from laststand.emulator.verification.client_history import SentBatch
+from laststand.emulator.verification.columns import NONE, Table
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.matching import keys_of
 
 if TYPE_CHECKING:
-    from emulator.verification.partition_facts import PartitionFacts
+    from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:

@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import BecameLeader, HighWatermarkAdvanced, ProduceAnswered
-from emulator.verification.partition_facts import NO_ERROR, PartitionFacts
-from emulator.verification.run_facts import RunFacts
+from laststand.emulator.core.events import BecameLeader, HighWatermarkAdvanced, ProduceAnswered
+from laststand.emulator.verification.partition_facts import NO_ERROR, PartitionFacts
+from laststand.emulator.verification.run_facts import RunFacts
 
 REPORT: Final = "acks-comparison"
 """How a scenario asks for it."""

@@ -7,11 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from emulator.core.errors import EmulatorError
-from emulator.verification.class_archive import ArchiveUse, find_class_archive
-from emulator.verification.java import find_java
-from emulator.verification.session import SparkSessionStarter
-from emulator.verification.verify import rehearse
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.verification.class_archive import ArchiveUse, find_class_archive
+from laststand.emulator.verification.java import find_java
+from laststand.emulator.verification.session import SparkSessionStarter
+from laststand.emulator.verification.verify import rehearse
 
 
 def build_class_archive() -> bool:

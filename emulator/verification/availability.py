@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from emulator.core.events import ClusterSettled, FaultInjected, StepReached
-from emulator.core.history import OperationType
-from emulator.verification.client_history import SentBatch
-from emulator.verification.columns import NONE, Table
-from emulator.verification.committed_states import PartitionState, committed_states
-from emulator.verification.integers import Ints
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import ClusterSettled, FaultInjected, StepReached
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.verification.client_history import SentBatch
+from laststand.emulator.verification.columns import NONE, Table
+from laststand.emulator.verification.committed_states import PartitionState, committed_states
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 _ACKED: Final = (-1, 1)
 """Kinds of acks for which a producer waits."""

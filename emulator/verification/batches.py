@@ -4,8 +4,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.core.types import CauseId
-from emulator.verification.losses import LossClass
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.verification.losses import LossClass
 
 
 class SettledLeader(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     AppendRole,
     BatchAppended,
     BecameFollower,
@@ -23,15 +23,15 @@ from emulator.core.events import (
     PowerLost,
     ProduceAnswered,
 )
-from emulator.verification.cluster_story import time_us
-from emulator.verification.event_lines import FREQUENT
-from emulator.verification.integers import Ints
-from emulator.verification.loss_report import Loss
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
-from emulator.verification.run_story import Cause, CausedEvent
-from emulator.verification.timeline import CollectedEvent, EventPlace
-from emulator.verification.vocabulary import EVENT_TYPES
+from laststand.emulator.verification.cluster_story import time_us
+from laststand.emulator.verification.event_lines import FREQUENT
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.loss_report import Loss
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.run_story import Cause, CausedEvent
+from laststand.emulator.verification.timeline import CollectedEvent, EventPlace
+from laststand.emulator.verification.vocabulary import EVENT_TYPES
 
 CAUSES_MAX: Final = 48
 """Causes that are told of a partition: of losses first, then of cuts, promises, changes and roles."""

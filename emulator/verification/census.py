@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from emulator.core.events import FileSealed
-from emulator.core.history import HistorySealed, OperationType, SendOperation
-from emulator.verification.client_history import Begin, BegunSend, EndedSend
-from emulator.verification.event_lines import Line
-from emulator.verification.vocabulary import tag
+from laststand.emulator.core.events import FileSealed
+from laststand.emulator.core.history import HistorySealed, OperationType, SendOperation
+from laststand.emulator.verification.client_history import Begin, BegunSend, EndedSend
+from laststand.emulator.verification.event_lines import Line
+from laststand.emulator.verification.vocabulary import tag
 
 SEAL: Final = tag(FileSealed)
 HISTORY_SEAL: Final = tag(HistorySealed)

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 class Evidence(Enum):
@@ -109,7 +109,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """How one promise is judged: over each partition, or over the cluster.
 
     Attributes:
-        check_id: of ``emulator.core.promises``, which has its kind, its statement and its switches.
+        check_id: of ``laststand.emulator.core.promises``, which has its kind, its statement and its switches.
         name: a word for it.
         source: whose rule it restates: a KIP and its section, a class of Kafka, a paper.
         needs: evidence that must be whole for a finding to count; otherwise the check is ``unknown``. A check that

@@ -16,8 +16,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from emulator.verification.gateway import spark_home
-from emulator.verification.java import Java
+from laststand.emulator.verification.gateway import spark_home
+from laststand.emulator.verification.java import Java
 
 _QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 """An archive that does not fit is no trouble that anybody has to hear of."""

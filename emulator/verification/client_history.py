@@ -9,10 +9,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from emulator.core.history import OperationType, PolledBatch, PollOperation, SendOperation
-from emulator.core.types import CauseId
-from emulator.verification.columns import Table
-from emulator.verification.integers import Ints
+from laststand.emulator.core.history import OperationType, PolledBatch, PollOperation, SendOperation
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.verification.columns import Table
+from laststand.emulator.verification.integers import Ints
 
 
 class TriedCrc(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
@@ -29,13 +29,13 @@ from emulator.core.events import (
     TopicDeleted,
     ZnodeWritten,
 )
-from emulator.core.types import NodeRole, Witness, ZnodeWrite
-from emulator.verification.configuration import Configuration
-from emulator.verification.controller_terms import CONTROLLER_NODE, ControllerTerms
-from emulator.verification.event_table import EventTable
-from emulator.verification.late_topic_ids import LateTopicIds, find_late_topic_ids
-from emulator.verification.timeline import CollectedEvent, EventPlace, Timeline
-from emulator.verification.vocabulary import COMMITTED
+from laststand.emulator.core.types import NodeRole, Witness, ZnodeWrite
+from laststand.emulator.verification.configuration import Configuration
+from laststand.emulator.verification.controller_terms import CONTROLLER_NODE, ControllerTerms
+from laststand.emulator.verification.event_table import EventTable
+from laststand.emulator.verification.late_topic_ids import LateTopicIds, find_late_topic_ids
+from laststand.emulator.verification.timeline import CollectedEvent, EventPlace, Timeline
+from laststand.emulator.verification.vocabulary import COMMITTED
 
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 METADATA_VERSION: Final = "metadata.version"

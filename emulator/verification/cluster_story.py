@@ -6,7 +6,7 @@ Here events of different nodes are ordered by time, as a picture does.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerStateChanged,
     ClusterSettled,
     Event,
@@ -20,9 +20,9 @@ from emulator.core.events import (
     ShutdownBegan,
     StepReached,
 )
-from emulator.core.types import BrokerState
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.run_story import (
+from laststand.emulator.core.types import BrokerState
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.run_story import (
     BrokenLink,
     Controllership,
     Fault,
@@ -33,7 +33,7 @@ from emulator.verification.run_story import (
     RunStory,
     Step,
 )
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _NS_PER_US: Final = 1000
 _STEP_CAUSE: Final = "step-"

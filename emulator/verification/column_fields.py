@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.core.types import CauseId
+from laststand.emulator.core.types import CauseId
 
 
 class Form(Enum):

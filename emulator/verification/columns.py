@@ -15,9 +15,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.core.packed.layout import join_id, split_id
-from emulator.verification.column_fields import Field, Form, fields_of
-from emulator.verification.integers import Ints, Piece, id_column, id_numbers, id_words, joined, narrowed, shifted
+from laststand.emulator.core.packed.layout import join_id, split_id
+from laststand.emulator.verification.column_fields import Field, Form, fields_of
+from laststand.emulator.verification.integers import (
+    Ints,
+    Piece,
+    id_column,
+    id_numbers,
+    id_words,
+    joined,
+    narrowed,
+    shifted,
+)
 
 Mask = NDArray[np.bool_]
 Places = Mask | Ints | slice

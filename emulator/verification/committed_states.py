@@ -6,8 +6,8 @@ from itertools import groupby
 
 import msgspec
 
-from emulator.core.events import PartitionChanged, TopicDeleted
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import PartitionChanged, TopicDeleted
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 class PartitionState(Enum):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from emulator.verification.integers import Ints
-from emulator.verification.matching import keys_of
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.matching import keys_of
 
 
 def only_in_each(first: Sequence[Ints], second: Sequence[Ints]) -> tuple[Ints, Ints]:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Final, TypeAlias
 
-from emulator.core.events import ConfigChanged, NodeStarted, PartitionChanged, TopicDeleted
-from emulator.core.types import ConfigResource, RecoveryStrategy
-from emulator.verification.timeline import Timeline
+from laststand.emulator.core.events import ConfigChanged, NodeStarted, PartitionChanged, TopicDeleted
+from laststand.emulator.core.types import ConfigResource, RecoveryStrategy
+from laststand.emulator.verification.timeline import Timeline
 
 _MIN_ISR: Final = "min.insync.replicas"
 _CAP: Final = "min_isr_capped"

@@ -7,9 +7,9 @@ one, from 0, in one transaction; so the n-th creation is the controller of epoch
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from emulator.core.events import ZnodeWritten
-from emulator.core.types import ZnodeWrite
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import ZnodeWritten
+from laststand.emulator.core.types import ZnodeWrite
+from laststand.emulator.verification.timeline import CollectedEvent
 
 CONTROLLER_NODE: Final = "/controller"
 

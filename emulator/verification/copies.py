@@ -10,12 +10,12 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from emulator.core.events import BatchAppended, LogDeleted, LogOpened, LogTruncated, PowerLost
-from emulator.core.types import TruncationReason
-from emulator.verification.batches import LostBatch
-from emulator.verification.loss_report import CopyFate
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import BatchAppended, LogDeleted, LogOpened, LogTruncated, PowerLost
+from laststand.emulator.core.types import TruncationReason
+from laststand.emulator.verification.batches import LostBatch
+from laststand.emulator.verification.loss_report import CopyFate
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.timeline import CollectedEvent
 
 Place = tuple[int, int]
 """Incarnation and sequence of one node."""

@@ -8,8 +8,8 @@ anything, its own word is believed: which segments were old or too many by a nod
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import ConfigChanged, NodeStarted, RunEnded, StepReached
-from emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.core.events import ConfigChanged, NodeStarted, RunEnded, StepReached
+from laststand.emulator.verification.cluster_facts import ClusterFacts
 
 _TIME_LIMITS: Final = ("retention.ms", "log.retention.ms")
 _SIZE_LIMITS: Final = ("retention.bytes", "log.retention.bytes")

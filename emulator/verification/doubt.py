@@ -2,7 +2,7 @@
 
 import msgspec
 
-from emulator.verification.check import Evidence
+from laststand.emulator.verification.check import Evidence
 
 
 class Doubt(msgspec.Struct, frozen=True, kw_only=True):

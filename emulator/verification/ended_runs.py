@@ -8,11 +8,11 @@ import os
 from pathlib import Path
 from typing import Final
 
-from emulator.core.events import RunEnded
-from emulator.user_files import open_file
-from emulator.verification.run_directory import runs_below
-from emulator.verification.verdict_forms import VERDICT_FILE
-from emulator.verification.vocabulary import tag
+from laststand.emulator.core.events import RunEnded
+from laststand.emulator.user_files import open_file
+from laststand.emulator.verification.run_directory import runs_below
+from laststand.emulator.verification.verdict_forms import VERDICT_FILE
+from laststand.emulator.verification.vocabulary import tag
 
 _TAIL_BYTES: Final = 1 << 16
 """What a harness may write after the end of a run, and more."""

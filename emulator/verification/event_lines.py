@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BatchAppended,
     Event,
     FollowerHighWatermarkUpdated,
@@ -17,7 +17,7 @@ from emulator.core.events import (
     PartitionEvent,
     ProduceAnswered,
 )
-from emulator.verification.vocabulary import EVENT_TYPES, tag
+from laststand.emulator.verification.vocabulary import EVENT_TYPES, tag
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,11 +7,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar, cast
 
-from emulator.core.events import Event
-from emulator.verification.columns import Table
-from emulator.verification.event_lines import PLACE
-from emulator.verification.late_topic_ids import LateTopicIds, with_known_id
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import Event
+from laststand.emulator.verification.columns import Table
+from laststand.emulator.verification.event_lines import PLACE
+from laststand.emulator.verification.late_topic_ids import LateTopicIds, with_known_id
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _Kind = TypeVar("_Kind", bound=Event)
 

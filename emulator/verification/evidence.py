@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     ClientStarted,
     Event,
     FaultInjected,
@@ -27,27 +27,27 @@ from emulator.core.events import (
     RunEnded,
     ZnodeWritten,
 )
-from emulator.core.types import NodeRole
-from emulator.verification.accounts import (
+from laststand.emulator.core.types import NodeRole
+from laststand.emulator.verification.accounts import (
     contradictions_of_cluster,
     contradictions_of_partition,
     contradictions_of_plan,
     drivers_of,
     unknown_to_history,
 )
-from emulator.verification.census import FileCensus, HistoryCensus
-from emulator.verification.check import Evidence
-from emulator.verification.doubt import Doubt
-from emulator.verification.fencings import unexplained_fencings
-from emulator.verification.message_faults import HOLD, faults_without_message
-from emulator.verification.metadata_log import contradictions_of_log
-from emulator.verification.orders import unknown_orders
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.run_reader import RunEvidence
-from emulator.verification.seals import alterations, seal_doubts
-from emulator.verification.timeline import Timeline
-from emulator.verification.vocabulary import tag
-from emulator.verification.zookeeper_log import contradictions_of_zookeeper
+from laststand.emulator.verification.census import FileCensus, HistoryCensus
+from laststand.emulator.verification.check import Evidence
+from laststand.emulator.verification.doubt import Doubt
+from laststand.emulator.verification.fencings import unexplained_fencings
+from laststand.emulator.verification.message_faults import HOLD, faults_without_message
+from laststand.emulator.verification.metadata_log import contradictions_of_log
+from laststand.emulator.verification.orders import unknown_orders
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.run_reader import RunEvidence
+from laststand.emulator.verification.seals import alterations, seal_doubts
+from laststand.emulator.verification.timeline import Timeline
+from laststand.emulator.verification.vocabulary import tag
+from laststand.emulator.verification.zookeeper_log import contradictions_of_zookeeper
 
 _NO_ACKS: Final = 0
 """Nothing is known of records that nobody acknowledges."""

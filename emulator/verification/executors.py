@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import emulator
-from emulator.core.errors import ConfigError, EmulatorError
+from laststand.emulator.core.errors import ConfigError, EmulatorError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.core.events import ProduceAnswered
-from emulator.verification.batches import LeaderTerm, LostBatch, TermPlace
-from emulator.verification.copies import Copies
-from emulator.verification.loss_report import CopyFate, FirstLacking, LostCopy, OffsetRange, merged
-from emulator.verification.losses import LossClass
-from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
-from emulator.verification.timeline import CollectedEvent, EventPlace
+from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.verification.batches import LeaderTerm, LostBatch, TermPlace
+from laststand.emulator.verification.copies import Copies
+from laststand.emulator.verification.loss_report import CopyFate, FirstLacking, LostCopy, OffsetRange, merged
+from laststand.emulator.verification.losses import LossClass
+from laststand.emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.timeline import CollectedEvent, EventPlace
 
 
 class _Identity(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
@@ -25,8 +25,8 @@ from emulator.core.events import (
     FaultInjected,
     IncarnationEnded,
 )
-from emulator.verification.doubt import Doubt
-from emulator.verification.timeline import Timeline
+from laststand.emulator.verification.doubt import Doubt
+from laststand.emulator.verification.timeline import Timeline
 
 CONTROLLER_IDS: Final = range(100, 1000)
 """Node ids of controllers; the clients are node 1000."""

@@ -8,13 +8,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from emulator.core.events import IncarnationEnd, IncarnationEnded, LogDeleted, LogFlushed, LogOpened, LogTruncated
-from emulator.verification.cluster_story import time_us
-from emulator.verification.copies import Taking, end_after, takings_of
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.run_story import Flushed, Point
-from emulator.verification.thinning import thinned
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import (
+    IncarnationEnd,
+    IncarnationEnded,
+    LogDeleted,
+    LogFlushed,
+    LogOpened,
+    LogTruncated,
+)
+from laststand.emulator.verification.cluster_story import time_us
+from laststand.emulator.verification.copies import Taking, end_after, takings_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.run_story import Flushed, Point
+from laststand.emulator.verification.thinning import thinned
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _Process = tuple[int, int]
 """Node and incarnation."""

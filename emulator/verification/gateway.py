@@ -2,7 +2,7 @@
 
 PySpark starts its JVM through two shell scripts and a second JVM that only composes a command line. Until the last of
 them is up, none notices that Python has died, and a whole core is spent on the way. So the command is composed here and
-dies with this process (``emulator.parent_death``); PySpark then connects to it, as to any gateway that already runs
+dies with this process (``laststand.emulator.parent_death``); PySpark then connects to it, as to any gateway that already runs
 (``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, ``pyspark/java_gateway.py``)::
 
     gateway = SparkGateway.start(java=find_java(), log_path=..., heap_mb=1024)  # main thread, returns at once
@@ -27,10 +27,10 @@ import threading
 import time
 from pathlib import Path
 
-from emulator.core.errors import EmulatorError, InvariantError, MissingToolError
-from emulator.parent_death import die_with_parent
-from emulator.verification.java import Java
-from emulator.verification.stopped_processes import LOOK_INTERVAL_S, LOOKS_MAX, watch_for_stopped
+from laststand.emulator.core.errors import EmulatorError, InvariantError, MissingToolError
+from laststand.emulator.parent_death import die_with_parent
+from laststand.emulator.verification.java import Java
+from laststand.emulator.verification.stopped_processes import LOOK_INTERVAL_S, LOOKS_MAX, watch_for_stopped
 
 PACKAGES_OPENED = (
     "java.base/java.lang",

@@ -29,7 +29,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerStateChanged,
@@ -41,9 +41,9 @@ from emulator.core.events import (
     PartitionChanged,
     StepReached,
 )
-from emulator.core.types import FenceReason
-from emulator.verification.configuration import Configuration
-from emulator.verification.timeline import Timeline
+from laststand.emulator.core.types import FenceReason
+from laststand.emulator.verification.configuration import Configuration
+from laststand.emulator.verification.timeline import Timeline
 
 _UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 

@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.core.errors import ConfigError
-from emulator.verification.story_file import STORY_FILE
-from emulator.verification.verdict_forms import JUNIT_FILE, VERDICT_FILE
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.verification.story_file import STORY_FILE
+from laststand.emulator.verification.verdict_forms import JUNIT_FILE, VERDICT_FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emulator.core.events import BatchAppended, IncarnationEnded, LogTruncated, PowerLost
-from emulator.verification.cluster_story import time_us
-from emulator.verification.copies import Taking, end_after, fate_of, takings_of
-from emulator.verification.event_table import EventRows
-from emulator.verification.integers import Ints
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.run_story import Cut, FinalRecords, HeldRecords, Point
-from emulator.verification.thinning import thinned
-from emulator.verification.timeline import CollectedEvent, EventPlace
+from laststand.emulator.core.events import BatchAppended, IncarnationEnded, LogTruncated, PowerLost
+from laststand.emulator.verification.cluster_story import time_us
+from laststand.emulator.verification.copies import Taking, end_after, fate_of, takings_of
+from laststand.emulator.verification.event_table import EventRows
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.run_story import Cut, FinalRecords, HeldRecords, Point
+from laststand.emulator.verification.thinning import thinned
+from laststand.emulator.verification.timeline import CollectedEvent, EventPlace
 
 
 class _Fall(NamedTuple):

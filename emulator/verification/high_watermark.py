@@ -14,12 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from emulator.core.events import BecameLeader, HighWatermarkAdvanced, PartitionEvent
-from emulator.verification.columns import NONE
-from emulator.verification.event_table import EventRows
-from emulator.verification.integers import Ints
-from emulator.verification.matching import groups_of
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import BecameLeader, HighWatermarkAdvanced, PartitionEvent
+from laststand.emulator.verification.columns import NONE
+from laststand.emulator.verification.event_table import EventRows
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _UNBORNE: Final = -1
 """A bound that nothing passes: the leader counts on what a member had before the term."""

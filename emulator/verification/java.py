@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from emulator.core.errors import FailingToolError, MissingToolError
+from laststand.emulator.core.errors import FailingToolError, MissingToolError
 
 JAVA_MAJOR_MIN = 17
 """The oldest Java feature release that Spark 4 accepts (Spark documentation, "Downloading")."""

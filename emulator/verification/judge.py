@@ -11,20 +11,20 @@ from typing import assert_never
 
 import msgspec
 
-from emulator.core.promises import PROMISES, is_promised
-from emulator.verification.acks_comparison import REPORT, compare_acks
-from emulator.verification.census import HistoryCensus, SendStream, by_acks
-from emulator.verification.check import Check, ClusterCheck, Evidence, PartitionCheck, Premise
-from emulator.verification.checks import CHECKS
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.cluster_story import run_story
-from emulator.verification.doubt import Doubt
-from emulator.verification.evidence import doubts_of, find_doubts
-from emulator.verification.guarantee import worst_of
-from emulator.verification.loss_report import Loss, OffsetRange, merged
-from emulator.verification.losses import LossClass
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.partition_judgement import (
+from laststand.emulator.core.promises import PROMISES, is_promised
+from laststand.emulator.verification.acks_comparison import REPORT, compare_acks
+from laststand.emulator.verification.census import HistoryCensus, SendStream, by_acks
+from laststand.emulator.verification.check import Check, ClusterCheck, Evidence, PartitionCheck, Premise
+from laststand.emulator.verification.checks import CHECKS
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.cluster_story import run_story
+from laststand.emulator.verification.doubt import Doubt
+from laststand.emulator.verification.evidence import doubts_of, find_doubts
+from laststand.emulator.verification.guarantee import worst_of
+from laststand.emulator.verification.loss_report import Loss, OffsetRange, merged
+from laststand.emulator.verification.losses import LossClass
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.partition_judgement import (
     EXAMPLES_MAX,
     NO_FINDINGS,
     Findings,
@@ -32,16 +32,16 @@ from emulator.verification.partition_judgement import (
     first_of,
     judge_partition,
 )
-from emulator.verification.partition_story import partition_story
-from emulator.verification.premise_census import premises_of_cluster
-from emulator.verification.row_tables import PartitionName
-from emulator.verification.run_directory import RunDirectory
-from emulator.verification.run_plan import RunPlan, differences
-from emulator.verification.run_reader import RunEvidence, read_run
-from emulator.verification.run_story import PartitionStory, RunStory
-from emulator.verification.seals import alterations
-from emulator.verification.story import describe_leaders
-from emulator.verification.verdict import (
+from laststand.emulator.verification.partition_story import partition_story
+from laststand.emulator.verification.premise_census import premises_of_cluster
+from laststand.emulator.verification.row_tables import PartitionName
+from laststand.emulator.verification.run_directory import RunDirectory
+from laststand.emulator.verification.run_plan import RunPlan, differences
+from laststand.emulator.verification.run_reader import RunEvidence, read_run
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.seals import alterations
+from laststand.emulator.verification.story import describe_leaders
+from laststand.emulator.verification.verdict import (
     CheckResult,
     CheckStatus,
     GoneRange,

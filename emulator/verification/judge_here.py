@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from emulator.verification.judge import Judgement, judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.story_file import write_story
-from emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.judge import Judgement, judge
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.story_file import write_story
+from laststand.emulator.verification.verdict_forms import write_verdict
 
 
 def judge_here(directory: Path) -> Judgement:

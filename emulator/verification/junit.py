@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from emulator.verification.verdict import CheckStatus, Expected, VerdictReport, headline
+from laststand.emulator.verification.verdict import CheckStatus, Expected, VerdictReport, headline
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import msgspec
 
-from emulator.core.events import Event, PartitionEvent, TopicCreated, TopicDeleted
-from emulator.core.types import TopicId
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import Event, PartitionEvent, TopicCreated, TopicDeleted
+from laststand.emulator.core.types import TopicId
+from laststand.emulator.verification.timeline import CollectedEvent
 
 EventT = TypeVar("EventT", bound=Event)
 

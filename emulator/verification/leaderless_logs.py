@@ -8,9 +8,16 @@ process that told of both is known: one that was killed may not have told of its
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-from emulator.core.events import BatchAppended, BecameFollower, BecameLeader, LogDeleted, LogOpened, LogTruncated
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import (
+    BatchAppended,
+    BecameFollower,
+    BecameLeader,
+    LogDeleted,
+    LogOpened,
+    LogTruncated,
+)
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.timeline import CollectedEvent
 
 
 class LeaderlessLog(NamedTuple):

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from emulator.core import events as e
-from emulator.core.history import HistoryLine
-from emulator.verification.event_lines import FREQUENT_LINES, LINES, Line
+from laststand.emulator.core import events as e
+from laststand.emulator.core.history import HistoryLine
+from laststand.emulator.verification.event_lines import FREQUENT_LINES, LINES, Line
 
 _Line = TypeVar("_Line")
 

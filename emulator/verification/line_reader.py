@@ -13,8 +13,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from emulator.core import events as e
-from emulator.core.history import (
+from laststand.emulator.core import events as e
+from laststand.emulator.core.history import (
     FinalReadOperation,
     HistoryLine,
     HistorySealed,
@@ -23,13 +23,13 @@ from emulator.core.history import (
     PollOperation,
     SendOperation,
 )
-from emulator.core.packed.reading import LineReader as UnpackedLines
-from emulator.core.packed.reading import is_packed, whole_end
-from emulator.verification.census import Envelope, FileCensus, HistoryCensus
-from emulator.verification.client_history import Begin, BegunSend, EndedSend, poll, received_batch, sent_batch
-from emulator.verification.columns import NONE, table_of
-from emulator.verification.event_lines import FREQUENT, LINES, Line
-from emulator.verification.line_blocks import (
+from laststand.emulator.core.packed.reading import LineReader as UnpackedLines
+from laststand.emulator.core.packed.reading import is_packed, whole_end
+from laststand.emulator.verification.census import Envelope, FileCensus, HistoryCensus
+from laststand.emulator.verification.client_history import Begin, BegunSend, EndedSend, poll, received_batch, sent_batch
+from laststand.emulator.verification.columns import NONE, table_of
+from laststand.emulator.verification.event_lines import FREQUENT, LINES, Line
+from laststand.emulator.verification.line_blocks import (
     EVENTS,
     HISTORY_LINES,
     DecodedEvents,
@@ -37,10 +37,10 @@ from emulator.verification.line_blocks import (
     decode_block,
     decode_events,
 )
-from emulator.verification.packed_lines import PackedOperations, read_events, read_operations
-from emulator.verification.run_facts import RunFacts
-from emulator.verification.timeline import CollectedEvent
-from emulator.verification.vocabulary import COMMITTED, EVENT_TYPES, tag
+from laststand.emulator.verification.packed_lines import PackedOperations, read_events, read_operations
+from laststand.emulator.verification.run_facts import RunFacts
+from laststand.emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.vocabulary import COMMITTED, EVENT_TYPES, tag
 
 _SAMPLES_MAX: Final = 3
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from emulator.core.packed.layout import CELL
-from emulator.core.packed.reading import content_end, count_lines, is_packed
-from emulator.user_files import open_file, read_bytes
+from laststand.emulator.core.packed.layout import CELL
+from laststand.emulator.core.packed.reading import content_end, count_lines, is_packed
+from laststand.emulator.user_files import open_file, read_bytes
 
 _PART_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 1 << 12

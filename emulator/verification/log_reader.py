@@ -10,7 +10,7 @@ The CRC covers everything from byte 21 on. Reading ends at the first batch that 
 CRC is wrong, and later segments are dropped: that is what recovery would keep of the log of a node that was left down.
 A node that stopped in order left ``.kafka_cleanshutdown``: its logs must be whole, so there a bad batch is a finding.
 Batches below the log start are dropped, too: their segments may still be there, and nobody can read them.
-Nothing here is shared with ``emulator.storage``: two readers, one format.
+Nothing here is shared with ``laststand.emulator.storage``: two readers, one format.
 """
 
 import struct
@@ -23,11 +23,11 @@ import numpy as np
 from crc32c import crc32c
 from numpy.typing import NDArray
 
-from emulator.verification.columns import NONE, Mask, Table
-from emulator.verification.integers import Ints
-from emulator.verification.lines_digest import ReadFile, read_file
-from emulator.verification.matching import groups_of
-from emulator.verification.zookeeper_log import transaction_logs
+from laststand.emulator.verification.columns import NONE, Mask, Table
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.lines_digest import ReadFile, read_file
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.zookeeper_log import transaction_logs
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 AFTER_LENGTH: Final = 12

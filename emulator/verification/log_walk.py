@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from emulator.core.events import BatchAppended, LogDeleted, LogOpened, LogTruncated, RecoveryFinished
-from emulator.verification.columns import NONE
-from emulator.verification.event_table import place_of
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import BatchAppended, LogDeleted, LogOpened, LogTruncated, RecoveryFinished
+from laststand.emulator.verification.columns import NONE
+from laststand.emulator.verification.event_table import place_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _Step = LogOpened | LogTruncated | LogDeleted | RecoveryFinished
 """What moves the end of a log beside appends."""

@@ -8,9 +8,9 @@ from enum import Enum
 
 import msgspec
 
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.losses import LossClass
-from emulator.verification.timeline import EventPlace
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.losses import LossClass
+from laststand.emulator.verification.timeline import EventPlace
 
 
 class OffsetRange(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ lead: no leader was elected without it, and whom an administrator elects decides
 from collections.abc import Set
 from enum import Enum
 
-from emulator.core.events import PartitionChanged
-from emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.events import PartitionChanged
+from laststand.emulator.core.promises import PROMISES, Exemption
 
 
 class LossClass(Enum):

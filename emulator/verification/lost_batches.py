@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.batches import AckedBatch, LeaderTerm, LostBatch, TermPlace
-from emulator.verification.columns import Mask, Table
-from emulator.verification.losses import classify_settled, classify_unsettled
-from emulator.verification.matching import are_among
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.batches import AckedBatch, LeaderTerm, LostBatch, TermPlace
+from laststand.emulator.verification.columns import Mask, Table
+from laststand.emulator.verification.losses import classify_settled, classify_unsettled
+from laststand.emulator.verification.matching import are_among
 
 if TYPE_CHECKING:
-    from emulator.verification.partition_facts import PartitionFacts
+    from laststand.emulator.verification.partition_facts import PartitionFacts
 
 _Copy = tuple[str | None, int, int | None, int]
 """Topic id, base offset, CRC and last offset of a batch."""

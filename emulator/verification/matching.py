@@ -5,8 +5,8 @@ from typing import Final, cast
 
 import numpy as np
 
-from emulator.verification.columns import Mask
-from emulator.verification.integers import Ints
+from laststand.emulator.verification.columns import Mask
+from laststand.emulator.verification.integers import Ints
 
 _ROOM: Final = 2**62
 

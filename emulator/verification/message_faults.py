@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from emulator.core.events import FaultInjected, MessageIntercepted
-from emulator.core.types import MessageFate
-from emulator.verification.timeline import Timeline
+from laststand.emulator.core.events import FaultInjected, MessageIntercepted
+from laststand.emulator.core.types import MessageFate
+from laststand.emulator.verification.timeline import Timeline
 
 HOLD: Final = "hold"
 

@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import ControllerEvent, Event, PartitionChanged, PartitionEvent
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.log_reader import AFTER_LENGTH, HEADER, batch_problem
-from emulator.verification.vocabulary import COMMITTED
+from laststand.emulator.core.events import ControllerEvent, Event, PartitionChanged, PartitionEvent
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.log_reader import AFTER_LENGTH, HEADER, batch_problem
+from laststand.emulator.verification.vocabulary import COMMITTED
 
 _BEFORE_VALUE: Final = 4
 """Attributes, two deltas of 0, and the length -1 of the key."""

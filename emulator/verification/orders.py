@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import OrderGiven, OrderReceived
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.doubt import Doubt
+from laststand.emulator.core.events import OrderGiven, OrderReceived
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.doubt import Doubt
 
 _SHOWN_CHARACTERS: Final = 200
 

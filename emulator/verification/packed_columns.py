@@ -1,4 +1,4 @@
-"""Reads a segment of a packed file as columns: the oracle's own reader of ``emulator.core.packed``, which has the form.
+"""Reads a segment of a packed file as columns: the oracle's own reader of ``laststand.emulator.core.packed``, which has the form.
 
 Nothing is done line by line but for lines that are not packed. Whatever is not as it should be is a ``ValueError``:
 somebody else then says what is wrong with which line.
@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.core.packed.layout import (
+from laststand.emulator.core.packed.layout import (
     CELL,
     HEADER,
     KINDS,
@@ -29,8 +29,8 @@ from emulator.core.packed.layout import (
     Form,
     Layout,
 )
-from emulator.verification.columns import NONE, Columns, count_of
-from emulator.verification.integers import Ints, id_column
+from laststand.emulator.verification.columns import NONE, Columns, count_of
+from laststand.emulator.verification.integers import Ints, id_column
 
 _Cells = NDArray[np.uint8]
 _Content = bytes | memoryview

@@ -6,22 +6,22 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from emulator.core.history import (
+from laststand.emulator.core.history import (
     FinalReadOperation,
     HistorySealed,
     OperationType,
     PollOperation,
     SendOperation,
 )
-from emulator.core.packed.layout import KINDS, TEXT
-from emulator.verification.census import SEAL, ConsecutiveLines
-from emulator.verification.client_history import Poll
-from emulator.verification.columns import NONE, Columns, count_of
-from emulator.verification.event_lines import Line
-from emulator.verification.integers import Ints
-from emulator.verification.line_blocks import HISTORY_LINES, DecodedEvents, decode_block, decode_events
-from emulator.verification.packed_columns import Segment, read_segment
-from emulator.verification.vocabulary import tag
+from laststand.emulator.core.packed.layout import KINDS, TEXT
+from laststand.emulator.verification.census import SEAL, ConsecutiveLines
+from laststand.emulator.verification.client_history import Poll
+from laststand.emulator.verification.columns import NONE, Columns, count_of
+from laststand.emulator.verification.event_lines import Line
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.line_blocks import HISTORY_LINES, DecodedEvents, decode_block, decode_events
+from laststand.emulator.verification.packed_columns import Segment, read_segment
+from laststand.emulator.verification.vocabulary import tag
 
 _TAGS: Final = {first_byte: tag(kind) for kind, first_byte in KINDS.items()}
 

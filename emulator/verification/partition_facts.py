@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BatchAppended,
     BecameFollower,
     BecameLeader,
@@ -32,10 +32,10 @@ from emulator.core.events import (
     ProduceAnswered,
     TopicDeleted,
 )
-from emulator.core.history import FinalReadOperation, OperationType
-from emulator.core.types import ConfigResource
-from emulator.verification.acked_batches import acked_batches
-from emulator.verification.batches import (
+from laststand.emulator.core.history import FinalReadOperation, OperationType
+from laststand.emulator.core.types import ConfigResource
+from laststand.emulator.verification.acked_batches import acked_batches
+from laststand.emulator.verification.batches import (
     AckedBatch,
     ConsumedBatch,
     LeaderTerm,
@@ -43,18 +43,18 @@ from emulator.verification.batches import (
     SettledLeader,
     TermPlace,
 )
-from emulator.verification.client_history import Poll
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.columns import NONE, Mask, Table
-from emulator.verification.deletions import may_expire, wanted_log_start
-from emulator.verification.event_table import EventRows, PartitionEventTable
-from emulator.verification.integers import Ints
-from emulator.verification.late_topic_ids import id_by_name
-from emulator.verification.log_reader import FinalBatch, FinalLog
-from emulator.verification.lost_batches import lost_batches
-from emulator.verification.matching import groups_of
-from emulator.verification.row_tables import PartitionRows
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.client_history import Poll
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.columns import NONE, Mask, Table
+from laststand.emulator.verification.deletions import may_expire, wanted_log_start
+from laststand.emulator.verification.event_table import EventRows, PartitionEventTable
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.late_topic_ids import id_by_name
+from laststand.emulator.verification.log_reader import FinalBatch, FinalLog
+from laststand.emulator.verification.lost_batches import lost_batches
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.row_tables import PartitionRows
+from laststand.emulator.verification.timeline import CollectedEvent
 
 ACKS_ALL: Final = -1
 NO_ERROR: Final = "NONE"

@@ -10,19 +10,19 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.promises import is_promised
-from emulator.verification.accounts import unseen_records
-from emulator.verification.availability import PartitionAvailability, partition_availability
-from emulator.verification.census import SendStream
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.checks import CHECKS
-from emulator.verification.evidence import Readings, readings_of
-from emulator.verification.guarantee import Guarantee, judge_guarantee, worst_of
-from emulator.verification.loss_report import Loss
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.premise_census import premises_of_partition
-from emulator.verification.story import losses_of_partition
-from emulator.verification.timeline import Timeline
+from laststand.emulator.core.promises import is_promised
+from laststand.emulator.verification.accounts import unseen_records
+from laststand.emulator.verification.availability import PartitionAvailability, partition_availability
+from laststand.emulator.verification.census import SendStream
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.checks import CHECKS
+from laststand.emulator.verification.evidence import Readings, readings_of
+from laststand.emulator.verification.guarantee import Guarantee, judge_guarantee, worst_of
+from laststand.emulator.verification.loss_report import Loss
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.premise_census import premises_of_partition
+from laststand.emulator.verification.story import losses_of_partition
+from laststand.emulator.verification.timeline import Timeline
 
 EXAMPLES_MAX: Final = 10
 """Findings of a check that a report lists per run; all are counted."""

@@ -5,21 +5,21 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from emulator.core.events import BecameFollower, BecameLeader, PartitionChanged, ProduceAnswered
-from emulator.core.types import LeaderRecoveryState
-from emulator.verification.batches import AckedBatch
-from emulator.verification.causes import causes_of
-from emulator.verification.cluster_story import origin_of, time_us
-from emulator.verification.columns import NONE, Table
-from emulator.verification.controller_terms import state_node
-from emulator.verification.event_table import place_of
-from emulator.verification.flushed_logs import flushed_logs
-from emulator.verification.held_logs import final_records, held_and_cut
-from emulator.verification.integers import Ints
-from emulator.verification.loss_report import Loss
-from emulator.verification.matching import groups_of, keys_of
-from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
-from emulator.verification.run_story import (
+from laststand.emulator.core.events import BecameFollower, BecameLeader, PartitionChanged, ProduceAnswered
+from laststand.emulator.core.types import LeaderRecoveryState
+from laststand.emulator.verification.batches import AckedBatch
+from laststand.emulator.verification.causes import causes_of
+from laststand.emulator.verification.cluster_story import origin_of, time_us
+from laststand.emulator.verification.columns import NONE, Table
+from laststand.emulator.verification.controller_terms import state_node
+from laststand.emulator.verification.event_table import place_of
+from laststand.emulator.verification.flushed_logs import flushed_logs
+from laststand.emulator.verification.held_logs import final_records, held_and_cut
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.loss_report import Loss
+from laststand.emulator.verification.matching import groups_of, keys_of
+from laststand.emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.run_story import (
     Acknowledged,
     Leadership,
     PartitionStory,
@@ -28,8 +28,8 @@ from emulator.verification.run_story import (
     StateChange,
     ToldEvent,
 )
-from emulator.verification.thinning import thinned
-from emulator.verification.timeline import CollectedEvent, EventPlace
+from laststand.emulator.verification.thinning import thinned
+from laststand.emulator.verification.timeline import CollectedEvent, EventPlace
 
 CHANGES_MAX: Final = 2000
 """Committed states that are told of a partition."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     AlterPartitionDecided,
     AppendRole,
     BatchAppended,
@@ -31,15 +31,15 @@ from emulator.core.events import (
     UncleanLeaderElected,
     UncleanMethod,
 )
-from emulator.core.history import FinalReadOperation, OperationType
-from emulator.core.types import ChangeReason
-from emulator.verification.check import Premise
-from emulator.verification.client_history import Poll
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.columns import NONE
-from emulator.verification.late_topic_ids import id_by_name
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import ACKS_ALL, NO_ERROR, Change, PartitionFacts
+from laststand.emulator.core.history import FinalReadOperation, OperationType
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.check import Premise
+from laststand.emulator.verification.client_history import Poll
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.columns import NONE
+from laststand.emulator.verification.late_topic_ids import id_by_name
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import ACKS_ALL, NO_ERROR, Change, PartitionFacts
 
 _COMMITTED: Final[tuple[type[Event], ...]] = (
     BrokerRegistered,

@@ -11,7 +11,7 @@ from typing import Final, assert_never
 import msgspec
 import numpy as np
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BatchAppended,
     BecameFollower,
     BecameLeader,
@@ -20,10 +20,10 @@ from emulator.core.events import (
     LogTruncated,
     PowerLost,
 )
-from emulator.verification.event_table import EventRows
-from emulator.verification.log_reader import FinalBatch
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.event_table import EventRows
+from laststand.emulator.verification.log_reader import FinalBatch
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _LIMIT: Final = 2**62
 """Above every offset, and after every event: a power loss comes after all events of its process."""

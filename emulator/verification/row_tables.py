@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.events import Event
-from emulator.verification.client_history import ReceivedBatch, SentBatch
-from emulator.verification.columns import ALL, Columns, Places, Table
-from emulator.verification.event_lines import FREQUENT, FREQUENT_LINES, Line
-from emulator.verification.event_table import EventRows
-from emulator.verification.late_topic_ids import LateTopicIds
-from emulator.verification.matching import groups_of
+from laststand.emulator.core.events import Event
+from laststand.emulator.verification.client_history import ReceivedBatch, SentBatch
+from laststand.emulator.verification.columns import ALL, Columns, Places, Table
+from laststand.emulator.verification.event_lines import FREQUENT, FREQUENT_LINES, Line
+from laststand.emulator.verification.event_table import EventRows
+from laststand.emulator.verification.late_topic_ids import LateTopicIds
+from laststand.emulator.verification.matching import groups_of
 
 PartitionName = tuple[str, int]
 """Topic and number."""

@@ -22,9 +22,9 @@ from typing import Final, TypeVar
 import msgspec
 import yaml
 
-from emulator.core.errors import ConfigError
-from emulator.core.packed.layout import SUFFIX
-from emulator.user_files import read_text
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.user_files import read_text
 
 IMPORTED: Final = "imported"
 """The driver of a run that was made of the logs of a real cluster."""

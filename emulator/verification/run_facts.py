@@ -4,14 +4,14 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import Event, PartitionChanged, PartitionEvent
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.event_table import place_of
-from emulator.verification.late_topic_ids import with_known_id
-from emulator.verification.log_reader import ReadLog
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.row_tables import RowTables
-from emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
+from laststand.emulator.core.events import Event, PartitionChanged, PartitionEvent
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.event_table import place_of
+from laststand.emulator.verification.late_topic_ids import with_known_id
+from laststand.emulator.verification.log_reader import ReadLog
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.row_tables import RowTables
+from laststand.emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
 
 _COLLECTED: Final = frozenset(COLLECTED)
 

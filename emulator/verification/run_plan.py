@@ -11,12 +11,12 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from emulator.core.packed.reading import is_packed
-from emulator.user_files import open_file
-from emulator.verification.lines_digest import FileContent, LinesDigest, ReadFile, read_file
-from emulator.verification.log_reader import log_files
-from emulator.verification.packed_columns import segments
-from emulator.verification.run_directory import RunDirectory
+from laststand.emulator.core.packed.reading import is_packed
+from laststand.emulator.user_files import open_file
+from laststand.emulator.verification.lines_digest import FileContent, LinesDigest, ReadFile, read_file
+from laststand.emulator.verification.log_reader import log_files
+from laststand.emulator.verification.packed_columns import segments
+from laststand.emulator.verification.run_directory import RunDirectory
 
 _BLOCK_BYTES: Final = 1 << 20
 """Enough for what a block costs beside its lines not to matter, little enough to read one again line by line."""

@@ -2,16 +2,16 @@
 
 import msgspec
 
-from emulator.verification.census import FileCensus, HistoryCensus
-from emulator.verification.line_reader import LineReader
-from emulator.verification.lines_digest import FileContent
-from emulator.verification.log_reader import METADATA_LOG, KnownSegments, directory_owner, read_node_logs
-from emulator.verification.metadata_log import MetadataLog, read_metadata_log
-from emulator.verification.run_directory import RunDirectory
-from emulator.verification.run_facts import RunFacts
-from emulator.verification.run_plan import ReadLedger
-from emulator.verification.timeline import Timeline
-from emulator.verification.zookeeper_log import LoggedWrite, read_zookeeper_log, transaction_logs
+from laststand.emulator.verification.census import FileCensus, HistoryCensus
+from laststand.emulator.verification.line_reader import LineReader
+from laststand.emulator.verification.lines_digest import FileContent
+from laststand.emulator.verification.log_reader import METADATA_LOG, KnownSegments, directory_owner, read_node_logs
+from laststand.emulator.verification.metadata_log import MetadataLog, read_metadata_log
+from laststand.emulator.verification.run_directory import RunDirectory
+from laststand.emulator.verification.run_facts import RunFacts
+from laststand.emulator.verification.run_plan import ReadLedger
+from laststand.emulator.verification.timeline import Timeline
+from laststand.emulator.verification.zookeeper_log import LoggedWrite, read_zookeeper_log, transaction_logs
 
 
 class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,21 +21,21 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from emulator.core.errors import EmulatorError
-from emulator.core.history import HistoryLine, HistorySealed
-from emulator.core.packed.layout import CELL, HEADER, SEGMENT_BYTES
-from emulator.core.packed.reading import count_lines, is_packed, json_lines, whole_end
-from emulator.user_files import open_file
-from emulator.verification.census import ConsecutiveLines, PartCensus, consecutive, is_consecutive
-from emulator.verification.columns import Columns
-from emulator.verification.event_lines import LINES
-from emulator.verification.line_blocks import HISTORY_LINES, DecodedEvents, decode_block, decode_events
-from emulator.verification.lines_digest import DigestPart, digest_range
-from emulator.verification.packed_lines import PackedOperations, read_events, read_operations
-from emulator.verification.row_tables import PartitionName
-from emulator.verification.run_directory import RunDirectory
-from emulator.verification.run_plan import RunPlan
-from emulator.verification.slice_rows import SliceRows, SliceTables
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.history import HistoryLine, HistorySealed
+from laststand.emulator.core.packed.layout import CELL, HEADER, SEGMENT_BYTES
+from laststand.emulator.core.packed.reading import count_lines, is_packed, json_lines, whole_end
+from laststand.emulator.user_files import open_file
+from laststand.emulator.verification.census import ConsecutiveLines, PartCensus, consecutive, is_consecutive
+from laststand.emulator.verification.columns import Columns
+from laststand.emulator.verification.event_lines import LINES
+from laststand.emulator.verification.line_blocks import HISTORY_LINES, DecodedEvents, decode_block, decode_events
+from laststand.emulator.verification.lines_digest import DigestPart, digest_range
+from laststand.emulator.verification.packed_lines import PackedOperations, read_events, read_operations
+from laststand.emulator.verification.row_tables import PartitionName
+from laststand.emulator.verification.run_directory import RunDirectory
+from laststand.emulator.verification.run_plan import RunPlan
+from laststand.emulator.verification.slice_rows import SliceRows, SliceTables
 
 SLICE_BYTES: Final = 16 << 20
 """Small enough for some in the memory of each process, large enough for a task not to cost more than its work."""

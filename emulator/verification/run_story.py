@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import Election, IncarnationEnd
-from emulator.verification.loss_report import CopyFate
-from emulator.verification.timeline import EventPlace
+from laststand.emulator.core.events import Election, IncarnationEnd
+from laststand.emulator.verification.loss_report import CopyFate
+from laststand.emulator.verification.timeline import EventPlace
 
 STORY_VERSION: Final = 1
 

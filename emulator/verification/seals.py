@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     EVIDENCE_FORMAT,
     ClientStarted,
     FileSealed,
@@ -18,13 +18,13 @@ from emulator.core.events import (
     NodeStopped,
     RunEnded,
 )
-from emulator.core.history import HistorySealed
-from emulator.verification.census import FileCensus
-from emulator.verification.check import Evidence
-from emulator.verification.doubt import Doubt
-from emulator.verification.lines_digest import FileContent
-from emulator.verification.run_reader import RunEvidence
-from emulator.verification.vocabulary import tag
+from laststand.emulator.core.history import HistorySealed
+from laststand.emulator.verification.census import FileCensus
+from laststand.emulator.verification.check import Evidence
+from laststand.emulator.verification.doubt import Doubt
+from laststand.emulator.verification.lines_digest import FileContent
+from laststand.emulator.verification.run_reader import RunEvidence
+from laststand.emulator.verification.vocabulary import tag
 
 HISTORY_FILES: Final = ("history.packed", "history.jsonl")
 """Histories of a run's own clients; those of others are in a folder."""

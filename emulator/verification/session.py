@@ -24,11 +24,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from emulator.core.errors import EmulatorError
-from emulator.verification.class_archive import ArchiveUse, ClassArchive, find_class_archive
-from emulator.verification.executors import find_driver_address, is_local, prepare_executors, reason_of
-from emulator.verification.gateway import STOP_TIMEOUT_S, GatewayError, SparkGateway
-from emulator.verification.java import find_java
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.verification.class_archive import ArchiveUse, ClassArchive, find_class_archive
+from laststand.emulator.verification.executors import find_driver_address, is_local, prepare_executors, reason_of
+from laststand.emulator.verification.gateway import STOP_TIMEOUT_S, GatewayError, SparkGateway
+from laststand.emulator.verification.java import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ _LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # A cluster's executors fork their workers before they have the code.
-    "spark.python.daemon.module": "emulator.verification.worker_daemon",
+    "spark.python.daemon.module": "laststand.emulator.verification.worker_daemon",
 }
 _PINNED_SETTINGS: Final = {
     # Evidence that is missing is never passed over, whatever a cluster's defaults or a user's settings are.
@@ -107,7 +107,7 @@ class SparkSessionStarter:
         conf: Mapping[str, str] | None = None,
         driver_address: str | None = None,
         work_directory: Path | None = None,
-        imported: str = "emulator.verification.judge",
+        imported: str = "laststand.emulator.verification.judge",
     ) -> None:
         """Nothing is started yet.
 

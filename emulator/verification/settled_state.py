@@ -6,10 +6,10 @@ broker unfenced. A liveness check finds what contradicts that, or what did not l
 
 from collections.abc import Iterator
 
-from emulator.core.events import ClusterSettled, NodeStarted, PartitionChanged
-from emulator.core.types import NodeRole
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import ClusterSettled, NodeStarted, PartitionChanged
+from laststand.emulator.core.types import NodeRole
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def settled_at(cluster: ClusterFacts) -> tuple[int, ...]:

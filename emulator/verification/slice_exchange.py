@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
-from emulator.verification.executors import is_local
-from emulator.verification.row_tables import PartitionName
-from emulator.verification.run_slices import Slice, SliceSummary, SortedSlice, summary_of
-from emulator.verification.slice_rows import SliceRows
+from laststand.emulator.verification.executors import is_local
+from laststand.emulator.verification.row_tables import PartitionName
+from laststand.emulator.verification.run_slices import Slice, SliceSummary, SortedSlice, summary_of
+from laststand.emulator.verification.slice_rows import SliceRows
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext

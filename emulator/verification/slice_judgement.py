@@ -9,21 +9,21 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.core.history import OperationType
-from emulator.verification.census import FileCensus, HistoryCensus, PartCensus, SendStream
-from emulator.verification.client_history import BegunSend, SentBatch
-from emulator.verification.columns import Table
-from emulator.verification.judge import Judgement, join_stories, put_together, report_unjudged, tell
-from emulator.verification.line_reader import LineReader
-from emulator.verification.lines_digest import DigestPart, FileContent, join_parts
-from emulator.verification.log_reader import logged_partitions
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_judgement import PartitionJudgement, judge_partition
-from emulator.verification.row_tables import PartitionName
-from emulator.verification.run_directory import RunDirectory
-from emulator.verification.run_facts import RunFacts
-from emulator.verification.run_plan import ReadLedger, RunPlan, differences
-from emulator.verification.run_reader import (
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.verification.census import FileCensus, HistoryCensus, PartCensus, SendStream
+from laststand.emulator.verification.client_history import BegunSend, SentBatch
+from laststand.emulator.verification.columns import Table
+from laststand.emulator.verification.judge import Judgement, join_stories, put_together, report_unjudged, tell
+from laststand.emulator.verification.line_reader import LineReader
+from laststand.emulator.verification.lines_digest import DigestPart, FileContent, join_parts
+from laststand.emulator.verification.log_reader import logged_partitions
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_judgement import PartitionJudgement, judge_partition
+from laststand.emulator.verification.row_tables import PartitionName
+from laststand.emulator.verification.run_directory import RunDirectory
+from laststand.emulator.verification.run_facts import RunFacts
+from laststand.emulator.verification.run_plan import ReadLedger, RunPlan, differences
+from laststand.emulator.verification.run_reader import (
     RunEvidence,
     read_descriptions,
     read_final_logs,
@@ -31,15 +31,15 @@ from emulator.verification.run_reader import (
     read_owners,
     read_zookeeper_logs,
 )
-from emulator.verification.run_slices import (
+from laststand.emulator.verification.run_slices import (
     FileKind,
     Slice,
     SliceCensus,
     SliceSummary,
     UnfitError,
 )
-from emulator.verification.run_story import PartitionStory, RunStory
-from emulator.verification.slice_rows import SliceRows
+from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.slice_rows import SliceRows
 
 
 class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):

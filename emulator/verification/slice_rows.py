@@ -6,11 +6,11 @@ from collections.abc import Hashable, Iterable, Sequence
 import msgspec
 import numpy as np
 
-from emulator.core.history import FinalReadOperation, HistoryLine, OperationType, PollOperation, SendOperation
-from emulator.verification.client_history import BegunSend, Poll, poll, received_batch, sent_batch
-from emulator.verification.columns import ALL, Table
-from emulator.verification.packed_lines import PackedOperations
-from emulator.verification.row_tables import PartitionName, PartitionRows, RowTables, parts_of
+from laststand.emulator.core.history import FinalReadOperation, HistoryLine, OperationType, PollOperation, SendOperation
+from laststand.emulator.verification.client_history import BegunSend, Poll, poll, received_batch, sent_batch
+from laststand.emulator.verification.columns import ALL, Table
+from laststand.emulator.verification.packed_lines import PackedOperations
+from laststand.emulator.verification.row_tables import PartitionName, PartitionRows, RowTables, parts_of
 
 
 class SliceRows(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,15 +5,22 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from emulator.core.packed.layout import SUFFIX
-from emulator.core.packed.reading import is_packed
-from emulator.verification.acks_comparison import REPORT
-from emulator.verification.judge import Judgement
-from emulator.verification.row_tables import PartitionName
-from emulator.verification.run_plan import RunPlan
-from emulator.verification.run_slices import SLICE_BYTES, Slice, SortedSlice, UnfitError, slices_of, sort_slice
-from emulator.verification.slice_exchange import PartitionRows, exchange
-from emulator.verification.slice_judgement import PartitionOutcome, finish, judge_rows, merge_slices
+from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.core.packed.reading import is_packed
+from laststand.emulator.verification.acks_comparison import REPORT
+from laststand.emulator.verification.judge import Judgement
+from laststand.emulator.verification.row_tables import PartitionName
+from laststand.emulator.verification.run_plan import RunPlan
+from laststand.emulator.verification.run_slices import (
+    SLICE_BYTES,
+    Slice,
+    SortedSlice,
+    UnfitError,
+    slices_of,
+    sort_slice,
+)
+from laststand.emulator.verification.slice_exchange import PartitionRows, exchange
+from laststand.emulator.verification.slice_judgement import PartitionOutcome, finish, judge_rows, merge_slices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ nothing is ordered by a clock.
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BecameLeader,
     BrokerRegistered,
     Election,
@@ -18,13 +18,13 @@ from emulator.core.events import (
     PartitionChanged,
     PowerLost,
 )
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.controller_terms import ControllerTerms, state_node
-from emulator.verification.fates import Fate, fates_of
-from emulator.verification.guarantee import judge_guarantee
-from emulator.verification.loss_report import Loss, StoryKind, StoryLine, merged
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.timeline import CollectedEvent, Timeline
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.controller_terms import ControllerTerms, state_node
+from laststand.emulator.verification.fates import Fate, fates_of
+from laststand.emulator.verification.guarantee import judge_guarantee
+from laststand.emulator.verification.loss_report import Loss, StoryKind, StoryLine, merged
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.timeline import CollectedEvent, Timeline
 
 LEADER_LINES_MAX: Final = 60
 """Committed states that a report lists per run; further ones are counted."""

@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from emulator.verification.run_story import STORY_VERSION, RunStory
-from emulator.verification.verdict_forms import read_form, write_whole
+from laststand.emulator.verification.run_story import STORY_VERSION, RunStory
+from laststand.emulator.verification.verdict_forms import read_form, write_whole
 
 STORY_FILE: Final = "story.json"
 

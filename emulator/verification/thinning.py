@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from emulator.verification.integers import Ints
+from laststand.emulator.verification.integers import Ints
 
 POINTS_MAX: Final = 96
 """Points that a curve keeps, half of them even in time, half of them even in value; beside those around pauses."""

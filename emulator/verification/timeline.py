@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BecameFollower,
     BecameLeader,
     BrokerFenced,

@@ -12,14 +12,14 @@ from typing import Final, assert_never
 
 import msgspec
 
-from emulator.core.eras import era_label
-from emulator.core.promises import PromiseKind
-from emulator.verification.acks_comparison import AcksComparison
-from emulator.verification.availability import PartitionAvailability, WorkloadAvailability
-from emulator.verification.check import Evidence
-from emulator.verification.doubt import Doubt
-from emulator.verification.guarantee import Guarantee, worst_of
-from emulator.verification.loss_report import Loss
+from laststand.emulator.core.eras import era_label
+from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.verification.acks_comparison import AcksComparison
+from laststand.emulator.verification.availability import PartitionAvailability, WorkloadAvailability
+from laststand.emulator.verification.check import Evidence
+from laststand.emulator.verification.doubt import Doubt
+from laststand.emulator.verification.guarantee import Guarantee, worst_of
+from laststand.emulator.verification.loss_report import Loss
 
 VERSION: Final = 2
 

@@ -7,10 +7,10 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from emulator.core.errors import ConfigError
-from emulator.user_files import read_bytes
-from emulator.verification.junit import Case, junit
-from emulator.verification.verdict import CheckStatus, VerdictReport, headline
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.user_files import read_bytes
+from laststand.emulator.verification.junit import Case, junit
+from laststand.emulator.verification.verdict import CheckStatus, VerdictReport, headline
 
 VERDICT_FILE: Final = "verdict.json"
 JUNIT_FILE: Final = "junit.xml"

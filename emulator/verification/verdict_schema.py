@@ -7,9 +7,9 @@ pass over fields that it does not know.
 from pathlib import Path
 from typing import Final
 
-from emulator.core.struct_schema import Document, struct_schema, struct_schema_text
-from emulator.verification.run_story import STORY_VERSION, RunStory
-from emulator.verification.verdict import VERSION, VerdictReport
+from laststand.emulator.core.struct_schema import Document, struct_schema, struct_schema_text
+from laststand.emulator.verification.run_story import STORY_VERSION, RunStory
+from laststand.emulator.verification.verdict import VERSION, VerdictReport
 
 SCHEMA_FILE: Final = Path(__file__).with_name("verdict.schema.json")
 STORY_SCHEMA_FILE: Final = Path(__file__).with_name("story.schema.json")

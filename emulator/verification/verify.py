@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from emulator.verification.judge import Judgement, judge, report_unjudged
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import RunPlan, plan_run
-from emulator.verification.sliced import is_large, judge_sliced
-from emulator.verification.story_file import write_story
-from emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.judge import Judgement, judge, report_unjudged
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import RunPlan, plan_run
+from laststand.emulator.verification.sliced import is_large, judge_sliced
+from laststand.emulator.verification.story_file import write_story
+from laststand.emulator.verification.verdict import VerdictReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from emulator.core import events
+from laststand.emulator.core import events
 
 
 def _members(union: object) -> tuple[type[events.Event], ...]:

@@ -7,7 +7,7 @@ import gc
 
 from pyspark.daemon import manager
 
-import emulator.verification.judge  # noqa: F401 - loaded before any worker is forked
+import laststand.emulator.verification.judge  # noqa: F401 - loaded before any worker is forked
 
 if __name__ == "__main__":
     gc.freeze()

@@ -1,6 +1,6 @@
 """What a ZooKeeper server's transaction log on disk says, beside the events that the harness wrote of it.
 
-A reader of its own, on purpose: the events were made by another one (``emulator.zookeeper``). ZooKeeper's
+A reader of its own, on purpose: the events were made by another one (``laststand.emulator.zookeeper``). ZooKeeper's
 ``FileTxnLog``; numbers are big-endian::
 
     log.<first zxid>   | "ZKLG" | int 2 | long database |  records  | zeros
@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from emulator.core.events import PartitionChanged, ZnodeWritten
-from emulator.core.types import ZnodeWrite
-from emulator.verification.controller_terms import state_node
+from laststand.emulator.core.events import PartitionChanged, ZnodeWritten
+from laststand.emulator.core.types import ZnodeWrite
+from laststand.emulator.verification.controller_terms import state_node
 
 LOG_DIRECTORY: Final = Path("data") / "version-2"
 

@@ -29,8 +29,8 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import EventType
 from kazoo.retry import KazooRetry
 
-from emulator.core.types import CauseId
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.core.zookeeper.exchange import (
     CloseSession,
     OpenSession,
     SessionEstablished,
@@ -43,8 +43,8 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperReconnected,
     ZooKeeperRequest,
 )
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.operations import (
     ChildrenChanged,
     ChildrenRead,
     DataRead,
@@ -59,13 +59,13 @@ from emulator.core.zookeeper.operations import (
     WatchEvent,
     ZooKeeperEventKind,
 )
-from emulator.zookeeper.translation import answer_of, is_lost, stat_of, submit
+from laststand.emulator.zookeeper.translation import answer_of, is_lost, stat_of, submit
 
 CAUSE: Final = CauseId("zookeeper")
 
 _STOP_TIMEOUT_S: Final = 2.0
 _RETRY: Final = {"max_tries": -1, "delay": 0.02, "backoff": 1, "max_jitter": 0.02, "max_delay": 0.1}
-_QUIET: Final = logging.getLogger("emulator.zookeeper.kazoo")
+_QUIET: Final = logging.getLogger("laststand.emulator.zookeeper.kazoo")
 _QUIET.setLevel(logging.CRITICAL)  # a server that is down is news once, and the core tells it
 
 _EVENT_KINDS: Final = {

@@ -10,8 +10,8 @@ import asyncio
 import struct
 from typing import Final
 
-from emulator.core.errors import EmulatorError
-from emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.zookeeper.identifiers import SessionId
 
 _SECRET: Final = 0xB3415C00
 _PASSWORD_BYTES: Final = 16

@@ -19,9 +19,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.errors import StorageError
-from emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
-from emulator.core.zookeeper.operations import TreeChange, ZooKeeperEventKind
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
+from laststand.emulator.core.zookeeper.operations import TreeChange, ZooKeeperEventKind
 
 LOG_FOLDER: Final = "version-2"
 """In the server's ``dataDir``."""

@@ -15,8 +15,8 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 
-from emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
+from laststand.emulator.core.zookeeper.operations import (
     Checked,
     CheckVersion,
     ChildrenRead,

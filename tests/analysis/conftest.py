@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from emulator.analysis import Runs, read_runs
+from laststand.emulator.analysis import Runs, read_runs
 from tests.analysis.stories import failover
 
 Row = dict[str, object]

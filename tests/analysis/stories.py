@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from emulator.core import events as e
-from emulator.core.history import OperationType
+from laststand.emulator.core import events as e
+from laststand.emulator.core.history import OperationType
 from tests.verification.run_builder import Batch, RunBuilder
 
 

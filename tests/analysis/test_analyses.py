@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from emulator.analysis import Runs, read_runs
-from emulator.analysis.analyses import (
+from laststand.emulator.analysis import Runs, read_runs
+from laststand.emulator.analysis.analyses import (
     ANALYSES,
     acks_outcomes,
     elections,
@@ -18,7 +18,7 @@ from emulator.analysis.analyses import (
     records_at_risk,
     replica_lag,
 )
-from emulator.core import events as e
+from laststand.emulator.core import events as e
 from tests.analysis.conftest import Row
 from tests.analysis.stories import sent_at
 from tests.verification.run_builder import RunBuilder

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from emulator.analysis import BrokenRunsError, OnBroken, read_runs
+from laststand.emulator.analysis import BrokenRunsError, OnBroken, read_runs
 from tests.verification.run_builder import healthy
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from emulator.analysis import TABLES_VERSION, Runs, read_runs
-from emulator.analysis.catalogue import EVENT_TABLES, TABLE_NAMES
-from emulator.verification.vocabulary import EVENT_TYPES
+from laststand.emulator.analysis import TABLES_VERSION, Runs, read_runs
+from laststand.emulator.analysis.catalogue import EVENT_TABLES, TABLE_NAMES
+from laststand.emulator.verification.vocabulary import EVENT_TYPES
 from tests.analysis.conftest import Row
 from tests.verification.run_builder import RunBuilder, healthy
 
@@ -100,8 +100,8 @@ def test_availability(runs: Runs, rows_of: RowsOf) -> None:
 
 
 def test_availability_ends_with_the_topic(spark: SparkSession, tmp_path: Path, rows_of: RowsOf) -> None:
-    from emulator.core.events import TopicDeleted
-    from emulator.core.types import MetadataOffset, TopicId
+    from laststand.emulator.core.events import TopicDeleted
+    from laststand.emulator.core.types import MetadataOffset, TopicId
     from tests.verification.run_builder import CAUSE, CONTROLLER
 
     run = RunBuilder(tmp_path / "s" / "1", begin_s=1.0)

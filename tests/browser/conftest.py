@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from docs.screenshots import PROGRAMS, browser_program
-from emulator.report.page import render
-from emulator.report.run_files import ReportedRun
+from laststand.emulator.report.page import render
+from laststand.emulator.report.run_files import ReportedRun
 from tests.unit.report.judged_runs import kept, lost
 
 

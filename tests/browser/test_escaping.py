@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 from playwright.sync_api import Browser
 
-from emulator.report.page import render
-from emulator.report.run_files import ReportedRun
+from laststand.emulator.report.page import render
+from laststand.emulator.report.run_files import ReportedRun
 from tests.browser.test_report_page import opened
 
 EVIL = "</script><script>alert('run')</script><img src=x onerror=alert(1)>"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from emulator.live.server import LiveView, ViewPlace
+from laststand.emulator.live.server import LiveView, ViewPlace
 from tests.browser.axe import run_axe
 from tests.browser.test_report_page import drag
 from tests.cluster.survivors import leave_nothing

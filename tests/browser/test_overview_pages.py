@@ -8,8 +8,8 @@ from playwright.sync_api import Browser
 
 from docs.failures_table import DOCUMENT, failures_of
 from docs.gallery import INDEX, write_gallery
-from emulator.report.overview import PlayedCell, UnplayedCell, write_overview
-from emulator.report.run_files import ReportedRun
+from laststand.emulator.report.overview import PlayedCell, UnplayedCell, write_overview
+from laststand.emulator.report.run_files import ReportedRun
 from tests.browser.axe import run_axe
 from tests.browser.test_report_page import opened
 

@@ -6,8 +6,8 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser
 
-from emulator.report.page import render
-from emulator.report.run_files import ReportedRun
+from laststand.emulator.report.page import render
+from laststand.emulator.report.run_files import ReportedRun
 from tests.browser.test_report_page import background, opened
 
 

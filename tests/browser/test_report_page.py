@@ -13,9 +13,9 @@ import pytest
 from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
 from benchmarks.pages import FIRST_PAINT
-from emulator.report.comparison import compare_decisions
-from emulator.report.page import DRAWN_MAX, PAGE_BYTES_MAX, render
-from emulator.report.run_files import ReportedRun
+from laststand.emulator.report.comparison import compare_decisions
+from laststand.emulator.report.page import DRAWN_MAX, PAGE_BYTES_MAX, render
+from laststand.emulator.report.run_files import ReportedRun
 from tests.browser.axe import run_axe
 from tests.unit.report.long_stories import at_all_caps
 

@@ -6,21 +6,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from chaos.play.barriers import Observation
-from chaos.play.waiting import ChangeSignal
-from chaos.process.fault_target import FaultTarget
-from chaos.process.harness_log import HarnessLog
-from chaos.process.message_faults import MessageFaults
-from chaos.process.metadata_observer import MetadataObserver
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.node_host import NodeHost
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CONTROLLER
-from emulator.rpc.channel import keepalive_for
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.waiting import ChangeSignal
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.process.message_faults import MessageFaults
+from laststand.chaos.process.metadata_observer import MetadataObserver
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.node_host import NodeHost
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.rpc.channel import keepalive_for
 
 SESSION_TIMEOUT_MS = 2000
 ZERO, ONE = NodeId(0), NodeId(1)

@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
-from emulator.core.packed.layout import CELL
-from emulator.verification.judge import judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.core.packed.layout import CELL
+from laststand.emulator.verification.judge import judge
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.verdict import Verdict, VerdictReport
 from tests.cluster.test_run import Played, play
 
 pytestmark = pytest.mark.cluster

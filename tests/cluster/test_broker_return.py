@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cluster.child import ProcessEnd
-from emulator.core.admin_messages import DeleteTopicsRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import RequestFailed
-from emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse
-from emulator.core.types import BrokerId, LeaderRecoveryState, RequestFailure, TopicPartition
-from emulator.node.batch_bytes import parse_produced
-from emulator.storage.record_codec import RecordContent, build_batch
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.core.admin_messages import DeleteTopicsRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import RequestFailed
+from laststand.emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse
+from laststand.emulator.core.types import BrokerId, LeaderRecoveryState, RequestFailure, TopicPartition
+from laststand.emulator.node.batch_bytes import parse_produced
+from laststand.emulator.storage.record_codec import RecordContent, build_batch
 from tests.cluster.test_node_processes import BROKERS, CONTROLLER, Client, create, read_events, running
 
 pytestmark = pytest.mark.cluster

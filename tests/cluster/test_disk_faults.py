@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from chaos.play.topics import create_topics
-from chaos.process.controller_requests import ask
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults import execute
-from emulator.core.types import BrokerId, TopicPartition
-from emulator.plan.actions import (
+from laststand.chaos.play.topics import create_topics
+from laststand.chaos.process.controller_requests import ask
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults import execute
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.plan.actions import (
     Action,
     DiskError,
     DiskFull,
@@ -24,10 +24,10 @@ from emulator.plan.actions import (
     Start,
     Switched,
 )
-from emulator.plan.nodes import CONTROLLER
-from emulator.plan.topics import PlannedTopic
-from emulator.rpc.channel import keepalive_for
-from emulator.storage.disk_faults import DiskOperation
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.storage.disk_faults import DiskOperation
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster

@@ -23,7 +23,7 @@ from typing import Final, TypeVar
 import pytest
 from click.testing import CliRunner
 
-from emulator.cli.main import cli, explain
+from laststand.cli.main import cli, explain
 from tests.cluster import test_story
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import DEADLINE_S, MARK, leave_nothing

@@ -31,7 +31,7 @@ NOTHING_PROVED: Final = "cluster brokers=2\ntopic orders replicas=(0,1)\nkill 0\
 
 BUG: Final = """\
 import sys
-from emulator.cli import main as program
+from laststand.cli import main as program
 def fail(**_): raise ZeroDivisionError
 program.cli.commands[sys.argv[1]].callback = fail
 sys.exit(program.main())
@@ -52,7 +52,7 @@ class Shell:
         self.directory = directory
         self.mark = mark
 
-    def start(self, *arguments: str, program: tuple[str, ...] = ("-m", "emulator.cli")) -> "subprocess.Popen[bytes]":
+    def start(self, *arguments: str, program: tuple[str, ...] = ("-m", "laststand.cli")) -> "subprocess.Popen[bytes]":
         """Starts a command with a pipe for each stream, in a process group of its own."""
         with default_signals():
             return subprocess.Popen(
@@ -65,7 +65,7 @@ class Shell:
                 start_new_session=True,
             )
 
-    def type(self, *arguments: str, program: tuple[str, ...] = ("-m", "emulator.cli")) -> int:
+    def type(self, *arguments: str, program: tuple[str, ...] = ("-m", "laststand.cli")) -> int:
         """Returns what a command exits with."""
         with self.start(*arguments, program=program) as process:
             process.communicate(timeout=DEADLINE_S)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.process.faults import EXECUTORS, execute
-from emulator.core.types import NodeId, Way
-from emulator.plan.actions import (
+from laststand.chaos.process.faults import EXECUTORS, execute
+from laststand.emulator.core.types import NodeId, Way
+from laststand.emulator.plan.actions import (
     DEEDS,
     Action,
     AdminAction,
@@ -35,10 +35,10 @@ from emulator.plan.actions import (
     Start,
     Stop,
 )
-from emulator.plan.channels import Channel, Link
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.plan.power import DiskLoss
-from emulator.storage.power_loss_plan import Keep
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.storage.power_loss_plan import Keep
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster
@@ -132,5 +132,5 @@ async def test_where_no_message_is_held_none_is_lost_duplicated_or_released(faul
 def test_every_action_that_processes_have_has_an_executor() -> None:
     played_elsewhere = {Produce, *(kind for kind in DEEDS if issubclass(kind, AdminAction))}
     offered = {kind for kind, row in DEEDS.items() if row.is_on_processes}
-    importlib.import_module("chaos.zookeeper.driver")  # enters what only its clusters have
+    importlib.import_module("laststand.chaos.zookeeper.driver")  # enters what only its clusters have
     assert set(EXECUTORS) == offered - played_elsewhere

@@ -14,9 +14,9 @@ import msgspec
 import psutil
 import pytest
 
-from chaos.scenario.scenario_file import load_scenario
-from emulator.client.history import history_of, read_history
-from emulator.core.events import AnyEvent, FileSealed, NodeStopped, RunEnded
+from laststand.chaos.scenario.scenario_file import load_scenario
+from laststand.emulator.client.history import history_of, read_history
+from laststand.emulator.core.events import AnyEvent, FileSealed, NodeStopped, RunEnded
 from tests.cluster.survivors import DEADLINE_S, MARK, await_descendants, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -84,7 +84,7 @@ class Campaign:
 def campaign(directory: Path, more_steps: str, *, ctrl_c: signal.Handlers = signal.SIG_DFL) -> Iterator[Campaign]:
     path, store, mark = directory / "scenario.yaml", directory / "store", uuid.uuid4().hex
     path.write_text(SCENARIO + more_steps)
-    command = [sys.executable, "-m", "emulator.cli", "run", str(path), "--out", str(store)]
+    command = [sys.executable, "-m", "laststand.cli", "run", str(path), "--out", str(store)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: mark}
     # What a program does with a signal at first, it has from its parent.
     before = signal.signal(signal.SIGINT, ctrl_c)

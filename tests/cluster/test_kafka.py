@@ -11,19 +11,19 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
-from chaos.kafka.program import judged_as, kafka_program
-from chaos.play.expectation import compare
-from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import find_scenario, load_scenario
-from emulator.cluster.kafka_distribution import PLAYED_VERSION, KafkaProgram
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.errors import MissingToolError
-from emulator.core.switches import era_switches
-from emulator.plan.drivers import DriverName
-from emulator.verification.verdict import CheckStatus, Expected, VerdictReport
-from emulator.verification.verdict_forms import summary
-from emulator.verification.verify import verify_runs
+from laststand.chaos.campaign import Campaign, EraOrder, play_runs, run_orders
+from laststand.chaos.kafka.program import judged_as, kafka_program
+from laststand.chaos.play.expectation import compare
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.emulator.cluster.kafka_distribution import PLAYED_VERSION, KafkaProgram
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.core.errors import MissingToolError
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.verification.verdict import CheckStatus, Expected, VerdictReport
+from laststand.emulator.verification.verdict_forms import summary
+from laststand.emulator.verification.verify import verify_runs
 from tests.cluster.survivors import MARK, await_end, survivors
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -160,7 +160,7 @@ def test_no_jvm_outlives_a_killed_harness(moment: str, kafka: KafkaProgram, tmp_
     path.write_text(ENDLESS, encoding="utf-8")
     words = ("run", str(path), "--driver", "kafka", "--kafka", kafka.distribution.version, "--no-verify")
     with subprocess.Popen(
-        [sys.executable, "-m", "emulator.cli", *words, "--out", str(tmp_path / "store")],
+        [sys.executable, "-m", "laststand.cli", *words, "--out", str(tmp_path / "store")],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, MARK: mark, "PYTHONPATH": str(ROOT)},

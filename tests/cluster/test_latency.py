@@ -7,25 +7,25 @@ from random import Random
 import msgspec
 import pytest
 
-from chaos.play.barriers import Observation
-from chaos.play.topics import create_topics
-from chaos.play.waiting import ChangeSignal
-from chaos.play.workload import client_config
-from chaos.process.client_link import ClientLink
-from chaos.process.controller_requests import ask
-from chaos.process.metadata_observer import MetadataObserver
-from chaos.scenario.scenario_file import read_scenario
-from emulator.client.history import HISTORY_FILE
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.cluster.toxiproxy import both_ways
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.events import AnyEvent, BrokerFenced, PeerUnreachable
-from emulator.core.properties import node_properties
-from emulator.core.switches import Switches
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.rpc.channel import keepalive_for
-from emulator.storage.line_file import read_lines
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.topics import create_topics
+from laststand.chaos.play.waiting import ChangeSignal
+from laststand.chaos.play.workload import client_config
+from laststand.chaos.process.client_link import ClientLink
+from laststand.chaos.process.controller_requests import ask
+from laststand.chaos.process.metadata_observer import MetadataObserver
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.emulator.client.history import HISTORY_FILE
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.cluster.toxiproxy import both_ways
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.core.events import AnyEvent, BrokerFenced, PeerUnreachable
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.storage.line_file import read_lines
 
 pytestmark = pytest.mark.cluster
 

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from chaos.play.barriers import Observation
-from chaos.play.topics import create_topics
-from chaos.process.controller_requests import ask
-from chaos.process.faults import execute
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.actions import (
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.topics import create_topics
+from laststand.chaos.process.controller_requests import ask
+from laststand.chaos.process.faults import execute
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.actions import (
     Action,
     Cut,
     Flap,
@@ -26,10 +26,10 @@ from emulator.plan.actions import (
     Start,
     Throttle,
 )
-from emulator.plan.channels import Direction, Link
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.plan.topics import PlannedTopic
-from emulator.rpc.channel import keepalive_for
+from laststand.emulator.plan.channels import Direction, Link
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.rpc.channel import keepalive_for
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster

@@ -34,7 +34,7 @@ steps: [{until: {acked: 50, acks: all}}]
 
 def start(*arguments: str, mark: str = "none", stderr: int = subprocess.PIPE) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "emulator.cli", *arguments],
+        [sys.executable, "-m", "laststand.cli", *arguments],
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
@@ -143,7 +143,7 @@ def test_a_full_disk_during_a_run_leaves_the_verdict_unknown(driver: str, scenar
 
 def test_a_full_disk_during_a_verification_leaves_the_verdict_unknown(played: Path) -> None:
     # Files of every process that is started here may be so large and no larger.
-    limited = f"ulimit -f 1; exec {sys.executable} -m emulator.cli verify {played}"
+    limited = f"ulimit -f 1; exec {sys.executable} -m laststand.cli verify {played}"
     result = subprocess.run(
         ["sh", "-c", limited],
         capture_output=True,

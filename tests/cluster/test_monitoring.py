@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emulator.cluster.containers.monitoring import PANELS, RATE_INTERVAL, prometheus_config
+from laststand.emulator.cluster.containers.monitoring import PANELS, RATE_INTERVAL, prometheus_config
 from tests.cluster.survivors import MARK, leave_nothing
 from tests.cluster.test_standing import FAST, ROOT, Terminal, lines
 from tests.fake_grafana import FakeGrafana

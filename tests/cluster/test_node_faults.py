@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from chaos.play.barriers import Observation
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults import execute
-from emulator.core.types import BrokerId, NodeId, Way
-from emulator.plan.actions import (
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults import execute
+from laststand.emulator.core.types import BrokerId, NodeId, Way
+from laststand.emulator.plan.actions import (
     ClockJump,
     ClockRate,
     DelayMessages,
@@ -23,8 +23,8 @@ from emulator.plan.actions import (
     ReleaseNewest,
     Start,
 )
-from emulator.plan.channels import STREAM, Channel
-from emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.channels import STREAM, Channel
+from laststand.emulator.plan.nodes import CONTROLLER
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster

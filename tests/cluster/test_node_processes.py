@@ -10,19 +10,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.cluster.child import EndCause, ProcessEnd
-from emulator.cluster.layout import ClusterLayout, event_file_name
-from emulator.cluster.process_cluster import ProcessCluster
-from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from emulator.core.controller.controller import Controller
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened, ResponseReceived
-from emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse, Request
-from emulator.core.properties import NodeProperties
-from emulator.core.records import MetadataBatch
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.emulator.cluster.child import EndCause, ProcessEnd
+from laststand.emulator.cluster.layout import ClusterLayout, event_file_name
+from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened, ResponseReceived
+from laststand.emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse, Request
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
     CorrelationId,
@@ -32,16 +32,16 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.node.batch_bytes import parse_fetched, parse_produced
-from emulator.node.metadata_journal import MetadataJournal
-from emulator.rpc.address_book import AddressBook
-from emulator.rpc.channel import keepalive_for, open_channel
-from emulator.rpc.metadata_stream import read_metadata
-from emulator.rpc.outbound import Outbound, Outcome
-from emulator.rpc.run_token import RunToken
-from emulator.storage.line_file import read_lines
-from emulator.storage.os_filesystem import OsFileSystem
-from emulator.storage.record_codec import RecordContent, build_batch
+from laststand.emulator.node.batch_bytes import parse_fetched, parse_produced
+from laststand.emulator.node.metadata_journal import MetadataJournal
+from laststand.emulator.rpc.address_book import AddressBook
+from laststand.emulator.rpc.channel import keepalive_for, open_channel
+from laststand.emulator.rpc.metadata_stream import read_metadata
+from laststand.emulator.rpc.outbound import Outbound, Outcome
+from laststand.emulator.rpc.run_token import RunToken
+from laststand.emulator.storage.line_file import read_lines
+from laststand.emulator.storage.os_filesystem import OsFileSystem
+from laststand.emulator.storage.record_codec import RecordContent, build_batch
 
 pytestmark = pytest.mark.cluster
 

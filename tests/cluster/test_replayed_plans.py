@@ -1,7 +1,7 @@
 """What the simulator finds, real processes do: plans that it finds and shrinks here lose the same records on both.
 
 The plans are not kept: each run of this test looks for them, with a rule switched off. Not every plan
-that breaks a promise can be played with barriers (``chaos.plans``), so those that cannot are passed over.
+that breaks a promise can be played with barriers (``laststand.chaos.plans``), so those that cannot are passed over.
 """
 
 from collections.abc import Iterator
@@ -13,22 +13,22 @@ from typing import Final, NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from chaos.campaign import play_runs
-from chaos.plans.lost_records import RecordName, lost_records_of
-from chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
-from chaos.plans.settle_times import SettledPlan
-from chaos.play.run_directory import create_run_directory
-from chaos.play.run_order import RunOrder
-from chaos.scenario.scenario_file import read_scenario
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.plan.drivers import DriverName
-from emulator.plan.plan import Plan
-from emulator.simulator.explorer import StopAt, SweepOptions, explore
-from emulator.simulator.run_writer import write_run
-from emulator.simulator.shrink import goal_of, shrink
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.verdict import Verdict, VerdictReport
-from emulator.verification.verify import verify_runs
+from laststand.chaos.campaign import play_runs
+from laststand.chaos.plans.lost_records import RecordName, lost_records_of
+from laststand.chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
+from laststand.chaos.plans.settle_times import SettledPlan
+from laststand.chaos.play.run_directory import create_run_directory
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.simulator.explorer import StopAt, SweepOptions, explore
+from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.shrink import goal_of, shrink
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.verify import verify_runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from emulator.core.errors import ErrorCode
-from emulator.core.events import MessageIntercepted
-from emulator.core.inputs import RequestFailed, ResponseReceived
-from emulator.core.messages import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
+from laststand.emulator.core.messages import (
     FetchRequest,
     FetchResponse,
     MetadataRequest,
@@ -21,14 +21,14 @@ from emulator.core.messages import (
     ProduceRequest,
     Request,
 )
-from emulator.core.types import BrokerId, CauseId, CorrelationId, MessageFate, NodeId, RequestFailure, Way
-from emulator.node.batch_bytes import parse_fetched, parse_produced
-from emulator.rpc.address_book import AddressBook
-from emulator.rpc.channel import Keepalive, keepalive_for
-from emulator.rpc.inbound import NodeServer, Responder
-from emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
-from emulator.rpc.outbound import Outbound, Outcome
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, MessageFate, NodeId, RequestFailure, Way
+from laststand.emulator.node.batch_bytes import parse_fetched, parse_produced
+from laststand.emulator.rpc.address_book import AddressBook
+from laststand.emulator.rpc.channel import Keepalive, keepalive_for
+from laststand.emulator.rpc.inbound import NodeServer, Responder
+from laststand.emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
+from laststand.emulator.rpc.outbound import Outbound, Outcome
+from laststand.emulator.rpc.run_token import RunToken
 
 pytestmark = pytest.mark.cluster
 

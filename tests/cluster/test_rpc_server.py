@@ -8,15 +8,15 @@ import grpc
 import grpc.aio
 import pytest
 
-from emulator.core.messages import Request
-from emulator.core.types import CauseId, NodeId
-from emulator.node.batch_bytes import parse_produced
-from emulator.rpc import inbound
-from emulator.rpc.channel import Channel, keepalive_for, open_channel, server_options
-from emulator.rpc.inbound import NodeServer, OnRequest, Responder
-from emulator.rpc.interception import Interceptor
-from emulator.rpc.limits import MESSAGE_BYTES_MAX
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.core.messages import Request
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.node.batch_bytes import parse_produced
+from laststand.emulator.rpc import inbound
+from laststand.emulator.rpc.channel import Channel, keepalive_for, open_channel, server_options
+from laststand.emulator.rpc.inbound import NodeServer, OnRequest, Responder
+from laststand.emulator.rpc.interception import Interceptor
+from laststand.emulator.rpc.limits import MESSAGE_BYTES_MAX
+from laststand.emulator.rpc.run_token import RunToken
 
 pytestmark = pytest.mark.cluster
 

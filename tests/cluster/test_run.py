@@ -11,14 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.drivers import make_driver
-from chaos.play.run_directory import create_run_directory
-from chaos.play.run_order import RunOrder
-from chaos.play.runner import Run, RunStatus
-from chaos.play.waiting import StepError
-from chaos.scenario.scenario_file import load_scenario, read_scenario
-from emulator.client.history import HISTORY_FILE, read_history
-from emulator.core.events import (
+from laststand.chaos.drivers import make_driver
+from laststand.chaos.play.run_directory import create_run_directory
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.runner import Run, RunStatus
+from laststand.chaos.play.waiting import StepError
+from laststand.chaos.scenario.scenario_file import load_scenario, read_scenario
+from laststand.emulator.client.history import HISTORY_FILE, read_history
+from laststand.emulator.core.events import (
     AnyEvent,
     FaultInjected,
     FileSealed,
@@ -29,13 +29,13 @@ from emulator.core.events import (
     RunEnded,
     StepReached,
 )
-from emulator.core.history import FinalReadOperation, HistoryLine, OperationType, SendOperation
-from emulator.core.switches import Switches
-from emulator.storage.line_file import read_lines
-from emulator.verification.judge import judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.verdict import CheckStatus
+from laststand.emulator.core.history import FinalReadOperation, HistoryLine, OperationType, SendOperation
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.storage.line_file import read_lines
+from laststand.emulator.verification.judge import judge
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.verdict import CheckStatus
 from tests.verification.resealing import reseal
 
 pytestmark = pytest.mark.cluster

@@ -43,7 +43,7 @@ def printed(directory: Path, mark: str, *, stderr: int) -> subprocess.Popen[byte
     environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: mark, "TERM": "xterm-256color", "COLUMNS": "100"}
     with default_signals():
         return subprocess.Popen(
-            [sys.executable, "-m", "emulator.cli", *COMMAND],
+            [sys.executable, "-m", "laststand.cli", *COMMAND],
             stdout=subprocess.DEVNULL,
             stderr=stderr,
             cwd=directory,

@@ -13,7 +13,7 @@ from typing import IO
 import pytest
 from aiohttp import ClientSession, ClientTimeout
 
-from chaos.scenario.scenario_file import read_scenario
+from laststand.chaos.scenario.scenario_file import read_scenario
 from tests.cluster.survivors import leave_nothing
 from tests.cluster.test_standing import Terminal
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
-from chaos.plans.lost_records import lost_records_of
-from chaos.play.expectation import compare
-from chaos.play.expressible import not_expressible
-from chaos.play.run_order import RunOrder
-from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.eras import era_rules, with_rule
-from emulator.plan.drivers import DriverName
-from emulator.verification.verdict import Expected, VerdictReport
-from emulator.verification.verify import verify_runs
+from laststand.chaos.campaign import Campaign, EraOrder, play_runs, run_orders
+from laststand.chaos.plans.lost_records import lost_records_of
+from laststand.chaos.play.expectation import compare
+from laststand.chaos.play.expressible import not_expressible
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.core.eras import era_rules, with_rule
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.verification.verdict import Expected, VerdictReport
+from laststand.emulator.verification.verify import verify_runs
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.scenario.conditions import Until
-from chaos.scenario.scenario_file import load_scenario
-from emulator.plan.actions import (
+from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario.scenario_file import load_scenario
+from laststand.emulator.plan.actions import (
     AlterConfig,
     CreateTopic,
     Cut,
@@ -50,7 +50,7 @@ class Terminal:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         with default_signals():
             return subprocess.Popen(
-                [sys.executable, "-m", "emulator.cli", *arguments],
+                [sys.executable, "-m", "laststand.cli", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

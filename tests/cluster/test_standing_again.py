@@ -12,7 +12,7 @@ import psutil
 import pytest
 import yaml
 
-from emulator.cluster.ports import ReservedPort
+from laststand.emulator.cluster.ports import ReservedPort
 from tests.cluster.survivors import await_end, leave_nothing, survivors
 from tests.cluster.test_standing import DEADLINE_S, Terminal, lines
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.standing.state import Ended, read_state
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.storage.line_file import stream_lines
-from emulator.zookeeper.transaction_log import TransactionLogReader
+from laststand.chaos.standing.state import Ended, read_state
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.storage.line_file import stream_lines
+from laststand.emulator.zookeeper.transaction_log import TransactionLogReader
 from tests.cluster.survivors import await_end, leave_nothing
 from tests.cluster.test_standing import FAST, Terminal, lines
 

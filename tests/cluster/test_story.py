@@ -16,23 +16,23 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
-from chaos.drivers import make_driver
-from chaos.play.expectation import compare
-from chaos.play.runner import Run, RunStatus
-from chaos.scenario.scenario_file import find_scenario, load_scenario
-from emulator.cli.exit_codes import ExitCode
-from emulator.cli.results import verdicts_exit_code
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.promises import PROMISES, Clusters
-from emulator.core.switches import era_switches
-from emulator.plan.overrides import parse_overrides
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.loss_report import CopyFate
-from emulator.verification.run_story import RunStory
-from emulator.verification.story_file import read_story
-from emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport
-from emulator.verification.verify import verify_runs
+from laststand.chaos.campaign import Campaign, EraOrder, play_runs, run_orders
+from laststand.chaos.drivers import make_driver
+from laststand.chaos.play.expectation import compare
+from laststand.chaos.play.runner import Run, RunStatus
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.cli.exit_codes import ExitCode
+from laststand.cli.results import verdicts_exit_code
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.core.promises import PROMISES, Clusters
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.plan.overrides import parse_overrides
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.loss_report import CopyFate
+from laststand.emulator.verification.run_story import RunStory
+from laststand.emulator.verification.story_file import read_story
+from laststand.emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport
+from laststand.emulator.verification.verify import verify_runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -65,7 +65,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 def laststand(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "emulator.cli", *arguments],
+        [sys.executable, "-m", "laststand.cli", *arguments],
         capture_output=True,
         text=True,
         timeout=600,

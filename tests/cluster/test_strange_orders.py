@@ -6,12 +6,12 @@ from typing import Final
 
 import pytest
 
-from chaos.play.runner import Run
-from chaos.process.controller_requests import ask
-from chaos.process.node_orders import send_order
-from chaos.process.target import ProcessTarget
-from chaos.scenario.scenario_file import read_scenario
-from emulator.core.admin_messages import (
+from laststand.chaos.play.runner import Run
+from laststand.chaos.process.controller_requests import ask
+from laststand.chaos.process.node_orders import send_order
+from laststand.chaos.process.target import ProcessTarget
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.emulator.core.admin_messages import (
     AlterableConfig,
     AlterConfigsResource,
     ConfigOperation,
@@ -19,12 +19,12 @@ from emulator.core.admin_messages import (
     IncrementalAlterConfigsRequest,
     UnregisterBrokerRequest,
 )
-from emulator.core.messages import DeleteRecordsRequest, DeleteRecordsTarget, Request
-from emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, Way
-from emulator.plan.nodes import CONTROLLER
-from emulator.rpc.channel import keepalive_for
-from emulator.rpc.clock_orders import CLOCK_METHOD, CLOCK_ORDERS, CLOCK_SERVICE, ClockOrder
-from emulator.rpc.interception import (
+from laststand.emulator.core.messages import DeleteRecordsRequest, DeleteRecordsTarget, Request
+from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, Way
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.rpc.clock_orders import CLOCK_METHOD, CLOCK_ORDERS, CLOCK_SERVICE, ClockOrder
+from laststand.emulator.rpc.interception import (
     INTERCEPTION_METHOD,
     INTERCEPTION_ORDERS,
     INTERCEPTION_SERVICE,
@@ -32,10 +32,10 @@ from emulator.rpc.interception import (
     Intervention,
     MessageKind,
 )
-from emulator.verification.judge import judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.verdict import Verdict
+from laststand.emulator.verification.judge import judge
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.verdict import Verdict
 from tests.cluster.test_run import HEAD, run_of
 
 pytestmark = pytest.mark.cluster

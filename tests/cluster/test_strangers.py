@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from chaos.process.client_link import ClientLink, ClientLostError
-from emulator.client.control import AckedCount, ClientCounts, Ready, encode_line
-from emulator.cluster.layout import token_file
-from emulator.rpc.run_token import RunToken
+from laststand.chaos.process.client_link import ClientLink, ClientLostError
+from laststand.emulator.client.control import AckedCount, ClientCounts, Ready, encode_line
+from laststand.emulator.cluster.layout import token_file
+from laststand.emulator.rpc.run_token import RunToken
 from tests.cluster.survivors import leave_nothing, survivors
 from tests.cluster.test_standing import FAST, Terminal
 

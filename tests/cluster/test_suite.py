@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.suite.results import CellStatus, SuiteReport
+from laststand.chaos.suite.results import CellStatus, SuiteReport
 from tests.cluster.survivors import await_end, leave_nothing
 from tests.cluster.test_standing import DEADLINE_S, Terminal
 

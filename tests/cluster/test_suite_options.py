@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from chaos.suite.player import BATCH
-from chaos.suite.results import read_report
+from laststand.chaos.suite.player import BATCH
+from laststand.chaos.suite.results import read_report
 from tests.cluster.survivors import leave_nothing
 from tests.cluster.test_standing import ROOT, Terminal
 

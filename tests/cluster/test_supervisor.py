@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from emulator.cluster.child import Child, EndCause, ProcessEnd, ProcessSpec, Readiness, StartError
-from emulator.cluster.ports import LOOPBACK, ReservedPort
-from emulator.cluster.supervisor import Supervisor
-from emulator.core.errors import InvariantError
+from laststand.emulator.cluster.child import Child, EndCause, ProcessEnd, ProcessSpec, Readiness, StartError
+from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.core.errors import InvariantError
 
 pytestmark = pytest.mark.cluster
 

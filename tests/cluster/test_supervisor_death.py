@@ -16,14 +16,14 @@ pytestmark = pytest.mark.cluster
 BUSY_HARNESS = """
 import asyncio, sys
 from pathlib import Path
-from emulator.cluster.child import ProcessSpec
-from emulator.cluster.supervisor import Supervisor
-from emulator.cluster.toxiproxy import Link, Toxiproxy
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.cluster.zookeeper_program import find_zookeeper, server_settings
-from emulator.verification.gateway import SparkGateway
-from emulator.rpc.run_token import RunToken
-from emulator.verification.java import find_java
+from laststand.emulator.cluster.child import ProcessSpec
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.cluster.toxiproxy import Link, Toxiproxy
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.cluster.zookeeper_program import find_zookeeper, server_settings
+from laststand.emulator.verification.gateway import SparkGateway
+from laststand.emulator.rpc.run_token import RunToken
+from laststand.emulator.verification.java import find_java
 
 def node(directory, name):
     program = "import time; time.sleep(3600)"
@@ -59,7 +59,7 @@ asyncio.run(main(Path(sys.argv[1])))
 STARTING_HARNESS = """
 import asyncio, sys
 from pathlib import Path
-from emulator.cluster.child import Child, ProcessSpec
+from laststand.emulator.cluster.child import Child, ProcessSpec
 
 async def main(directory):
     print("starts", flush=True)

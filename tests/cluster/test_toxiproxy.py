@@ -9,15 +9,15 @@ import grpc.aio
 import psutil
 import pytest
 
-from emulator.cluster.child import EndCause
-from emulator.cluster.ports import LOOPBACK, ReservedPort
-from emulator.cluster.probe import ProbeOutcome, probe
-from emulator.cluster.supervisor import Supervisor
-from emulator.cluster.toxiproxy import PROCESS_NAME, Link, Toxiproxy, ToxiproxyError, both_ways
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.types import NodeId
-from emulator.plan.nodes import CLIENT
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.cluster.child import EndCause
+from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
+from laststand.emulator.cluster.probe import ProbeOutcome, probe
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.cluster.toxiproxy import PROCESS_NAME, Link, Toxiproxy, ToxiproxyError, both_ways
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.rpc.run_token import RunToken
 
 pytestmark = pytest.mark.cluster
 

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
-from emulator.cli.exit_codes import ExitCode
-from emulator.cli.main import cli, main
+from laststand.cli.exit_codes import ExitCode
+from laststand.cli.main import cli, main
 
 pytestmark = pytest.mark.cluster
 
@@ -61,7 +61,7 @@ class Shell:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place = tmp_path_factory.mktemp("mistakes") / "store"
-    program = [sys.executable, "-m", "emulator.cli"]
+    program = [sys.executable, "-m", "laststand.cli"]
     subprocess.run([*program, "up", "--brokers", "2", "--no-proxies", "--out", str(place)], check=True, cwd=ROOT)
     created = CliRunner().invoke(cli, ["topics", "create", "orders", "--dir", str(place)], standalone_mode=False)
     assert created.exception is None
@@ -88,7 +88,7 @@ def test_a_mistake_is_refused_in_a_line(command: str, complaint: str, shell: She
 def test_every_line_before_a_bad_one_is_sent_and_counted(store: Path) -> None:
     lines = [f"key-{number}:value" for number in range(2500)]
     result = subprocess.run(
-        [sys.executable, "-m", "emulator.cli", "produce", "orders", "--key-separator", ":", "--dir", str(store)],
+        [sys.executable, "-m", "laststand.cli", "produce", "orders", "--key-separator", ":", "--dir", str(store)],
         input="\n".join([*lines, "no separator", *lines]),
         check=False,
         capture_output=True,
@@ -113,7 +113,7 @@ def test_a_store_in_which_nobody_may_write_is_told(tmp_path: Path) -> None:
     (tmp_path / ".laststand-store").touch()
     for place in (tmp_path, Path("/proc/laststand")):
         result = subprocess.run(
-            [sys.executable, "-m", "emulator.cli", "up", "--no-proxies", "--out", str(place)],
+            [sys.executable, "-m", "laststand.cli", "up", "--no-proxies", "--out", str(place)],
             check=False,
             capture_output=True,
             text=True,

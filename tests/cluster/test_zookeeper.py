@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.zookeeper.exchange import (
     SessionExpired,
     WatchFired,
     ZooKeeperConnectionLost,
     ZooKeeperReconnected,
 )
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.operations import (
     ChildrenChanged,
     Create,
     Delete,
@@ -26,8 +26,8 @@ from emulator.core.zookeeper.operations import (
     ZooKeeperEventKind,
     ZooKeeperFailure,
 )
-from emulator.zookeeper.takeover import end_session
-from emulator.zookeeper.transaction_log import TransactionLogReader
+from laststand.emulator.zookeeper.takeover import end_session
+from laststand.emulator.zookeeper.transaction_log import TransactionLogReader
 from tests.cluster.zookeeper_server import Client, Server, UnderTest, zookeeper_server
 from tests.unit.core.zookeeper.contract import ZooKeeperContract
 
@@ -210,7 +210,7 @@ def test_the_transaction_log_tells_every_change_in_order(server: Server) -> None
 
 
 def test_a_file_that_is_no_transaction_log_is_refused(tmp_path: Path) -> None:
-    from emulator.core.errors import StorageError
+    from laststand.emulator.core.errors import StorageError
 
     folder = tmp_path / "version-2"
     folder.mkdir()

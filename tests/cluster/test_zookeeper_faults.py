@@ -9,25 +9,25 @@ from pathlib import Path
 
 import pytest
 
-from chaos.play.waiting import ChangeSignal
-from chaos.play.zookeeper_server import recording_syncs, zookeeper_for
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults import execute
-from chaos.process.harness_log import HarnessLog
-from chaos.process.message_faults import MessageFaults
-from chaos.zookeeper import depose_controller as _depose_controller  # noqa: F401 - enters its executor
-from chaos.zookeeper.messages import server_messages
-from chaos.zookeeper.metadata import ZooKeeperMetadata
-from chaos.zookeeper.server_events import ServerEvents
-from emulator.cluster.child import EndCause
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.zookeeper_cluster import ZooKeeperCluster
-from emulator.core.eras import era_rules
-from emulator.core.events import MessageIntercepted
-from emulator.core.types import BrokerId, NodeId, Way
-from emulator.core.zookeeper.exchange import ZooKeeperConnectionLost, ZooKeeperReconnected
-from emulator.core.zookeeper.identifiers import NodeVersion
-from emulator.core.zookeeper.operations import (
+from laststand.chaos.play.waiting import ChangeSignal
+from laststand.chaos.play.zookeeper_server import recording_syncs, zookeeper_for
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults import execute
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.process.message_faults import MessageFaults
+from laststand.chaos.zookeeper import depose_controller as _depose_controller  # noqa: F401 - enters its executor
+from laststand.chaos.zookeeper.messages import server_messages
+from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
+from laststand.chaos.zookeeper.server_events import ServerEvents
+from laststand.emulator.cluster.child import EndCause
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from laststand.emulator.core.eras import era_rules
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.types import BrokerId, NodeId, Way
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperConnectionLost, ZooKeeperReconnected
+from laststand.emulator.core.zookeeper.identifiers import NodeVersion
+from laststand.emulator.core.zookeeper.operations import (
     Create,
     DataRead,
     Exists,
@@ -37,15 +37,15 @@ from emulator.core.zookeeper.operations import (
     SetData,
     ZooKeeperFailure,
 )
-from emulator.plan.actions import DeposeController, no_op
-from emulator.plan.channels import Link
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CONTROLLER
-from emulator.rpc.interception import InterceptionOrder, Intervention, MessageKind
-from emulator.storage.power_loss import lose_power
-from emulator.storage.power_loss_plan import Keep
-from emulator.storage.sync_ledger import durable_prefixes
-from emulator.zookeeper.transaction_log import LOG_FOLDER, TransactionLogReader
+from laststand.emulator.plan.actions import DeposeController, no_op
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.rpc.interception import InterceptionOrder, Intervention, MessageKind
+from laststand.emulator.storage.power_loss import lose_power
+from laststand.emulator.storage.power_loss_plan import Keep
+from laststand.emulator.storage.sync_ledger import durable_prefixes
+from laststand.emulator.zookeeper.transaction_log import LOG_FOLDER, TransactionLogReader
 from tests.cluster.zookeeper_server import Client
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]

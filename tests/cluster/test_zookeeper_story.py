@@ -9,18 +9,18 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from chaos.campaign import Campaign, EraOrder, play_runs, run_orders
-from chaos.play.expectation import compare
-from chaos.play.run_order import RunOrder
-from chaos.play.runner import RunStatus
-from chaos.play.zookeeper_server import zookeeper_for
-from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
-from emulator.cluster.toxiproxy_build import find_toxiproxy
-from emulator.core.eras import era_rules
-from emulator.plan.drivers import DriverName
-from emulator.verification.judge_here import judge_here
-from emulator.verification.verdict import Expected, Verdict, VerdictReport
-from emulator.verification.verify import verify_runs
+from laststand.chaos.campaign import Campaign, EraOrder, play_runs, run_orders
+from laststand.chaos.play.expectation import compare
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.runner import RunStatus
+from laststand.chaos.play.zookeeper_server import zookeeper_for
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
+from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
+from laststand.emulator.core.eras import era_rules
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.verification.judge_here import judge_here
+from laststand.emulator.verification.verdict import Expected, Verdict, VerdictReport
+from laststand.emulator.verification.verify import verify_runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(300)]
 

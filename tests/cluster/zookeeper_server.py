@@ -6,14 +6,14 @@ import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from chaos.play.zookeeper_server import zookeeper_for
-from emulator.cluster.child import Child, ProcessSpec
-from emulator.cluster.ports import LOOPBACK, ReservedPort
-from emulator.cluster.supervisor import Supervisor
-from emulator.cluster.zookeeper_probe import await_zookeeper
-from emulator.cluster.zookeeper_program import server_settings
-from emulator.core.types import CorrelationId
-from emulator.core.zookeeper.exchange import (
+from laststand.chaos.play.zookeeper_server import zookeeper_for
+from laststand.emulator.cluster.child import Child, ProcessSpec
+from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
+from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.cluster.zookeeper_probe import await_zookeeper
+from laststand.emulator.cluster.zookeeper_program import server_settings
+from laststand.emulator.core.types import CorrelationId
+from laststand.emulator.core.zookeeper.exchange import (
     CloseSession,
     OpenSession,
     SessionEstablished,
@@ -23,8 +23,8 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperInput,
     ZooKeeperRequest,
 )
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.operations import (
     Answers,
     Create,
     Exists,
@@ -33,9 +33,9 @@ from emulator.core.zookeeper.operations import (
     WatchEvent,
     ZooKeeperFailure,
 )
-from emulator.plan.drivers import DriverName
-from emulator.zookeeper.session import ZooKeeperSession
-from emulator.zookeeper.takeover import end_session
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.zookeeper.session import ZooKeeperSession
+from laststand.emulator.zookeeper.takeover import end_session
 
 SESSION_TIMEOUT_MS = 4000
 _ANSWERS_WITHIN_S = 30.0

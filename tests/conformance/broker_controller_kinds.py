@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.isr import IsrProposal, PendingShrink
-from emulator.core.broker.lifecycle import BrokerLifecycle
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.isr import IsrProposal, PendingShrink
+from laststand.emulator.core.broker.lifecycle import BrokerLifecycle
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
@@ -21,7 +21,7 @@ from emulator.core.messages import (
     IsrMember,
     Request,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     BrokerState,

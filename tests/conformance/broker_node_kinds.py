@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from emulator.core.broker import Broker
-from emulator.core.broker.replica_log_info import replica_log_info
-from emulator.core.broker.stray import stray_reason
-from emulator.core.effects import BrokerEffect, SendRequest, SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import (
+from laststand.emulator.core.broker import Broker
+from laststand.emulator.core.broker.replica_log_info import replica_log_info
+from laststand.emulator.core.broker.stray import stray_reason
+from laststand.emulator.core.effects import BrokerEffect, SendRequest, SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import (
     BrokerInput,
     LoadedLog,
     LogsLoaded,
@@ -20,7 +20,7 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.messages import (
+from laststand.emulator.core.messages import (
     BrokerRegistrationResponse,
     FetchPartition,
     FetchRequest,
@@ -32,7 +32,7 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.records import (
+from laststand.emulator.core.records import (
     MetadataBatch,
     PartitionChangeRecord,
     PartitionRecord,
@@ -40,7 +40,7 @@ from emulator.core.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,

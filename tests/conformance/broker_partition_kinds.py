@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from emulator.core.broker.delayed_produce import ProduceHandler
-from emulator.core.broker.fetch import (
+from laststand.emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.fetch import (
     Diverging,
     Read,
     Reader,
@@ -16,24 +16,24 @@ from emulator.core.broker.fetch import (
     ReadResult,
     read_partition,
 )
-from emulator.core.broker.follower_state import FollowerState
-from emulator.core.broker.high_watermark import (
+from laststand.emulator.core.broker.follower_state import FollowerState
+from laststand.emulator.core.broker.high_watermark import (
     advance_high_watermark,
     effective_min_isr,
     follower_high_watermark,
 )
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.isr import Committed, IsrProposal, PendingExpand, PendingShrink, proposed_isr
-from emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr, maybe_shrink_isr
-from emulator.core.broker.log_opening import open_log
-from emulator.core.broker.log_writer import append_batches
-from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from emulator.core.broker.produce import append_batch, commit_result
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import RecordEvent, SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.events import AlterPartitionAnswered, AppendRole, ProduceAnswered
-from emulator.core.messages import (
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.isr import Committed, IsrProposal, PendingExpand, PendingShrink, proposed_isr
+from laststand.emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr, maybe_shrink_isr
+from laststand.emulator.core.broker.log_opening import open_log
+from laststand.emulator.core.broker.log_writer import append_batches
+from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.produce import append_batch, commit_result
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import RecordEvent, SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import AlterPartitionAnswered, AppendRole, ProduceAnswered
+from laststand.emulator.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
@@ -43,7 +43,7 @@ from emulator.core.messages import (
     ProducePartition,
     ProduceRequest,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     Acks,
     BrokerEpoch,
     BrokerId,

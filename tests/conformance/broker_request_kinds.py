@@ -5,24 +5,24 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.broker.delayed_produce import ProduceHandler
-from emulator.core.broker.delete_records import delete_records
-from emulator.core.broker.fetch import (
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.broker.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.delete_records import delete_records
+from laststand.emulator.core.broker.fetch import (
     Diverging,
     Read,
     Reader,
     ReadFailed,
     visible_end_offset,
 )
-from emulator.core.broker.hosted import check_leader_epoch
-from emulator.core.broker.list_offsets import list_offsets
-from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from emulator.core.broker.partition import PartitionRole
-from emulator.core.broker.produce import append_batch
-from emulator.core.effects import CloseConnection, SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.broker.hosted import check_leader_epoch
+from laststand.emulator.core.broker.list_offsets import list_offsets
+from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.partition import PartitionRole
+from laststand.emulator.core.broker.produce import append_batch
+from laststand.emulator.core.effects import CloseConnection, SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     EpochPosition,
     ListOffsetsPosition,
     ListOffsetsRequest,
@@ -32,7 +32,7 @@ from emulator.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.core.types import Acks, BrokerId, LeaderEpoch, Offset, RequestId
+from laststand.emulator.core.types import Acks, BrokerId, LeaderEpoch, Offset, RequestId
 from tests.conformance.broker_partition_kinds import fetch_by_follower, read, set_follower
 from tests.conformance.broker_world import (
     LETTERS,

@@ -5,18 +5,18 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor, EpochEntry
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.turn import Turn
-from emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
-from emulator.core.inputs import LoadedLog
-from emulator.core.properties import field_name, is_node_property, node_properties, topic_properties
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.properties import field_name, is_node_property, node_properties, topic_properties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,

@@ -3,23 +3,23 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from emulator.core.controller.controller import Controller
-from emulator.core.effects import RecordEvent
-from emulator.core.errors import ErrorCode
-from emulator.core.events import BrokerRegistered
-from emulator.core.image import PartitionState
-from emulator.core.inputs import Started
-from emulator.core.messages import (
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.effects import RecordEvent
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import BrokerRegistered
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.inputs import Started
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerRegistrationRequest,
     IsrMember,
 )
-from emulator.core.metadata_version import BROKER_FEATURES, ELR_VERSION, LATEST, METADATA_VERSION
-from emulator.core.properties import NodeProperties
-from emulator.core.records import FeatureLevelRecord, MetadataBatch, Record, RegisterBrokerRecord
-from emulator.core.types import (
+from laststand.emulator.core.metadata_version import BROKER_FEATURES, ELR_VERSION, LATEST, METADATA_VERSION
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import FeatureLevelRecord, MetadataBatch, Record, RegisterBrokerRecord
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     IncarnationId,

@@ -3,51 +3,66 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, FeatureUpdate, RequestedElection
-from emulator.core.controller.configs import alter_config
-from emulator.core.controller.controller import Controller
-from emulator.core.controller.decision import Decision, ElrCause
-from emulator.core.controller.elect_leaders import elect_leaders, request_error, sweep_preferred, sweep_unclean
-from emulator.core.controller.features import is_elr_enabled, update_features
-from emulator.core.controller.fencing import (
+from laststand.emulator.core.admin_messages import (
+    ElectablePartition,
+    ElectLeadersRequest,
+    FeatureUpdate,
+    RequestedElection,
+)
+from laststand.emulator.core.controller.configs import alter_config
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.controller.decision import Decision, ElrCause
+from laststand.emulator.core.controller.elect_leaders import (
+    elect_leaders,
+    request_error,
+    sweep_preferred,
+    sweep_unclean,
+)
+from laststand.emulator.core.controller.features import is_elr_enabled, update_features
+from laststand.emulator.core.controller.fencing import (
     begin_controlled_shutdown,
     fence_broker,
     unfence_broker,
     unregister_broker,
 )
-from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, heartbeat_intent, next_state
-from emulator.core.controller.min_isr import MIN_ISR, MinIsr
-from emulator.core.controller.partition_change import (
+from laststand.emulator.core.controller.heartbeat import (
+    BrokerControlState,
+    BrokerProgress,
+    heartbeat_intent,
+    next_state,
+)
+from laststand.emulator.core.controller.min_isr import MIN_ISR, MinIsr
+from laststand.emulator.core.controller.partition_change import (
     PartitionRules,
     PartitionTarget,
     next_partition_change,
 )
-from emulator.core.controller.reassignment import (
+from laststand.emulator.core.controller.reassignment import (
     ReplicationFactorChange,
     cancel_reassignment,
     reassign_partition,
 )
-from emulator.core.controller.reassignment_lists import (
+from laststand.emulator.core.controller.reassignment_lists import (
     complete_reassignment,
     revert_reassignment,
     start_reassignment,
 )
-from emulator.core.controller.recovery import (
+from laststand.emulator.core.controller.recovery import (
     RecoveryAction,
     ReplicaReport,
     choose_leader,
     decide_recovery,
     strategy_of_unclean_enable,
 )
-from emulator.core.controller.registration import Shutdown, shutdown_fallout
-from emulator.core.controller.sessions import SessionKey, is_expired
-from emulator.core.controller.topics import Chooser, check_placement, create_partition
-from emulator.core.effects import AppendMetadata, ControllerEffect, RecordEvent, SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.events import BrokerRegistered, Election
-from emulator.core.image import PartitionState
-from emulator.core.inputs import ControllerInput, MetadataSynced, RequestReceived, Started
-from emulator.core.messages import (
+from laststand.emulator.core.controller.registration import Shutdown, shutdown_fallout
+from laststand.emulator.core.controller.sessions import SessionKey, is_expired
+from laststand.emulator.core.controller.topics import Chooser, check_placement, create_partition
+from laststand.emulator.core.effects import AppendMetadata, ControllerEffect, RecordEvent, SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import BrokerRegistered, Election
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.inputs import ControllerInput, MetadataSynced, RequestReceived, Started
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -59,11 +74,11 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.metadata_version import BROKER_FEATURES, LATEST, LEVELS, METADATA_VERSION, level_of
-from emulator.core.properties import node_properties
-from emulator.core.records import ClearElrRecord, ConfigRecord, RegisterBrokerRecord, TopicRecord
-from emulator.core.switches import ERAS
-from emulator.core.types import (
+from laststand.emulator.core.metadata_version import BROKER_FEATURES, LATEST, LEVELS, METADATA_VERSION, level_of
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.records import ClearElrRecord, ConfigRecord, RegisterBrokerRecord, TopicRecord
+from laststand.emulator.core.switches import ERAS
+from laststand.emulator.core.types import (
     BrokerEpoch,
     CauseId,
     ChangeReason,

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.controller.controller import Controller
-from emulator.core.controller.decision import Decision
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION, level_of
-from emulator.core.properties import NodeProperties
-from emulator.core.records import (
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.controller.decision import Decision
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION, level_of
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import (
     ConfigRecord,
     FeatureLevelRecord,
     MetadataBatch,
@@ -21,8 +21,8 @@ from emulator.core.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from emulator.core.switches import LastKnown, Switches
-from emulator.core.types import (
+from laststand.emulator.core.switches import LastKnown, Switches
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ConfigResource,

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from emulator.core.describe import describe_topic_partitions
-from emulator.core.image import MetadataImage
-from emulator.core.messages import (
+from laststand.emulator.core.describe import describe_topic_partitions
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.messages import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     TopicCursor,
 )
-from emulator.core.records import PartitionRecord, Record, TopicRecord
-from emulator.core.types import MetadataOffset, TopicId
+from laststand.emulator.core.records import PartitionRecord, Record, TopicRecord
+from laststand.emulator.core.types import MetadataOffset, TopicId
 from tests.conformance.controller_world import broker, error_name
 from tests.conformance.harness import Fields, Vector, mismatches, step_mismatches
 

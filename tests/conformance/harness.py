@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from emulator.core.switches import ERAS, Switches
+from laststand.emulator.core.switches import ERAS, Switches
 
 VECTORS: Final = Path(__file__).parent / "vectors"
 OWN_VECTORS: Final = Path(__file__).parent / "own_vectors"

@@ -5,19 +5,19 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor, LogSpan
-from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.broker.fetch import Reader, partition_response, read_partition
-from emulator.core.broker.fetcher import FetcherPool, FollowState
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.list_offsets import list_offsets
-from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import RecordEvent, SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.events import FollowerHighWatermarkUpdated
-from emulator.core.messages import (
+from laststand.emulator.core.batch import BatchDescriptor, LogSpan
+from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.fetch import Reader, partition_response, read_partition
+from laststand.emulator.core.broker.fetcher import FetcherPool, FollowState
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.list_offsets import list_offsets
+from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import RecordEvent, SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import FollowerHighWatermarkUpdated
+from laststand.emulator.core.messages import (
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
@@ -25,7 +25,7 @@ from emulator.core.messages import (
     ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
 )
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
 from tests.conformance.broker_world import (
     NAME,
     TOPIC_ID,

@@ -5,21 +5,21 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from emulator.core.broker.delete_records import DeleteRecordsHandler
-from emulator.core.broker.fetch import Read, Reader, ReadFailed, ReadResult, read_partition
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.isr import Committed, PendingExpand, PendingRecovery, PendingShrink
-from emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr
-from emulator.core.broker.leader_recovery import LeaderRecovery
-from emulator.core.broker.list_offsets import LATEST_TIMESTAMP, list_offsets
-from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from emulator.core.broker.produce import Appended, append_batch
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import RecoverLog, SendRequest, SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.inputs import LogRecovered
-from emulator.core.messages import (
+from laststand.emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.delete_records import DeleteRecordsHandler
+from laststand.emulator.core.broker.fetch import Read, Reader, ReadFailed, ReadResult, read_partition
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.isr import Committed, PendingExpand, PendingRecovery, PendingShrink
+from laststand.emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr
+from laststand.emulator.core.broker.leader_recovery import LeaderRecovery
+from laststand.emulator.core.broker.list_offsets import LATEST_TIMESTAMP, list_offsets
+from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.produce import Appended, append_batch
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import RecoverLog, SendRequest, SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import LogRecovered
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -34,7 +34,7 @@ from emulator.core.messages import (
     OffsetForLeaderEpochRequest,
     ProducePartition,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     Acks,
     BrokerEpoch,
     BrokerId,

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.batch import InvalidBatch, LogSpan
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.following import follow_log_start
-from emulator.core.broker.log_opening import open_log
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.turn import Turn
-from emulator.core.errors import ErrorCode
-from emulator.core.properties import NodeProperties, topic_properties
-from emulator.core.types import (
+from laststand.emulator.core.batch import InvalidBatch, LogSpan
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.following import follow_log_start
+from laststand.emulator.core.broker.log_opening import open_log
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.properties import NodeProperties, topic_properties
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -29,8 +29,8 @@ from emulator.core.types import (
     Offset,
     TopicPartition,
 )
-from emulator.storage import clean_shutdown
-from emulator.storage.checkpoints import (
+from laststand.emulator.storage import clean_shutdown
+from laststand.emulator.storage.checkpoints import (
     HIGH_WATERMARK_CHECKPOINT,
     LEADER_EPOCH_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
@@ -38,15 +38,15 @@ from emulator.storage.checkpoints import (
     format_epochs,
     format_offsets,
 )
-from emulator.storage.filesystem import read_file
-from emulator.storage.log_directory import LogDirectory
-from emulator.storage.memory_filesystem import MemoryFileSystem
-from emulator.storage.meta_properties import write_topic_id
-from emulator.storage.partition_log import LogSettings, PartitionLog
-from emulator.storage.producer_snapshot import encode_snapshot
-from emulator.storage.record_batch import PARSE_ANYTHING, parse_batch
-from emulator.storage.retention import retention_limits
-from emulator.storage.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, offset_file_path
+from laststand.emulator.storage.filesystem import read_file
+from laststand.emulator.storage.log_directory import LogDirectory
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.storage.meta_properties import write_topic_id
+from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
+from laststand.emulator.storage.producer_snapshot import encode_snapshot
+from laststand.emulator.storage.record_batch import PARSE_ANYTHING, parse_batch
+from laststand.emulator.storage.retention import retention_limits
+from laststand.emulator.storage.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SNAPSHOT_SUFFIX, offset_file_path
 from tests.conformance.harness import Fields, Handler, Vector, mismatches, outcome_mismatches, step_mismatches
 from tests.conformance.storage_kinds import TOPIC_ID, epoch_entries, one_batch, write_file
 

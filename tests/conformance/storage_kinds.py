@@ -5,29 +5,37 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor, EpochEntry, InvalidBatch
-from emulator.core.errors import StorageError
-from emulator.core.types import (
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, InvalidBatch
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.types import (
     BrokerEpoch,
     LeaderEpoch,
     Offset,
     TopicId,
     TopicPartition,
 )
-from emulator.storage import clean_shutdown
-from emulator.storage.batch_scan import BatchValidation, ScanEnd, scan_batches
-from emulator.storage.checkpoints import (
+from laststand.emulator.storage import clean_shutdown
+from laststand.emulator.storage.batch_scan import BatchValidation, ScanEnd, scan_batches
+from laststand.emulator.storage.checkpoints import (
     format_epochs,
     format_offsets,
     parse_epochs,
     parse_offsets,
 )
-from emulator.storage.filesystem import OpenMode
-from emulator.storage.log_directory import LogDirectory
-from emulator.storage.memory_filesystem import MemoryFileSystem
-from emulator.storage.partition_log import LogSettings
-from emulator.storage.record_batch import HEADER, PARSE_ANYTHING, checksum, crc_of, describe_header, parse_batch, stamp
-from emulator.storage.record_codec import RecordContent, build_batch, read_records
+from laststand.emulator.storage.filesystem import OpenMode
+from laststand.emulator.storage.log_directory import LogDirectory
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.storage.partition_log import LogSettings
+from laststand.emulator.storage.record_batch import (
+    HEADER,
+    PARSE_ANYTHING,
+    checksum,
+    crc_of,
+    describe_header,
+    parse_batch,
+    stamp,
+)
+from laststand.emulator.storage.record_codec import RecordContent, build_batch, read_records
 from tests.conformance.harness import Fields, Handler, Vector, outcome_mismatches
 
 TOPIC_ID: Final = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")

@@ -7,18 +7,18 @@ and what the core wants done is done to the directory, whose content is then loo
 from collections.abc import Mapping
 from typing import Any, Final
 
-from emulator.core.broker.stray import stray_reason
-from emulator.core.broker.stray_cleanup import StrayLogs
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import DeleteStrayLog, RenameStrayLog
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import StrayLog
-from emulator.core.types import BrokerId, CauseId, NodeId, TopicId, TopicPartition
-from emulator.storage.filesystem import FileSystem
-from emulator.storage.log_directory import LogDirectory
-from emulator.storage.memory_filesystem import MemoryFileSystem
-from emulator.storage.meta_properties import PARTITION_METADATA
-from emulator.storage.partition_log import LogSettings
+from laststand.emulator.core.broker.stray import stray_reason
+from laststand.emulator.core.broker.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import DeleteStrayLog, RenameStrayLog
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import StrayLog
+from laststand.emulator.core.types import BrokerId, CauseId, NodeId, TopicId, TopicPartition
+from laststand.emulator.storage.filesystem import FileSystem
+from laststand.emulator.storage.log_directory import LogDirectory
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.storage.meta_properties import PARTITION_METADATA
+from laststand.emulator.storage.partition_log import LogSettings
 from tests.conformance.broker_node_kinds import fill_topics, partition_of
 from tests.conformance.broker_world import configured
 from tests.conformance.harness import Handler, Vector, outcome_mismatches

@@ -8,10 +8,10 @@ from (those of ``replica_log_info``). What is left out of an answer is as regist
 from collections.abc import Mapping
 from typing import Final
 
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.controller.recovery import ReplicaReport, choose_leader
-from emulator.core.image import PartitionState
-from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, PartitionEpoch
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.controller.recovery import ReplicaReport, choose_leader
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, PartitionEpoch
 from tests.conformance.broker_world import LETTERS, TOPIC_ID, broker_id, leader_epoch, letters, make_log
 from tests.conformance.harness import Fields, Handler, Vector, outcome_mismatches
 

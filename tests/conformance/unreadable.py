@@ -6,12 +6,12 @@ refused where it is decoded. Either way no partition is looked at.
 
 from typing import Final
 
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
-from emulator.core.types import CauseId, LeaderRecoveryState
-from emulator.rpc.apis import CONTROLLER_API_OF
-from emulator.rpc.codec_error import CodecError
-from emulator.rpc.generated import controller_pb2
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
+from laststand.emulator.core.types import CauseId, LeaderRecoveryState
+from laststand.emulator.rpc.apis import CONTROLLER_API_OF
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.generated import controller_pb2
 
 _API: Final = CONTROLLER_API_OF[AlterPartitionRequest]
 

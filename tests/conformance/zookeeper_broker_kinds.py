@@ -5,22 +5,22 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.control_fence import ControlFence
-from emulator.core.broker.control_requests import ControlRequests
-from emulator.core.broker.fetcher import FetcherPool
-from emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.isr import Committed, PendingExpand, PendingShrink, PendingState
-from emulator.core.broker.isr_changes import maybe_expand_isr, maybe_shrink_isr
-from emulator.core.broker.metadata_cache import MetadataCache, real_topic_id
-from emulator.core.broker.partition import Partition, PartitionRole
-from emulator.core.broker.stray_cleanup import StrayLogs
-from emulator.core.broker.topic_configs import TopicConfigs
-from emulator.core.broker.turn import Turn
-from emulator.core.broker.zookeeper_isr import LeaderIsrWrites, leader_write, write_isr
-from emulator.core.control_messages import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.control_fence import ControlFence
+from laststand.emulator.core.broker.control_requests import ControlRequests
+from laststand.emulator.core.broker.fetcher import FetcherPool
+from laststand.emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.isr import Committed, PendingExpand, PendingShrink, PendingState
+from laststand.emulator.core.broker.isr_changes import maybe_expand_isr, maybe_shrink_isr
+from laststand.emulator.core.broker.metadata_cache import MetadataCache, real_topic_id
+from laststand.emulator.core.broker.partition import Partition, PartitionRole
+from laststand.emulator.core.broker.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.topic_configs import TopicConfigs
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.zookeeper_isr import LeaderIsrWrites, leader_write, write_isr
+from laststand.emulator.core.control_messages import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     LeaderAndIsrType,
@@ -32,12 +32,12 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.effects import CreateLog, DeleteLog, RecordEvent
-from emulator.core.errors import ErrorCode
-from emulator.core.events import StrayDetected
-from emulator.core.inputs import LoadedLog
-from emulator.core.properties import NodeProperties
-from emulator.core.types import (
+from laststand.emulator.core.effects import CreateLog, DeleteLog, RecordEvent
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import StrayDetected
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -49,8 +49,8 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper.nodes import paths
 from tests.conformance.broker_world import record
 from tests.conformance.harness import Fields, Handler, Vector, mismatches, outcome_mismatches
 from tests.conformance.zookeeper_world import (

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     LeaderAndIsrRequest,
     NoLeaderReason,
     PartitionError,
@@ -14,9 +14,14 @@ from emulator.core.control_messages import (
     StopReplicaResponse,
     UpdateMetadataRequest,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from emulator.core.types import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    IsrMember,
+)
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -26,19 +31,19 @@ from emulator.core.types import (
     RequestId,
     TopicPartition,
 )
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment
-from emulator.core.zookeeper_controller import leader_election
-from emulator.core.zookeeper_controller.context import (
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
+from laststand.emulator.core.zookeeper_controller import leader_election
+from laststand.emulator.core.zookeeper_controller.context import (
     PartitionPhase,
     RegisteredBroker,
     Replica,
     ReplicaPhase,
 )
-from emulator.core.zookeeper_controller.controller import ZooKeeperController
-from emulator.core.zookeeper_controller.exchange import AnswerController, ControllerAsked
-from emulator.core.zookeeper_controller.leader_election import ElectionStrategy, Electorate, elect_leader
+from laststand.emulator.core.zookeeper_controller.controller import ZooKeeperController
+from laststand.emulator.core.zookeeper_controller.exchange import AnswerController, ControllerAsked
+from laststand.emulator.core.zookeeper_controller.leader_election import ElectionStrategy, Electorate, elect_leader
 from tests.conformance.harness import Fields, Handler, Vector, mismatches
 from tests.conformance.unreadable import recovery_state, refusal_of_bytes
 from tests.conformance.zookeeper_world import (

@@ -4,32 +4,32 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from emulator.core.broker.isr_notifier import IsrChangeNotifier, notify
-from emulator.core.broker.zookeeper_isr import IsrWrite, write_isr
-from emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest, StopReplicaPartition
-from emulator.core.control_versions import has_field
-from emulator.core.types import BrokerEpoch, TopicId
-from emulator.core.zookeeper.broker_registration import register_broker
-from emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import (
+from laststand.emulator.core.broker.isr_notifier import IsrChangeNotifier, notify
+from laststand.emulator.core.broker.zookeeper_isr import IsrWrite, write_isr
+from laststand.emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest, StopReplicaPartition
+from laststand.emulator.core.control_versions import has_field
+from laststand.emulator.core.types import BrokerEpoch, TopicId
+from laststand.emulator.core.zookeeper.broker_registration import register_broker
+from laststand.emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import (
     PartitionLeadership,
     decode_state,
     encode_state,
 )
-from emulator.core.zookeeper.nodes.small_nodes import (
+from laststand.emulator.core.zookeeper.nodes.small_nodes import (
     RegisteredEndpoint,
     decode_isr_notification,
     encode_controller,
 )
-from emulator.core.zookeeper.nodes.topic import (
+from laststand.emulator.core.zookeeper.nodes.topic import (
     ReplicaAssignment,
     TopicAssignment,
     decode_topic,
     encode_topic,
 )
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.operations import (
     Answers,
     Create,
     Delete,
@@ -40,8 +40,8 @@ from emulator.core.zookeeper.operations import (
     Transaction,
     Write,
 )
-from emulator.core.zookeeper.server import ZooKeeperServer
-from emulator.core.zookeeper_controller.controller_election import ControllerTerm, register_controller
+from laststand.emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.core.zookeeper_controller.controller_election import ControllerTerm, register_controller
 from tests.conformance.harness import Fields, Handler, Vector, mismatches
 from tests.conformance.zookeeper_world import (
     PARTITION,

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlMessage,
     LeaderAndIsrRequest,
     StopReplicaEpoch,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.inter_broker_protocol import InterBrokerProtocol, ibp_level
-from emulator.core.types import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol, ibp_level
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,
@@ -22,22 +22,22 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import (
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import (
     LeaderAndIsr,
     PartitionLeadership,
     decode_state,
     encode_state,
 )
-from emulator.core.zookeeper.nodes.small_nodes import (
+from laststand.emulator.core.zookeeper.nodes.small_nodes import (
     RegisteredEndpoint,
     encode_broker,
     encode_config,
     encode_isr_notification,
 )
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
+from laststand.emulator.core.zookeeper.operations import (
     Answers,
     Create,
     NodeKind,
@@ -46,17 +46,17 @@ from emulator.core.zookeeper.operations import (
     SetData,
     Transaction,
 )
-from emulator.core.zookeeper.server import ZooKeeperServer
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import (
+from laststand.emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import (
     PartitionPhase,
     RegisteredBroker,
     Replica,
     ReplicaPhase,
 )
-from emulator.core.zookeeper_controller.controller_election import ControllerTerm
-from emulator.core.zookeeper_controller.term import Term
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperEra
+from laststand.emulator.core.zookeeper_controller.controller_election import ControllerTerm
+from laststand.emulator.core.zookeeper_controller.term import Term
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from tests.conformance.harness import Fields, Vector
 
 PARTITION: Final = TopicPartition("t", 0)

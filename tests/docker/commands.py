@@ -11,7 +11,7 @@ from typing import Final
 
 import docker
 
-from emulator.cluster.containers.labels import LOCK, NODE
+from laststand.emulator.cluster.containers.labels import LOCK, NODE
 
 ROOT: Final = Path(__file__).parents[2]
 FAST: Final = (
@@ -35,7 +35,7 @@ class Commands:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "emulator.cli", *arguments],
+            [sys.executable, "-m", "laststand.cli", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -86,7 +86,9 @@ class Commands:
                 arguments = (entry / "cmdline").read_text().split("\0") if entry.name.isdecimal() else []
             except OSError:
                 continue
-            if "chaos.standing" in " ".join(arguments) and any(str(self.directory) in each for each in arguments):
+            if "laststand.chaos.standing" in " ".join(arguments) and any(
+                str(self.directory) in each for each in arguments
+            ):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(entry.name), signal.SIGTERM)
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import pytest
 
-from emulator.cluster.containers.engine import connect
-from emulator.core.errors import MissingToolError
+from laststand.emulator.cluster.containers.engine import connect
+from laststand.emulator.core.errors import MissingToolError
 from tests.docker.commands import ROOT, Commands
 from tests.docker.image_build import build_once
 

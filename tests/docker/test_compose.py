@@ -65,7 +65,7 @@ def test_a_file_and_a_setting_reach_the_nodes_and_whoever_attaches(commands: Com
 def await_health(service: str, expected: str) -> None:
     deadline = time.monotonic() + DEADLINE_S
     while (
-        told := compose("exec", "-T", service, "python", "-m", "emulator.node.health_check")
+        told := compose("exec", "-T", service, "python", "-m", "laststand.emulator.node.health_check")
     ).stdout.strip() != expected:
         assert time.monotonic() < deadline, told.stdout + told.stderr
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from emulator.cluster.containers.mounts import IMAGE_USER
+from laststand.emulator.cluster.containers.mounts import IMAGE_USER
 from tests.docker.commands import FAST, ROOT, Commands
 from tests.docker.composed import compose, project
 from tests.docker.engine_relay import EngineRelay
@@ -48,7 +48,7 @@ def test_no_permission(commands: Commands) -> None:
         os.chown(commands.directory / "engine.sock", IMAGE_USER, IMAGE_USER)
         (commands.directory / "engine.sock").chmod(0o600)
         told = subprocess.run(
-            ["setpriv", "--bounding-set=-dac_override", sys.executable, "-m", "emulator.cli", *DEMO],
+            ["setpriv", "--bounding-set=-dac_override", sys.executable, "-m", "laststand.cli", *DEMO],
             capture_output=True,
             text=True,
             cwd=commands.directory,

@@ -7,7 +7,7 @@ import time
 import docker
 import pytest
 
-from emulator.cluster.containers.labels import HARNESS, RUN
+from laststand.emulator.cluster.containers.labels import HARNESS, RUN
 from tests.docker.commands import Commands
 from tests.docker.composed import PROJECT, command_line, project
 

@@ -19,7 +19,12 @@ def test_a_node_is_not_root_and_says_whether_it_is_healthy(images: None) -> None
     finally:
         client.close()
     assert {each["User"] for each in configs.values()} == {"10001"}
-    assert configs["laststand"]["Healthcheck"]["Test"] == ["CMD", "python", "-m", "emulator.node.health_check"]
+    assert configs["laststand"]["Healthcheck"]["Test"] == [
+        "CMD",
+        "python",
+        "-m",
+        "laststand.emulator.node.health_check",
+    ]
     assert configs["laststand"]["Labels"]["org.opencontainers.image.title"] == "Laststand"
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 
-from chaos.scenario.scenario_file import load_scenario
-from emulator.plan.actions import DEEDS, AdminAction, DeposeController, ExpireSession, Produce
-from emulator.plan.drivers import DriverName
+from laststand.chaos.scenario.scenario_file import load_scenario
+from laststand.emulator.plan.actions import DEEDS, AdminAction, DeposeController, ExpireSession, Produce
+from laststand.emulator.plan.drivers import DriverName
 from tests.docker.commands import ROOT, Commands
 
 pytestmark = pytest.mark.docker

@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from emulator.zookeeper.transaction_log import TransactionLogReader
+from laststand.emulator.zookeeper.transaction_log import TransactionLogReader
 from tests.docker.commands import ROOT, Commands
 from tests.docker.composed import PROJECT, compose, in_client, project, require_compose
 

@@ -6,7 +6,7 @@ Each function sends one request and returns the lines that the script prints of 
 from collections.abc import Mapping
 from typing import TypeVar
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterableConfig,
     AlterConfigsResource,
     ConfigOperation,
@@ -27,9 +27,15 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember, Request
-from emulator.core.types import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    IsrMember,
+    Request,
+)
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ConfigResource,
@@ -41,8 +47,8 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster import SimulatedCluster
 
 ResponseT = TypeVar("ResponseT")
 _WITHIN_MS = 100

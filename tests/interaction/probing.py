@@ -1,7 +1,7 @@
 """One request of each kind that a recovering leader, or a stray's broker, must refuse (KIP-704)."""
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.messages import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.messages import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTarget,
@@ -20,7 +20,7 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.types import LeaderEpoch, Offset, TopicPartition
+from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
 
 
 def probes(name: TopicPartition) -> dict[str, Request]:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     DeleteTopicsRequest,
@@ -21,10 +21,10 @@ from emulator.core.admin_messages import (
     ReassignablePartition,
     RequestedElection,
 )
-from emulator.core.batch import BatchDescriptor
-from emulator.core.eras import era_rules, is_rule, with_rule
-from emulator.core.image import PartitionState
-from emulator.core.messages import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.eras import era_rules, is_rule, with_rule
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -38,9 +38,9 @@ from emulator.core.messages import (
     ProduceResponse,
     Response,
 )
-from emulator.core.properties import NodeProperties, is_node_property, node_properties
-from emulator.core.switches import DEFAULT_ERA, Switches
-from emulator.core.types import (
+from laststand.emulator.core.properties import NodeProperties, is_node_property, node_properties
+from laststand.emulator.core.switches import DEFAULT_ERA, Switches
+from laststand.emulator.core.types import (
     BrokerId,
     FeatureUpgradeType,
     LeaderEpoch,
@@ -53,15 +53,15 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.plan.lines import parse_action
-from emulator.plan.names import Names
-from emulator.plan.nodes import CONTROLLER, HARNESS
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.disk import StoredLog
-from emulator.simulator.journal import Journal
-from emulator.simulator.kinds import make_cluster
-from emulator.simulator.performer import perform
-from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+from laststand.emulator.plan.lines import parse_action
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import CONTROLLER, HARNESS
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk import StoredLog
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.kinds import make_cluster
+from laststand.emulator.simulator.performer import perform
+from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 from tests.interaction import administration
 from tests.interaction.probing import error_of, probes
 from tests.interaction.znodes import show_controller, show_node

@@ -10,14 +10,20 @@ from typing import Final
 
 import pytest
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.broker import Broker
-from emulator.core.broker.delayed_fetch import LINGER_MS, FetchHandler
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest, ProduceResponse
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import DEFAULT_ERA, era_switches
-from emulator.core.types import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.broker import Broker
+from laststand.emulator.core.broker.delayed_fetch import LINGER_MS, FetchHandler
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
+    FetchPartition,
+    FetchRequest,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+)
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import DEFAULT_ERA, era_switches
+from laststand.emulator.core.types import (
     Acks,
     BrokerId,
     LeaderEpoch,
@@ -27,9 +33,9 @@ from emulator.core.types import (
     RequestId,
     TopicPartition,
 )
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.network import LATENCY_MS
-from emulator.simulator.observer import NullObserver
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.network import LATENCY_MS
+from laststand.emulator.simulator.observer import NullObserver
 
 BROKERS: Final = 3
 PARTITIONS: Final = tuple(TopicPartition("orders", number) for number in range(3))

@@ -1,9 +1,9 @@
 """What a script shows of ZooKeeper: a node with its version, or who is controller in which epoch."""
 
-from emulator.core.types import BrokerId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import decode_controller_epoch
-from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+from laststand.emulator.core.types import BrokerId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller_epoch
+from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 
 
 def show_node(cluster: ZooKeeperCluster, path: str) -> list[str]:

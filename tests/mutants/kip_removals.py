@@ -1230,7 +1230,7 @@ KIP_REMOVALS: Final = (
         row="kip-497",
         place="core/broker/isr_changes.py::_propose",
         code="partition.await_isr(state)",
-        instead="from emulator.core.broker.isr import Committed as _C; partition.isr_state = _C(isr)",
+        instead="from laststand.emulator.core.broker.isr import Committed as _C; partition.isr_state = _C(isr)",
         test=(
             "tests/unit/core/broker/test_partition_leader.py::test_a_sent_shrink_moves_nothing_until_it_is_committed"
         ),
@@ -1384,7 +1384,7 @@ KIP_REMOVALS: Final = (
         place="core/broker/produce.py::append_batch",
         code="if acks == Acks.ALL and partition.is_under_min_isr:",
         instead=(
-            "from emulator.core.broker.isr import Committed as _C\n    if not isinstance(parti"
+            "from laststand.emulator.core.broker.isr import Committed as _C\n    if not isinstance(parti"
             "tion.isr_state, _C) or acks == Acks.ALL and partition.is_under_min_isr:"
         ),
         test="tests/interaction/test_scripts.py::test_script[s38_min_isr_raised_behind_the_leader]",

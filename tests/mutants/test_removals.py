@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.broker.isr import Committed, PendingExpand, committed_isr, is_isr_eligible
-from emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.broker.isr import Committed, PendingExpand, committed_isr, is_isr_eligible
+from laststand.emulator.core.types import BrokerId, NodeId
 from tests.mutants.removals import Removal, removed
 
 ROOT = Path(__file__).parents[2]

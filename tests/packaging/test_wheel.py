@@ -95,7 +95,7 @@ def test_each_file_of_a_package_is_in_the_wheel(sources: tuple[str, ...], wheel:
     (top_level,) = (name for name in names if name.endswith(".dist-info/top_level.txt"))
     packages = zipfile.ZipFile(wheel).read(top_level).decode().split()
     expected = {name for name in sources if name.split("/")[0] in packages and not name.endswith(".md")}
-    assert {"emulator/py.typed", "emulator/cli/main.py", "laststand/__init__.py", "laststand/py.typed"} <= expected
+    assert {"emulator/py.typed", "laststand/cli/main.py", "laststand/__init__.py", "laststand/py.typed"} <= expected
     assert len([name for name in expected if name.endswith(".yaml")]) > 20
     assert expected - names == set()
 

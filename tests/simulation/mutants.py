@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.core.switches import DEFAULT_ERA, Switches
-from emulator.verification.verdict import Verdict
+from laststand.emulator.core.switches import DEFAULT_ERA, Switches
+from laststand.emulator.verification.verdict import Verdict
 
 Mutant: TypeAlias = tuple[str, str]
 """A switch and a rule of it that is not the default."""

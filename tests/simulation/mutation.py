@@ -20,16 +20,16 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.promises import PromiseKind
-from emulator.plan.plan import Plan
-from emulator.simulator.explorer import StopAt, SweepOptions, explore
-from emulator.simulator.profiles import profiles_of
-from emulator.simulator.run_writer import write_run
-from emulator.simulator.shrink import Goal, Shrunk, shrink
-from emulator.simulator.simulation import Simulation
-from emulator.verification.session import SparkSessionStarter
-from emulator.verification.verdict import Verdict
-from emulator.verification.verify import verify_runs
+from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.simulator.explorer import StopAt, SweepOptions, explore
+from laststand.emulator.simulator.profiles import profiles_of
+from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.shrink import Goal, Shrunk, shrink
+from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.verification.session import SparkSessionStarter
+from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.verify import verify_runs
 from tests.simulation.mutants import Costly, Harmless, Lethal, Mutant, Row, mutants
 from tests.simulation.zookeeper_mutants import ROWS, zookeeper_mutants
 

@@ -2,8 +2,8 @@
 
 import sys
 
-from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.journal import Journal
+from laststand.emulator.simulator.explorer import SweepOptions, explore
+from laststand.emulator.simulator.journal import Journal
 
 
 def main() -> None:

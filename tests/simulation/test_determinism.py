@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.journal import Journal
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.explorer import SweepOptions, explore
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.simulation import Simulation
 
 ROOT = Path(__file__).parents[2]
 

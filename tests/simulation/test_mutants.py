@@ -6,13 +6,13 @@ from typing import Final
 import msgspec
 import pytest
 
-from emulator.core.eras import era_rules, rule_texts
-from emulator.core.promises import PromiseKind
-from emulator.plan.plan import parse_plan
-from emulator.simulator.explorer import StopAt, SweepOptions
-from emulator.simulator.oracle.finding import Guarantee
-from emulator.simulator.shrink import Goal, goal_of, replay, shrink
-from emulator.simulator.sweep import sweep
+from laststand.emulator.core.eras import era_rules, rule_texts
+from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.explorer import StopAt, SweepOptions
+from laststand.emulator.simulator.oracle.finding import Guarantee
+from laststand.emulator.simulator.shrink import Goal, goal_of, replay, shrink
+from laststand.emulator.simulator.sweep import sweep
 from tests.simulation.mutants import MUTANTS, Harmless, mutants
 from tests.simulation.mutation import loses_nothing_with_every_rule
 from tests.simulation.zookeeper_mutants import ROWS, ZOOKEEPER_MUTANTS, zookeeper_mutants

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.plan.plan import Plan, parse_plan
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.plan.plan import Plan, parse_plan
+from laststand.emulator.simulator.simulation import Simulation
 
 PLANS = sorted((Path(__file__).parent / "regressions").glob("*.txt"))
 

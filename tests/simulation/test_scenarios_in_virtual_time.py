@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from chaos.campaign import play_runs
-from chaos.plans.lost_records import lost_records_of
-from chaos.play.run_directory import create_run_directory, read_cluster_file
-from chaos.play.run_order import RunOrder
-from chaos.play.runner import RunStatus
-from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
-from emulator.client.history import read_history
-from emulator.core.eras import era_rules, with_rule
-from emulator.core.history import FinalReadOperation
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.switches import Switches, era_switches, with_switch
-from emulator.plan.drivers import DriverName
+from laststand.chaos.campaign import play_runs
+from laststand.chaos.plans.lost_records import lost_records_of
+from laststand.chaos.play.run_directory import create_run_directory, read_cluster_file
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.runner import RunStatus
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario
+from laststand.emulator.client.history import read_history
+from laststand.emulator.core.eras import era_rules, with_rule
+from laststand.emulator.core.history import FinalReadOperation
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.switches import Switches, era_switches, with_switch
+from laststand.emulator.plan.drivers import DriverName
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 
 STORIES = [

@@ -2,16 +2,16 @@
 
 import pytest
 
-from emulator.core.events import ProduceAnswered
-from emulator.core.types import TopicPartition
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from emulator.plan.actions import DeposeController
-from emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
-from emulator.plan.plan import parse_plan
-from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.journal import Journal
-from emulator.simulator.run_writer import play_and_stop
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.plan.actions import DeposeController
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.explorer import SweepOptions, explore
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.run_writer import play_and_stop
+from laststand.emulator.simulator.simulation import Simulation
 from tests.simulation.zookeeper_soak import explained
 
 ERAS = tuple(ZOOKEEPER_ERAS)

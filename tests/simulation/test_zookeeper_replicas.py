@@ -2,10 +2,10 @@
 
 import pytest
 
-from emulator.core.admin_messages import ElectLeadersRequest, RequestedElection
-from emulator.core.control_messages import LeaderAndIsrRequest, UpdateMetadataRequest
-from emulator.core.zookeeper.nodes import paths
-from emulator.simulator.disk import Disk
+from laststand.emulator.core.admin_messages import ElectLeadersRequest, RequestedElection
+from laststand.emulator.core.control_messages import LeaderAndIsrRequest, UpdateMetadataRequest
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.simulator.disk import Disk
 from tests.simulation.test_zookeeper_stories import ALL_ERAS, WRITING_ERAS, acked
 from tests.simulation.zookeeper_cluster import LAG_MS, ORDERS, ZooKeeperCluster, broker
 

@@ -3,18 +3,18 @@
 import msgspec
 import pytest
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,
     ReassignablePartition,
 )
-from emulator.core.broker.isr import PendingShrink
-from emulator.core.control_messages import LeaderAndIsrRequest, StopReplicaRequest
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import encode_config
-from emulator.core.zookeeper.operations import Delete, SetData
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.core.broker.isr import PendingShrink
+from laststand.emulator.core.control_messages import LeaderAndIsrRequest, StopReplicaRequest
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_config
+from laststand.emulator.core.zookeeper.operations import Delete, SetData
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.simulation.zookeeper_cluster import LAG_MS, ORDERS, ZooKeeperCluster, broker
 
 WRITING_ERAS = ("kafka-2.5-zk", "kafka-2.6-zk")

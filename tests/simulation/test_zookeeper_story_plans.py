@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.image import PartitionState
-from emulator.core.types import TopicPartition
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from emulator.plan.plan import parse_plan
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.simulation import Simulation
 
 PLANS = sorted((Path(__file__).parent / "zookeeper_stories").glob("*.txt"))
 ORDERS = TopicPartition("orders", 0)

@@ -10,19 +10,19 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.admin_messages import AlterPartitionReassignmentsRequest, ReassignablePartition
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.zookeeper_exchange import (
+from laststand.emulator.core.admin_messages import AlterPartitionReassignmentsRequest, ReassignablePartition
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.zookeeper_exchange import (
     AnswerControl,
     AskController,
     ControllerReplied,
     ControllerUnreachable,
     ControlReceived,
 )
-from emulator.core.control_messages import ControlledShutdownResponse, ControlMessage
-from emulator.core.effects import (
+from laststand.emulator.core.control_messages import ControlledShutdownResponse, ControlMessage
+from laststand.emulator.core.effects import (
     AppendToLog,
     CloseLogs,
     CreateLog,
@@ -40,8 +40,8 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.events import Event
-from emulator.core.inputs import (
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.inputs import (
     LogsLoaded,
     RequestFailed,
     RequestReceived,
@@ -50,8 +50,8 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.inter_broker_protocol import IbpLevel
-from emulator.core.messages import (
+from laststand.emulator.core.inter_broker_protocol import IbpLevel
+from laststand.emulator.core.messages import (
     AlterPartitionResponse,
     FetchResponse,
     InitProducerIdRequest,
@@ -62,8 +62,8 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.properties import NodeProperties
-from emulator.core.types import (
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
     CorrelationId,
@@ -76,7 +76,7 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.zookeeper.exchange import (
     CloseSession,
     OpenSession,
     SessionEstablished,
@@ -87,14 +87,14 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperReconnected,
     ZooKeeperRequest,
 )
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import decode_state
-from emulator.core.zookeeper.nodes.small_nodes import decode_controller, encode_config
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
-from emulator.core.zookeeper.operations import Create, Delete, Step
-from emulator.core.zookeeper.server import ZooKeeperServer
-from emulator.core.zookeeper_controller.exchange import (
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import decode_state
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller, encode_config
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
+from laststand.emulator.core.zookeeper.operations import Create, Delete, Step
+from laststand.emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.core.zookeeper_controller.exchange import (
     AnswerController,
     ControlAnswered,
     ControlFailed,
@@ -103,9 +103,9 @@ from emulator.core.zookeeper_controller.exchange import (
     ControllerResponse,
     SendControlRequest,
 )
-from emulator.core.zookeeper_process import ProcessEffect, ProcessInput, ZooKeeperProcess
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperEra
-from emulator.simulator.disk import Disk
+from laststand.emulator.core.zookeeper_process import ProcessEffect, ProcessInput, ZooKeeperProcess
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperEra
+from laststand.emulator.simulator.disk import Disk
 
 CAUSE: Final = CauseId("story")
 LAG_MS: Final = 10_000

@@ -18,14 +18,22 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.core.promises import PROMISES, PromiseKind
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
-from emulator.plan.actions import Action, CancelReassignment, CrashWithin, Kill, PowerLoss, Reassign, ReplaceDisk
-from emulator.plan.plan import Plan
-from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.profiles import profiles_of
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.promises import PROMISES, PromiseKind
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.plan.actions import (
+    Action,
+    CancelReassignment,
+    CrashWithin,
+    Kill,
+    PowerLoss,
+    Reassign,
+    ReplaceDisk,
+)
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.simulator.explorer import SweepOptions, explore
+from laststand.emulator.simulator.profiles import profiles_of
+from laststand.emulator.simulator.simulation import Simulation
 
 Prevention = Callable[[Plan], Plan]
 """Returns the plan as it is where one failure cannot happen."""

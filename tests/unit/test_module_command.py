@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from emulator.module_command import module_command
+from laststand.emulator.module_command import module_command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -12,7 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_a_package_in_the_working_directory_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "emulator").mkdir()
     (tmp_path / "emulator/__init__.py").write_text("raise ImportError('the package of the user')")
-    subprocess.run(module_command("emulator.node", "--help"), cwd=tmp_path, check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        module_command("laststand.emulator.node", "--help"), cwd=tmp_path, check=True, capture_output=True, timeout=60
+    )
 
 
 def test_no_other_code_runs_modules_on_this_machine() -> None:

@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 
-from emulator import parent_death
-from emulator.parent_death import die_with_parent
+from laststand.emulator import parent_death
+from laststand.emulator.parent_death import die_with_parent
 
 
 def test_the_command_runs_with_its_arguments_and_keeps_its_exit_code() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator import user_files
-from emulator.user_files import open_file, read_bytes, read_document, read_text
+from laststand.emulator import user_files
+from laststand.emulator.user_files import open_file, read_bytes, read_document, read_text
 
 
 def test_a_regular_file_is_read(tmp_path: Path) -> None:

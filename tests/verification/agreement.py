@@ -1,6 +1,6 @@
 """Whether the two judges of a run agree, over many schedules and eras: ``make agreement SEEDS=1..1000 ERA=kip-966``.
 
-The simulator's oracle judges a run while it goes on, ``emulator.verification`` by what it left on disk. Each schedule
+The simulator's oracle judges a run while it goes on, ``laststand.emulator.verification`` by what it left on disk. Each schedule
 is drawn, played, written and judged by both, in one process and without Spark. They agree if verdict, guarantee and
 number of lost records are the same, and if neither finds a promise broken that the other has to find broken, too.
 
@@ -19,20 +19,20 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.eras import ALL_ERAS, rule_texts
-from emulator.core.promises import PROMISES, JudgedBy, PromiseKind, is_promised
-from emulator.plan.plan import Plan
-from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.judgement import Judgement
-from emulator.simulator.oracle.finding import Guarantee
-from emulator.simulator.oracle.oracle import Oracle
-from emulator.simulator.profiles import profiles_of
-from emulator.simulator.run_writer import write_run
-from emulator.verification.judge import judge
-from emulator.verification.losses import LossClass
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.verdict import CheckStatus, VerdictReport
+from laststand.emulator.core.eras import ALL_ERAS, rule_texts
+from laststand.emulator.core.promises import PROMISES, JudgedBy, PromiseKind, is_promised
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.simulator.explorer import SweepOptions, explore
+from laststand.emulator.simulator.judgement import Judgement
+from laststand.emulator.simulator.oracle.finding import Guarantee
+from laststand.emulator.simulator.oracle.oracle import Oracle
+from laststand.emulator.simulator.profiles import profiles_of
+from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.verification.judge import judge
+from laststand.emulator.verification.losses import LossClass
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.verdict import CheckStatus, VerdictReport
 
 SHARED: Final = tuple(check_id for check_id, promise in PROMISES.items() if promise.judged_by is JudgedBy.BOTH)
 

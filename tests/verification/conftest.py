@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from emulator.verification.verdict import VerdictReport
-from emulator.verification.verify import verify_runs
+from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.verify import verify_runs
 from tests.verdict_files import check_report
 
 Judge = Callable[[Mapping[str, Path]], dict[str, VerdictReport]]

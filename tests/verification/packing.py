@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import AnyEvent
-from emulator.core.history import HistoryLine
-from emulator.core.packed.layout import SUFFIX
-from emulator.core.packed.writing import LinePacker
-from emulator.storage.file_digest import FileDigest, content_of, line_count_of
+from laststand.emulator.core.events import AnyEvent
+from laststand.emulator.core.history import HistoryLine
+from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.core.packed.writing import LinePacker
+from laststand.emulator.storage.file_digest import FileDigest, content_of, line_count_of
 from tests.verification.resealing import Line
 
 _EVENT: Final[msgspec.json.Decoder[AnyEvent]] = msgspec.json.Decoder(AnyEvent)

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from emulator.core import events as e
-from emulator.storage.file_digest import content_of
-from emulator.storage.line_file import line_files
-from emulator.verification.vocabulary import tag
+from laststand.emulator.core import events as e
+from laststand.emulator.storage.file_digest import content_of
+from laststand.emulator.storage.line_file import line_files
+from laststand.emulator.verification.vocabulary import tag
 
 Line = dict[str, object]
 

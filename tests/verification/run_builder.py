@@ -17,11 +17,11 @@ from typing import Final
 import msgspec
 from crc32c import crc32c
 
-from emulator.core import events as e
-from emulator.core.eras import era_rules, rule_texts
-from emulator.core.history import OperationType
-from emulator.core.switches import Switches, switch_texts
-from emulator.core.types import (
+from laststand.emulator.core import events as e
+from laststand.emulator.core.eras import era_rules, rule_texts
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.switches import Switches, switch_texts
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     BrokerState,

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from emulator.cli.acks_table import acks_table
-from emulator.core import events as e
-from emulator.verification.acks_comparison import REPORT, AcksComparison
-from emulator.verification.verdict import VerdictReport
+from laststand.cli.acks_table import acks_table
+from laststand.emulator.core import events as e
+from laststand.emulator.verification.acks_comparison import REPORT, AcksComparison
+from laststand.emulator.verification.verdict import VerdictReport
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import RunBuilder, healthy
 

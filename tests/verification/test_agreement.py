@@ -6,8 +6,8 @@ from typing import Final
 import pytest
 
 import tests.simulation
-from emulator.plan.plan import parse_plan
-from emulator.simulator.explorer import SweepOptions
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.explorer import SweepOptions
 from tests.verification import agreement
 from tests.verification.agreement import Compared, compare, judged_twice
 

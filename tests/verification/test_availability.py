@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.history import OperationType
-from emulator.verification.availability import FaultToAck, PartitionAvailability, WorkloadAvailability
-from emulator.verification.verdict import VerdictReport
-from emulator.verification.verdict_forms import summary
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.verification.availability import FaultToAck, PartitionAvailability, WorkloadAvailability
+from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.verdict_forms import summary
 from tests.analysis.stories import failover, sent_at
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import RunBuilder

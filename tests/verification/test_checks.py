@@ -10,10 +10,10 @@ import pytest
 from crc32c import crc32c
 
 from docs.generate import FINDINGS
-from emulator.core import events as e
-from emulator.core.history import OperationType
-from emulator.core.promises import PROMISES, Clusters
-from emulator.core.types import (
+from laststand.emulator.core import events as e
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.promises import PROMISES, Clusters
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,
@@ -30,13 +30,13 @@ from emulator.core.types import (
     TopicId,
     ZnodeWrite,
 )
-from emulator.verification.checks import CHECKS
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.judge_here import judge_here
-from emulator.verification.loss_report import FirstLacking, StoryKind
-from emulator.verification.losses import LossClass
-from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
-from emulator.verification.verdict_forms import summary
+from laststand.emulator.verification.checks import CHECKS
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.judge_here import judge_here
+from laststand.emulator.verification.loss_report import FirstLacking, StoryKind
+from laststand.emulator.verification.losses import LossClass
+from laststand.emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
+from laststand.emulator.verification.verdict_forms import summary
 from tests.verification.conftest import Judge
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from emulator.cli.main import cli
+from laststand.cli.main import cli
 from tests.verification.run_builder import healthy
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("one_session")]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.suite.results import CellStatus, read_report
-from emulator.cli.main import main
-from emulator.plan.plan import parse_plan
+from laststand.chaos.suite.results import CellStatus, read_report
+from laststand.cli.main import main
+from laststand.emulator.plan.plan import parse_plan
 
 pytestmark = pytest.mark.spark
 

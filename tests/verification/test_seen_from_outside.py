@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core import events as e
-from emulator.core.types import Offset
-from emulator.verification.judge_here import judge_here
-from emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
-from emulator.verification.vocabulary import tag
+from laststand.emulator.core import events as e
+from laststand.emulator.core.types import Offset
+from laststand.emulator.verification.judge_here import judge_here
+from laststand.emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
+from laststand.emulator.verification.vocabulary import tag
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import CONTROLLER, RunBuilder
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from emulator.verification import session
-from emulator.verification.gateway import SparkGateway
+from laststand.emulator.verification import session
+from laststand.emulator.verification.gateway import SparkGateway
 
 is_connected, is_stopped = threading.Event(), threading.Event()
 make, stop = session._session, SparkGateway.stop

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from chaos.campaign import play_runs
-from chaos.plans.lost_records import lost_records_of
-from chaos.play.expectation import compare
-from chaos.play.run_directory import create_run_directory
-from chaos.play.run_order import RunOrder
-from chaos.scenario.scenario_file import find_scenario, load_scenario
-from emulator.core.switches import era_switches
-from emulator.plan.drivers import DriverName
-from emulator.verification.verdict import Expected
+from laststand.chaos.campaign import play_runs
+from laststand.chaos.plans.lost_records import lost_records_of
+from laststand.chaos.play.expectation import compare
+from laststand.chaos.play.run_directory import create_run_directory
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.verification.verdict import Expected
 from tests.verification.conftest import Judge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

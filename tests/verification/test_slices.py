@@ -10,16 +10,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.run_writer import write_run
-from emulator.verification.judge import Judgement, judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import RunPlan, plan_run
-from emulator.verification.run_slices import Slice, SortedSlice, UnfitError, slices_of, sort_slice, summary_of
-from emulator.verification.slice_judgement import MergedSlices, PartitionOutcome, finish, judge_rows, merge_slices
-from emulator.verification.slice_rows import SliceRows
-from emulator.verification.sliced import judge_sliced
-from emulator.verification.verdict import Verdict
+from laststand.emulator.simulator.explorer import SweepOptions, explore
+from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.verification.judge import Judgement, judge
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import RunPlan, plan_run
+from laststand.emulator.verification.run_slices import Slice, SortedSlice, UnfitError, slices_of, sort_slice, summary_of
+from laststand.emulator.verification.slice_judgement import (
+    MergedSlices,
+    PartitionOutcome,
+    finish,
+    judge_rows,
+    merge_slices,
+)
+from laststand.emulator.verification.slice_rows import SliceRows
+from laststand.emulator.verification.sliced import judge_sliced
+from laststand.emulator.verification.verdict import Verdict
 from tests.verification.run_builder import healthy, last_replica_standing
 from tests.verification.test_checks import FIRES, HOLDS, NOT_ASKED
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from emulator.cli.spark_sweep import spark_batches
-from emulator.simulator.explorer import SweepOptions
-from emulator.simulator.sweep import SweepReport, sweep
+from laststand.cli.spark_sweep import spark_batches
+from laststand.emulator.simulator.explorer import SweepOptions
+from laststand.emulator.simulator.sweep import SweepReport, sweep
 
 pytestmark = pytest.mark.spark
 

@@ -17,11 +17,11 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from emulator.cli.main import cli
-from emulator.parent_death import die_with_parent
-from emulator.verification.java import find_java
-from emulator.verification.verdict_forms import write_verdict
-from emulator.verification.verify import verify_runs
+from laststand.cli.main import cli
+from laststand.emulator.parent_death import die_with_parent
+from laststand.emulator.verification.java import find_java
+from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.verify import verify_runs
 from tests.verification.run_builder import healthy, last_replica_standing
 
 pytestmark = pytest.mark.spark
@@ -117,7 +117,7 @@ def _without(directory: Path) -> tuple[str, ...]:
 
 def laststand(*arguments: str, temporary: Path, python: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "TMPDIR": str(temporary), "PYSPARK_PYTHON": python}
-    command = [sys.executable, "-m", "emulator.cli", *arguments]
+    command = [sys.executable, "-m", "laststand.cli", *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, check=False, timeout=_COMMAND_TIMEOUT_S
     )
@@ -199,7 +199,7 @@ def kill_executor_at_work(worker: psutil.Process, work: Path, sweep: subprocess.
 def test_the_seeds_of_an_executor_that_is_killed_are_played_again(cluster: Cluster, hidden: Path) -> None:
     sweep = ("simulate", "--seeds", "1..240", "--profile", "elections", "--keep-going")
     expected = laststand(*sweep, temporary=hidden, python=sys.executable)
-    command = [sys.executable, "-m", "emulator.cli", *sweep, "--master", cluster.master, *BOTH_WORKERS]
+    command = [sys.executable, "-m", "laststand.cli", *sweep, "--master", cluster.master, *BOTH_WORKERS]
     environment = {**os.environ, "TMPDIR": str(hidden), "PYSPARK_PYTHON": base_python()}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -298,6 +298,6 @@ def test_executors_that_cannot_verify_are_told_in_a_line(cluster: Cluster, hidde
     empty.chmod(0o755)
     result = laststand("verify", str(run), *options, temporary=hidden, python=str(empty))
     assert result.returncode == 2
-    assert "the executors cannot import emulator.verification.judge: " in result.stderr
+    assert "the executors cannot import laststand.emulator.verification.judge: " in result.stderr
     assert "No module named" in result.stderr
     assert len(result.stderr.splitlines()) == 1

@@ -6,11 +6,11 @@ from typing import Final
 
 import pytest
 
-from emulator.core.switches import ERAS
-from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.judgement import Judgement
-from emulator.simulator.run_writer import write_run
-from emulator.verification.verdict import VerdictReport
+from laststand.emulator.core.switches import ERAS
+from laststand.emulator.simulator.explorer import SweepOptions, explore
+from laststand.emulator.simulator.judgement import Judgement
+from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.verification.verdict import VerdictReport
 from tests.verification.agreement import different_verdicts
 from tests.verification.conftest import Judge
 

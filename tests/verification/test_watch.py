@@ -41,7 +41,7 @@ def is_over(pid: int) -> bool:
 def test_runs_are_judged_as_they_end_until_the_owner_is_gone(tmp_path: Path) -> None:
     store = tmp_path / "store"
     store.mkdir()
-    command = [sys.executable, "-m", "emulator.cli", "verify", "--watch", str(store), "--json"]
+    command = [sys.executable, "-m", "laststand.cli", "verify", "--watch", str(store), "--json"]
     owner = subprocess.Popen(
         [sys.executable, "-c", _OWNER, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
     )

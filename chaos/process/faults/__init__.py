@@ -6,7 +6,7 @@ Every module of this package is imported, and ``executes`` enters its executors 
 import importlib
 import pkgutil
 
-from chaos.process.faults.registry import EXECUTORS, execute
+from laststand.chaos.process.faults.registry import EXECUTORS, execute
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")

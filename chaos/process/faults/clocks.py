@@ -7,13 +7,13 @@ import asyncio
 import time
 from typing import Final
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.registry import executes
-from chaos.process.node_orders import send_order
-from emulator.core.node_clock import NORMAL_RATE_PPM
-from emulator.core.types import NodeId
-from emulator.plan.actions import ClockJump, ClockRate, Outcome, effective, no_op
-from emulator.rpc.clock_orders import (
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.node_orders import send_order
+from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import ClockJump, ClockRate, Outcome, effective, no_op
+from laststand.emulator.rpc.clock_orders import (
     CLOCK_METHOD,
     CLOCK_ORDERS,
     CLOCK_REPORTS,

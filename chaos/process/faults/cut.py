@@ -1,10 +1,10 @@
 """A cut: one node cannot call another, in either byte direction; the other can still call it."""
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import break_links, proxies
-from chaos.process.faults.registry import executes
-from emulator.core.types import NodeId
-from emulator.plan.actions import Cut, Outcome
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import break_links, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Cut, Outcome
 
 
 @executes(Cut)

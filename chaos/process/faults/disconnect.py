@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.registry import executes
-from emulator.cluster.probe import ProbeOutcome, probe
-from emulator.cluster.zookeeper_probe import server_probes
-from emulator.core.types import NodeId
-from emulator.plan.actions import Connect, Disconnect, Outcome, effective, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.probe import ProbeOutcome, probe
+from laststand.emulator.cluster.zookeeper_probe import server_probes
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Connect, Disconnect, Outcome, effective, no_op
 
 _SILENT_AFTER_S: Final = 0.5
 _ANSWERS_WITHIN_S: Final = 10.0

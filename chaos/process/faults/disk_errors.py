@@ -13,15 +13,15 @@ from typing import Final
 
 import msgspec
 
-from chaos.play.waiting import StepError
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.disks import change
-from chaos.process.faults.registry import executes
-from emulator.cluster.child import ProcessEnd
-from emulator.cluster.node_files import DiskChange, FindWhetherFull
-from emulator.core.events import IncarnationEnd
-from emulator.core.types import NodeId
-from emulator.plan.actions import DiskError, DiskFull, Outcome, deed_of, effective, no_op
+from laststand.chaos.play.waiting import StepError
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.disks import change
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.child import ProcessEnd
+from laststand.emulator.cluster.node_files import DiskChange, FindWhetherFull
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import DiskError, DiskFull, Outcome, deed_of, effective, no_op
 
 _FAILS_WITHIN_S: Final = 20.0
 """A node writes and syncs something within this."""

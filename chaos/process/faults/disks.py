@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from chaos.process.fault_target import FaultTarget
-from emulator.cluster.node_files import ArmDisk, DiskChange, LookAtDisk
-from emulator.core.types import NodeId
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.emulator.cluster.node_files import ArmDisk, DiskChange, LookAtDisk
+from laststand.emulator.core.types import NodeId
 
 _SEEN_WITHIN_S: Final = 10.0
 """A node syncs something within this: at least its high watermarks."""

@@ -1,12 +1,12 @@
 """Expiry: nothing of a broker reaches the controller until its session is over; its metadata waits, too."""
 
-from chaos.play.barriers import Observation
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import break_links, proxies
-from chaos.process.faults.registry import executes
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.actions import Expire, Outcome, effective
-from emulator.plan.channels import Link
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import break_links, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.actions import Expire, Outcome, effective
+from laststand.emulator.plan.channels import Link
 
 _SESSIONS: float = 3.0
 """A session is over after this many of its timeouts, however busy the machine is."""

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import PASSES_WITHIN_S, SILENT_AFTER_S, passes, proxies
-from chaos.process.faults.registry import executes
-from emulator.cluster.probe import ProbeOutcome
-from emulator.core.types import NodeId
-from emulator.plan.actions import Flap, Outcome, effective, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import PASSES_WITHIN_S, SILENT_AFTER_S, passes, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.probe import ProbeOutcome
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Flap, Outcome, effective, no_op
 
 
 @executes(Flap)

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.registry import executes
-from emulator.cluster import node_files
-from emulator.core.types import NodeId
-from emulator.plan.actions import FlipBit, Outcome, effective, no_op
-from emulator.storage.bit_flip import FlippedBit
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster import node_files
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import FlipBit, Outcome, effective, no_op
+from laststand.emulator.storage.bit_flip import FlippedBit
 
 
 @executes(FlipBit)

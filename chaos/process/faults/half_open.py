@@ -3,12 +3,12 @@
 When the sender's keepalive times out it closes the connection; new ones never become usable.
 """
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import SILENT_AFTER_S, break_links, proxies
-from chaos.process.faults.registry import executes
-from emulator.cluster.toxiproxy import Link
-from emulator.core.types import NodeId
-from emulator.plan.actions import HalfOpen, Outcome
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import SILENT_AFTER_S, break_links, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.toxiproxy import Link
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import HalfOpen, Outcome
 
 
 @executes(HalfOpen)

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Iterable
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import PASSES_WITHIN_S, proxies
-from chaos.process.faults.registry import executes
-from emulator.cluster.probe import ProbeOutcome
-from emulator.core.types import NodeId
-from emulator.plan.actions import HealAll, HealLink, HealNodes, Outcome, effective, no_op
-from emulator.plan.channels import Link
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import PASSES_WITHIN_S, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.probe import ProbeOutcome
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import HealAll, HealLink, HealNodes, Outcome, effective, no_op
+from laststand.emulator.plan.channels import Link
 
 
 @executes(HealAll)

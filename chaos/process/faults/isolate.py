@@ -1,11 +1,11 @@
 """Isolation: cuts all links of nodes in both directions, those of clients included unless they stay connected."""
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import break_links, proxies
-from chaos.process.faults.registry import executes
-from emulator.core.types import NodeId
-from emulator.plan.actions import Clients, Isolate, Outcome
-from emulator.plan.nodes import CLIENT
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import break_links, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Clients, Isolate, Outcome
+from laststand.emulator.plan.nodes import CLIENT
 
 
 @executes(Isolate)

@@ -1,10 +1,10 @@
 """SIGKILL: the process ends at once; what it wrote stays, since the page cache outlives a process."""
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.registry import executes
-from emulator.core.events import IncarnationEnd
-from emulator.core.types import NodeId
-from emulator.plan.actions import Kill, Outcome, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Kill, Outcome, no_op
 
 
 @executes(Kill)

@@ -12,14 +12,14 @@ from typing import Final
 
 import msgspec
 
-from chaos.process.fault_target import FaultTarget
-from emulator.cluster.probe import ProbeOutcome
-from emulator.cluster.toxiproxy import Link, Toxiproxy
-from emulator.core.errors import InvariantError
-from emulator.core.types import BrokerId, BrokerState
-from emulator.plan.actions import Outcome, effective
-from emulator.plan.nodes import CLIENT
-from emulator.storage.line_file import read_texts
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.emulator.cluster.probe import ProbeOutcome
+from laststand.emulator.cluster.toxiproxy import Link, Toxiproxy
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.types import BrokerId, BrokerState
+from laststand.emulator.plan.actions import Outcome, effective
+from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.storage.line_file import read_texts
 
 SILENT_AFTER_S: Final = 0.3
 """A link that brings no byte for so long is cut."""

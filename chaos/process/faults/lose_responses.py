@@ -4,11 +4,11 @@ When the sender's keepalive times out it closes the connection. From then on the
 connections never become usable, because nothing comes back.
 """
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import break_links, proxies
-from chaos.process.faults.registry import executes
-from emulator.core.types import NodeId
-from emulator.plan.actions import LoseResponses, Outcome
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import break_links, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import LoseResponses, Outcome
 
 
 @executes(LoseResponses)

@@ -3,12 +3,12 @@
 Nothing comes of it until the node loses power: then what was synced meanwhile is lost, too.
 """
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.disks import are_felt, change
-from chaos.process.faults.registry import executes
-from emulator.cluster.node_files import DiskChange
-from emulator.core.types import NodeId
-from emulator.plan.actions import LoseSyncs, Outcome, effective, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.disks import are_felt, change
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.node_files import DiskChange
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import LoseSyncs, Outcome, effective, no_op
 
 
 @executes(LoseSyncs)

@@ -4,10 +4,10 @@ Its answer proves that it does so from now on; that it did so to a message is an
 verification says that the fault did not bite.
 """
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.registry import executes
-from emulator.core.types import NodeId
-from emulator.plan.actions import (
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import (
     DelayMessages,
     Duplicate,
     DuplicateNext,
@@ -20,8 +20,8 @@ from emulator.plan.actions import (
     effective,
     no_op,
 )
-from emulator.plan.channels import Channel
-from emulator.rpc.interception import Intervention
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.rpc.interception import Intervention
 
 
 @executes(Hold)

@@ -1,9 +1,9 @@
 """SIGSTOP and SIGCONT: a process is suspended; its connections stay open and its clock runs on."""
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.registry import executes
-from emulator.core.types import NodeId
-from emulator.plan.actions import Outcome, Pause, Resume, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Outcome, Pause, Resume, no_op
 
 
 @executes(Pause)

@@ -6,15 +6,15 @@ It took effect if it killed a process. That nothing was unsynced is then a resul
 
 import asyncio
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.registry import executes
-from emulator.cluster.node_files import LosePower
-from emulator.core.events import IncarnationEnd
-from emulator.core.types import NodeId
-from emulator.plan.actions import Outcome, PowerLoss, no_op
-from emulator.plan.power import DiskLoss
-from emulator.storage.power_loss import PowerLossReport
-from emulator.storage.segment import INDEX_SUFFIXES
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.node_files import LosePower
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Outcome, PowerLoss, no_op
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.storage.power_loss import PowerLossReport
+from laststand.emulator.storage.segment import INDEX_SUFFIXES
 
 
 @executes(PowerLoss)

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar, cast
 
-from chaos.process.fault_target import FaultTarget
-from emulator.core.errors import EmulatorError
-from emulator.plan.actions import Action, Outcome, deed_of
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.plan.actions import Action, Outcome, deed_of
 
 ActionT = TypeVar("ActionT")
 

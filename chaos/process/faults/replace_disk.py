@@ -5,13 +5,13 @@ The sync ledger, which says what was durable on the old disk, is removed with th
 
 import asyncio
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.disk_errors import make_room
-from chaos.process.faults.registry import executes
-from emulator.cluster.node_files import EmptyDisk
-from emulator.core.events import IncarnationEnd
-from emulator.core.types import NodeId
-from emulator.plan.actions import Outcome, ReplaceDisk, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.disk_errors import make_room
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.node_files import EmptyDisk
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Outcome, ReplaceDisk, no_op
 
 
 @executes(ReplaceDisk)

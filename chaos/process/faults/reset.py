@@ -4,12 +4,12 @@ Whoever sends on a connection that the proxy has torn down is answered with RST,
 toxic is gone again.
 """
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
-from chaos.process.faults.registry import executes
-from emulator.cluster.toxiproxy import both_ways
-from emulator.core.types import NodeId
-from emulator.plan.actions import Outcome, Reset, effective, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.toxiproxy import both_ways
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Outcome, Reset, effective, no_op
 
 _RESET = both_ways("reset_peer", timeout=0)
 

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
-from chaos.process.faults.registry import executes
-from emulator.cluster.toxiproxy import both_ways
-from emulator.core.types import NodeId
-from emulator.plan.actions import Outcome, Slice, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.toxiproxy import both_ways
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Outcome, Slice, no_op
 
 _US_PER_MS: Final = 1000
 _PIECES: Final = 50

@@ -1,11 +1,11 @@
 """A slow link: every byte takes longer, measured by a round trip through the link before and after."""
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
-from chaos.process.faults.registry import executes
-from emulator.cluster.toxiproxy import Link, Toxic, both_ways
-from emulator.core.types import NodeId, Way
-from emulator.plan.actions import Outcome, Slow, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.toxiproxy import Link, Toxic, both_ways
+from laststand.emulator.core.types import NodeId, Way
+from laststand.emulator.plan.actions import Outcome, Slow, no_op
 
 _WAYS = (Way.REQUEST, Way.RESPONSE)
 """Ways of messages upstream and downstream."""

@@ -1,11 +1,11 @@
 """A slow disk: every fsync of a node takes longer, shown by the node itself when it has waited for one."""
 
-from chaos.process.fault_target import FaultTarget
-from chaos.process.faults.disks import are_felt, change
-from chaos.process.faults.registry import executes
-from emulator.cluster.node_files import DiskChange
-from emulator.core.types import NodeId
-from emulator.plan.actions import Outcome, SlowDisk, effective, no_op
+from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults.disks import are_felt, change
+from laststand.chaos.process.faults.registry import executes
+from laststand.emulator.cluster.node_files import DiskChange
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.actions import Outcome, SlowDisk, effective, no_op
 
 
 @executes(SlowDisk)

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from emulator.core.errors import EmulatorError
-from emulator.verification.executors import is_local, prepare_executors
-from emulator.verification.run_directory import find_runs
-from emulator.verification.verdict import Verdict, VerdictReport
-from emulator.verification.verdict_forms import write_verdict
-from emulator.verification.verify import verify_runs
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.verification.executors import is_local, prepare_executors
+from laststand.emulator.verification.run_directory import find_runs
+from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.verify import verify_runs
 
 
 def main(names: Sequence[str]) -> int:
@@ -35,7 +35,7 @@ def main(names: Sequence[str]) -> int:
     try:
         with tempfile.TemporaryDirectory() as directory:
             if not is_local(str(spark.sparkContext.master)):
-                prepare_executors(spark, Path(directory), imported="emulator.verification.judge")
+                prepare_executors(spark, Path(directory), imported="laststand.emulator.verification.judge")
             reports = verify_runs(runs, spark=spark, on_report=keep)
     except (EmulatorError, OSError) as error:
         print(f"unknown: {error}", file=sys.stderr)  # noqa: T201 - likewise

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from emulator.analysis.analyses.acks_outcomes import acks_outcomes
-from emulator.analysis.analyses.elections import elections
-from emulator.analysis.analyses.elr_cost import elr_cost
-from emulator.analysis.analyses.failovers import failover_times, failovers
-from emulator.analysis.analyses.isr_sizes import isr_sizes
-from emulator.analysis.analyses.records_at_risk import records_at_risk
-from emulator.analysis.analyses.replica_lag import replica_lag
-from emulator.analysis.runs import Runs
+from laststand.emulator.analysis.analyses.acks_outcomes import acks_outcomes
+from laststand.emulator.analysis.analyses.elections import elections
+from laststand.emulator.analysis.analyses.elr_cost import elr_cost
+from laststand.emulator.analysis.analyses.failovers import failover_times, failovers
+from laststand.emulator.analysis.analyses.isr_sizes import isr_sizes
+from laststand.emulator.analysis.analyses.records_at_risk import records_at_risk
+from laststand.emulator.analysis.analyses.replica_lag import replica_lag
+from laststand.emulator.analysis.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,8 +7,8 @@ records beyond the log end that the last known leader had at that moment.
 
 from typing import TYPE_CHECKING, Final
 
-from emulator.analysis.analyses.replica_lag import replica_lag
-from emulator.analysis.runs import Runs
+from laststand.emulator.analysis.analyses.replica_lag import replica_lag
+from laststand.emulator.analysis.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,7 +8,7 @@ What happened only after the next fault on the partition's leader began belongs 
 
 from typing import TYPE_CHECKING, Final
 
-from emulator.analysis.runs import Runs
+from laststand.emulator.analysis.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from emulator.analysis.runs import Runs
+from laststand.emulator.analysis.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,7 +9,7 @@ late; so ``page_cache_only`` is an upper bound.
 
 from typing import TYPE_CHECKING, Final
 
-from emulator.analysis.runs import Runs
+from laststand.emulator.analysis.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,7 +7,7 @@ replica with records of another leader epoch may be less far behind than it look
 
 from typing import TYPE_CHECKING, Final
 
-from emulator.analysis.runs import Runs
+from laststand.emulator.analysis.runs import Runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,6 +1,6 @@
 """``NodeHost`` of a compose project: containers that somebody else made. They are started again, and never removed.
 
-Nodes draw their incarnation themselves (``emulator.node.environment``), so what a node is told from outside at its
+Nodes draw their incarnation themselves (``laststand.emulator.node.environment``), so what a node is told from outside at its
 start is what its container was made with.
 """
 
@@ -15,24 +15,24 @@ from typing import Final
 import docker
 from docker.models.containers import Container
 
-from emulator.cluster.child import EndCause, ProcessEnd
-from emulator.cluster.containers import labels
-from emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPROXY_PORT, service_name
-from emulator.cluster.containers.container_process import Afterwards, ContainerProcess
-from emulator.cluster.containers.engine import connect, in_thread
-from emulator.cluster.containers.labels import HarnessLock
-from emulator.cluster.containers.listening import await_listener, listens
-from emulator.cluster.containers.project import Project
-from emulator.cluster.containers.volume_files import VolumeFiles, VolumesTakenError
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.node_files import LocalFiles, NodeFiles
-from emulator.cluster.node_host import NodeProcess
-from emulator.cluster.ports import LOOPBACK
-from emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
-from emulator.cluster.zookeeper_probe import server_probes
-from emulator.core.errors import ConfigError, EmulatorError, StorageError
-from emulator.core.types import NodeId
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.cluster.child import EndCause, ProcessEnd
+from laststand.emulator.cluster.containers import labels
+from laststand.emulator.cluster.containers.compose import METRICS_PORT, NODE_PORT, TOXIPROXY_PORT, service_name
+from laststand.emulator.cluster.containers.container_process import Afterwards, ContainerProcess
+from laststand.emulator.cluster.containers.engine import connect, in_thread
+from laststand.emulator.cluster.containers.labels import HarnessLock
+from laststand.emulator.cluster.containers.listening import await_listener, listens
+from laststand.emulator.cluster.containers.project import Project
+from laststand.emulator.cluster.containers.volume_files import VolumeFiles, VolumesTakenError
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.node_files import LocalFiles, NodeFiles
+from laststand.emulator.cluster.node_host import NodeProcess
+from laststand.emulator.cluster.ports import LOOPBACK
+from laststand.emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
+from laststand.emulator.cluster.zookeeper_probe import server_probes
+from laststand.emulator.core.errors import ConfigError, EmulatorError, StorageError
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.rpc.run_token import RunToken
 
 _RUNNING: Final = ("running", "paused")
 

@@ -16,20 +16,20 @@ from typing import Final
 
 from jinja2 import Environment, StrictUndefined
 
-from emulator.cluster.containers import labels
-from emulator.cluster.containers.monitoring import (
+from laststand.emulator.cluster.containers import labels
+from laststand.emulator.cluster.containers.monitoring import (
     dashboard,
     grafana_datasource,
     grafana_provider,
     prometheus_config,
 )
-from emulator.cluster.containers.mounts import IMAGE_USER
-from emulator.cluster.containers.zookeeper_server import MODULE
-from emulator.core.eras import is_zookeeper_era
-from emulator.core.types import NodeId
-from emulator.node.environment import PREFIX
-from emulator.plan.channels import Link
-from emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.cluster.containers.mounts import IMAGE_USER
+from laststand.emulator.cluster.containers.zookeeper_server import MODULE
+from laststand.emulator.core.eras import is_zookeeper_era
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.node.environment import PREFIX
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 
 TEMPLATE: Final = Path(__file__).with_name("compose.yaml.j2")
 NODE_PORT: Final = 9092

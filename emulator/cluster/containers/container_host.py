@@ -11,23 +11,23 @@ from typing import TypeVar
 import docker
 from docker.models.containers import Container
 
-from emulator.cluster.child import MALLOC, ProcessEnd
-from emulator.cluster.containers import labels, zookeeper_server
-from emulator.cluster.containers.compose import EMPTY, METRICS_PORT, NODE_PORT, TOXIPROXY_PORT
-from emulator.cluster.containers.container_process import Afterwards, ContainerProcess
-from emulator.cluster.containers.engine import CONFINED, EngineError, connect, in_thread
-from emulator.cluster.containers.images import Images
-from emulator.cluster.containers.listening import await_listener
-from emulator.cluster.containers.mounts import give, let_through, node_user, run_mount
-from emulator.cluster.containers.network import ClusterNetwork, own_container
-from emulator.cluster.containers.prune import remove_of
-from emulator.cluster.layout import ClusterLayout
-from emulator.cluster.node_files import LocalFiles, NodeFiles
-from emulator.cluster.node_host import NodeProcess
-from emulator.cluster.toxiproxy import PROCESS_NAME, TOKEN_FILE_VARIABLE, Toxiproxy
-from emulator.cluster.zookeeper_probe import server_probes
-from emulator.core.types import NodeId
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.cluster.child import MALLOC, ProcessEnd
+from laststand.emulator.cluster.containers import labels, zookeeper_server
+from laststand.emulator.cluster.containers.compose import EMPTY, METRICS_PORT, NODE_PORT, TOXIPROXY_PORT
+from laststand.emulator.cluster.containers.container_process import Afterwards, ContainerProcess
+from laststand.emulator.cluster.containers.engine import CONFINED, EngineError, connect, in_thread
+from laststand.emulator.cluster.containers.images import Images
+from laststand.emulator.cluster.containers.listening import await_listener
+from laststand.emulator.cluster.containers.mounts import give, let_through, node_user, run_mount
+from laststand.emulator.cluster.containers.network import ClusterNetwork, own_container
+from laststand.emulator.cluster.containers.prune import remove_of
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.cluster.node_files import LocalFiles, NodeFiles
+from laststand.emulator.cluster.node_host import NodeProcess
+from laststand.emulator.cluster.toxiproxy import PROCESS_NAME, TOKEN_FILE_VARIABLE, Toxiproxy
+from laststand.emulator.cluster.zookeeper_probe import server_probes
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.rpc.run_token import RunToken
 
 ResultT = TypeVar("ResultT")
 
@@ -150,7 +150,7 @@ class ContainerHost:
         process = await self._run(
             name,
             self._images.analysis if is_zookeeper else self._images.node,
-            ["python", "-m", zookeeper_server.MODULE if is_zookeeper else "emulator.node", *arguments],
+            ["python", "-m", zookeeper_server.MODULE if is_zookeeper else "laststand.emulator.node", *arguments],
             log_path=self._layout.node_log(node_id),
         )
         await await_listener(process, self.address(node_id), is_zookeeper=is_zookeeper)

@@ -1,4 +1,4 @@
-"""One process in a container of its own, with the interface of ``emulator.cluster.child.Child``.
+"""One process in a container of its own, with the interface of ``laststand.emulator.cluster.child.Child``.
 
 The engine is asked to wait for the container's end in a thread, so an end is noticed at once. What a container printed
 is then kept in the node's log.
@@ -17,8 +17,8 @@ import requests
 from docker.errors import DockerException
 from docker.models.containers import Container
 
-from emulator.cluster.child import STOP_TIMEOUT_S, EndCause, ProcessEnd
-from emulator.cluster.containers.engine import EngineError, in_thread, reason_of
+from laststand.emulator.cluster.child import STOP_TIMEOUT_S, EndCause, ProcessEnd
+from laststand.emulator.cluster.containers.engine import EngineError, in_thread, reason_of
 
 _TAIL_LINES: Final = 40
 _OUT_OF_MEMORY: Final = "the container ran out of memory, and the kernel killed it"

@@ -16,7 +16,7 @@ import docker
 import requests
 from docker.errors import APIError, DockerException, ImageNotFound
 
-from emulator.core.errors import EmulatorError, MissingToolError
+from laststand.emulator.core.errors import EmulatorError, MissingToolError
 
 _DEFAULT_HOST: Final = "unix:///var/run/docker.sock"
 _CALL_TIMEOUT_S: Final = 60

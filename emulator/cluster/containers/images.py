@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from emulator.cluster.containers.engine import connect, require_image
+from laststand.emulator.cluster.containers.engine import connect, require_image
 
 TOXIPROXY_PROGRAM: Final = Path("/toxiproxy")
 """The server in its image: in ours as in the official one."""

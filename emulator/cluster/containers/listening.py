@@ -3,10 +3,10 @@
 import asyncio
 from typing import Final
 
-from emulator.cluster.child import START_TIMEOUT_S, StartError
-from emulator.cluster.containers.container_process import ContainerProcess
-from emulator.cluster.probe import ProbeOutcome, probe
-from emulator.cluster.zookeeper_probe import serves
+from laststand.emulator.cluster.child import START_TIMEOUT_S, StartError
+from laststand.emulator.cluster.containers.container_process import ContainerProcess
+from laststand.emulator.cluster.probe import ProbeOutcome, probe
+from laststand.emulator.cluster.zookeeper_probe import serves
 
 _PROBE_TIMEOUT_S: Final = 1.0
 _LOOK_INTERVAL_S: Final = 0.02

@@ -12,7 +12,7 @@ from typing import Final
 from docker.models.containers import Container
 from docker.types import Mount
 
-from emulator.core.errors import ConfigError
+from laststand.emulator.core.errors import ConfigError
 
 IMAGE_USER: Final = 10001
 """User and group of the image, as which nodes run where the harness is root."""

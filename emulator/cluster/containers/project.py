@@ -12,15 +12,15 @@ from docker.errors import NotFound
 from docker.models.containers import Container
 from docker.types import Mount
 
-from emulator.cluster.containers import labels
-from emulator.cluster.containers.engine import checked
-from emulator.cluster.containers.network import own_container
-from emulator.cluster.containers.volume_messages import ATTACHED_MARK
-from emulator.core.errors import ConfigError
-from emulator.core.types import NodeId
-from emulator.node.environment import PREFIX, PROPERTIES_FILE, TOKEN_FILE
-from emulator.plan.nodes import CONTROLLER
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.cluster.containers import labels
+from laststand.emulator.cluster.containers.engine import checked
+from laststand.emulator.cluster.containers.network import own_container
+from laststand.emulator.cluster.containers.volume_messages import ATTACHED_MARK
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.node.environment import PREFIX, PROPERTIES_FILE, TOKEN_FILE
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.rpc.run_token import RunToken
 
 _PROJECT: Final = "com.docker.compose.project"
 _EVENTS: Final = Path("events")

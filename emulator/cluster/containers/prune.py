@@ -10,9 +10,9 @@ from typing import Final
 import docker
 from docker.errors import APIError, NotFound
 
-from emulator.cluster.containers import labels
-from emulator.cluster.containers.engine import EngineError, checked, connect
-from emulator.cluster.containers.network import own_container
+from laststand.emulator.cluster.containers import labels
+from laststand.emulator.cluster.containers.engine import EngineError, checked, connect
+from laststand.emulator.cluster.containers.network import own_container
 
 _ATTEMPTS: Final = 50
 _INTERVAL_S: Final = 0.1

@@ -21,8 +21,8 @@ from docker.errors import DockerException
 from docker.models.containers import Container
 from docker.types import LogConfig, Mount
 
-from emulator.cluster.containers.engine import CONFINED, EngineError
-from emulator.cluster.containers.volume_messages import (
+from laststand.emulator.cluster.containers.engine import CONFINED, EngineError
+from laststand.emulator.cluster.containers.volume_messages import (
     ANSWERS,
     Answer,
     Begin,
@@ -38,10 +38,10 @@ from emulator.cluster.containers.volume_messages import (
     Written,
     encode,
 )
-from emulator.cluster.node_files import AnyFileWork, FileWork
-from emulator.core.errors import InvariantError, StorageError
-from emulator.core.types import NodeId
-from emulator.storage.line_file import line_files
+from laststand.emulator.cluster.node_files import AnyFileWork, FileWork
+from laststand.emulator.core.errors import InvariantError, StorageError
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.storage.line_file import line_files
 
 ResultT = TypeVar("ResultT")
 
@@ -99,7 +99,7 @@ class VolumeFiles:
         self._is_closing = False
         self._container: Container = client.containers.create(
             image,
-            ["python", "-m", "emulator.cluster.containers.volume_program", run_there],
+            ["python", "-m", "laststand.emulator.cluster.containers.volume_program", run_there],
             name=name,
             labels=dict(labels),
             mounts=mounts,

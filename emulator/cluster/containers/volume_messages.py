@@ -11,8 +11,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from emulator.cluster.node_files import AnyFileWork
-from emulator.core.types import NodeId
+from laststand.emulator.cluster.node_files import AnyFileWork
+from laststand.emulator.core.types import NodeId
 
 ATTACHED_MARK: Final = "harness-attached"
 """File in the folder of events: a harness was attached from outside, and the record of it is elsewhere."""

@@ -1,4 +1,4 @@
-"""``python -m emulator.cluster.containers.volume_program RUN``: sees the volumes of a project for its harness.
+"""``python -m laststand.emulator.cluster.containers.volume_program RUN``: sees the volumes of a project for its harness.
 
 It runs in a container with the project's volumes, as the user of the nodes, and does to their files what the harness
 asks for (``volume_messages``). New events are shown as nodes write them, and so is the transaction log of a ZooKeeper
@@ -13,8 +13,8 @@ from typing import BinaryIO, Final, assert_never
 
 import msgspec
 
-from emulator.cluster.containers.labels import HarnessLock
-from emulator.cluster.containers.volume_messages import (
+from laststand.emulator.cluster.containers.labels import HarnessLock
+from laststand.emulator.cluster.containers.volume_messages import (
     ATTACHED_MARK,
     ORDERS,
     Answer,
@@ -31,10 +31,10 @@ from emulator.cluster.containers.volume_messages import (
     Written,
     encode,
 )
-from emulator.cluster.layout import data_directory
-from emulator.core.errors import InvariantError, StorageError
-from emulator.storage.line_file import line_files
-from emulator.zookeeper.transaction_log import LOG_FOLDER
+from laststand.emulator.cluster.layout import data_directory
+from laststand.emulator.core.errors import InvariantError, StorageError
+from laststand.emulator.storage.line_file import line_files
+from laststand.emulator.zookeeper.transaction_log import LOG_FOLDER
 
 _LOOK_INTERVAL_S: Final = 0.05
 _PIECE_BYTES: Final = 1 << 20

@@ -1,7 +1,7 @@
-"""``python -m emulator.cluster.containers.zookeeper_server [zoo.cfg]``: becomes the ZooKeeper server of its container.
+"""``python -m laststand.emulator.cluster.containers.zookeeper_server [zoo.cfg]``: becomes the ZooKeeper server of its container.
 
 The image has Java, which ``JAVA_HOME`` names, and ZooKeeper's jars in PySpark. A server that somebody else starts is
-told by its environment what to be (``emulator.node.environment``); of one that a harness starts, there is a file.
+told by its environment what to be (``laststand.emulator.node.environment``); of one that a harness starts, there is a file.
 """
 
 import os
@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from emulator.cluster.zookeeper_program import find_zookeeper, server_settings, session_refusal
-from emulator.core.errors import ConfigError
-from emulator.node.environment import EVERY_INTERFACE, server_from_environment
-from emulator.zookeeper.transaction_log import LOG_FOLDER
+from laststand.emulator.cluster.zookeeper_program import find_zookeeper, server_settings, session_refusal
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.node.environment import EVERY_INTERFACE, server_from_environment
+from laststand.emulator.zookeeper.transaction_log import LOG_FOLDER
 
-MODULE: Final = "emulator.cluster.containers.zookeeper_server"
+MODULE: Final = "laststand.emulator.cluster.containers.zookeeper_server"
 
 _EXIT_CONFIG: Final = 254
 

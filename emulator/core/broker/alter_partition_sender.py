@@ -15,18 +15,18 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.isr import IsrProposal
-from emulator.core.broker.turn import Turn
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.isr import IsrProposal
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
+from laststand.emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
 
 _VERSION_WITH_BROKER_EPOCHS: Final = 3
 _VERSION_BEFORE_TOPIC_IDS: Final = 1

@@ -4,23 +4,23 @@ Only differences count: first that of the whole image, once the logs are loaded,
 arrive as one difference; epochs, not the number of steps, decide what is done.
 """
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.delayed_fetch import FetchHandler
-from emulator.core.broker.fetcher import FetcherPool
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.log_opening import create_log, open_log
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.stray import stray_reason
-from emulator.core.broker.stray_cleanup import StrayLogs
-from emulator.core.broker.turn import Turn
-from emulator.core.effective_config import effective_topic_properties
-from emulator.core.effects import DeleteLog
-from emulator.core.events import LogDeleted
-from emulator.core.image import ImageDelta, PartitionDelta, PartitionState
-from emulator.core.inputs import LoadedLog
-from emulator.core.properties import TopicProperties
-from emulator.core.types import ConfigResource, LogDeletedReason, TopicId, TopicPartition
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.delayed_fetch import FetchHandler
+from laststand.emulator.core.broker.fetcher import FetcherPool
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.log_opening import create_log, open_log
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.stray import stray_reason
+from laststand.emulator.core.broker.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effective_config import effective_topic_properties
+from laststand.emulator.core.effects import DeleteLog
+from laststand.emulator.core.events import LogDeleted
+from laststand.emulator.core.image import ImageDelta, PartitionDelta, PartitionState
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.properties import TopicProperties
+from laststand.emulator.core.types import ConfigResource, LogDeletedReason, TopicId, TopicPartition
 
 
 class Assignment:

@@ -13,42 +13,42 @@ from collections.abc import Callable
 from enum import Enum
 from typing import assert_never
 
-from emulator.core.broker.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
-from emulator.core.broker.assignment import Assignment
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.delayed_fetch import FetchHandler
-from emulator.core.broker.delayed_produce import ProduceHandler
-from emulator.core.broker.delete_records import DeleteRecordsHandler
-from emulator.core.broker.fetcher import FetcherPool
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.isr import IsrProposal
-from emulator.core.broker.isr_changes import handle_answer
-from emulator.core.broker.leader_recovery import LeaderRecovery
-from emulator.core.broker.lifecycle import BrokerLifecycle
-from emulator.core.broker.list_offsets import list_offsets
-from emulator.core.broker.log_writer import follow_segments
-from emulator.core.broker.maintenance import Maintenance
-from emulator.core.broker.metadata_requests import metadata
-from emulator.core.broker.metadata_stream import MetadataStream
-from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.producer_ids import ProducerIds
-from emulator.core.broker.replica_log_info import replica_log_info
-from emulator.core.broker.stray_cleanup import StrayLogs
-from emulator.core.broker.turn import Turn
-from emulator.core.describe import describe_topic_partitions
-from emulator.core.effects import (
+from laststand.emulator.core.broker.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
+from laststand.emulator.core.broker.assignment import Assignment
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.delayed_fetch import FetchHandler
+from laststand.emulator.core.broker.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.delete_records import DeleteRecordsHandler
+from laststand.emulator.core.broker.fetcher import FetcherPool
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.isr import IsrProposal
+from laststand.emulator.core.broker.isr_changes import handle_answer
+from laststand.emulator.core.broker.leader_recovery import LeaderRecovery
+from laststand.emulator.core.broker.lifecycle import BrokerLifecycle
+from laststand.emulator.core.broker.list_offsets import list_offsets
+from laststand.emulator.core.broker.log_writer import follow_segments
+from laststand.emulator.core.broker.maintenance import Maintenance
+from laststand.emulator.core.broker.metadata_requests import metadata
+from laststand.emulator.core.broker.metadata_stream import MetadataStream
+from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.producer_ids import ProducerIds
+from laststand.emulator.core.broker.replica_log_info import replica_log_info
+from laststand.emulator.core.broker.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.describe import describe_topic_partitions
+from laststand.emulator.core.effects import (
     BrokerEffect,
     CloseLogs,
     LoadLogs,
     SendResponse,
     StopNode,
 )
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.events import MetadataApplied
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import (
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.events import MetadataApplied
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import (
     BrokerInput,
     LogRecovered,
     LogsLoaded,
@@ -63,7 +63,7 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.messages import (
+from laststand.emulator.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
@@ -88,9 +88,9 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.properties import TopicProperties
-from emulator.core.timers import Timed
-from emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset, TopicPartition
+from laststand.emulator.core.properties import TopicProperties
+from laststand.emulator.core.timers import Timed
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset, TopicPartition
 
 
 class _Logs(Enum):

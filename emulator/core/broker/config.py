@@ -2,9 +2,9 @@
 
 import msgspec
 
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerEpoch, BrokerId, IncarnationId, NodeId
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, IncarnationId, NodeId
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):

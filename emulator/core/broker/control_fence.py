@@ -4,11 +4,11 @@ A request that was meant for a former incarnation of this broker, or comes from 
 the truth of long ago. A newer controller epoch is adopted by whichever request brings it.
 """
 
-from emulator.core.control_messages import ControlRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.types import BrokerEpoch
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.control_messages import ControlRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerEpoch
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 
 class ControlFence:

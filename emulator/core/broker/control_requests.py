@@ -12,18 +12,18 @@ from collections.abc import Iterable
 
 import msgspec
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.control_fence import ControlFence
-from emulator.core.broker.fetcher import FetcherPool
-from emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.log_opening import create_log, open_log
-from emulator.core.broker.metadata_cache import MetadataCache, id_by_name, real_topic_id
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.stray_cleanup import StrayLogs
-from emulator.core.broker.turn import Turn
-from emulator.core.control_messages import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.control_fence import ControlFence
+from laststand.emulator.core.broker.fetcher import FetcherPool
+from laststand.emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.log_opening import create_log, open_log
+from laststand.emulator.core.broker.metadata_cache import MetadataCache, id_by_name, real_topic_id
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.control_messages import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -35,14 +35,14 @@ from emulator.core.control_messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from emulator.core.effective_config import DynamicConfig, effective_topic_properties
-from emulator.core.effects import DeleteLog
-from emulator.core.errors import ErrorCode
-from emulator.core.events import LogDeleted
-from emulator.core.image import PartitionState
-from emulator.core.inputs import LoadedLog
-from emulator.core.properties import TopicProperties
-from emulator.core.types import (
+from laststand.emulator.core.effective_config import DynamicConfig, effective_topic_properties
+from laststand.emulator.core.effects import DeleteLog
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import LogDeleted
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.properties import TopicProperties
+from laststand.emulator.core.types import (
     LeaderEpoch,
     LeaderRecoveryState,
     LogDeletedReason,
@@ -51,8 +51,13 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper_rules import EqualEpochLeaderAndIsr, LeaderRecovery, StopReplicaFence, ZooKeeperRules
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper_rules import (
+    EqualEpochLeaderAndIsr,
+    LeaderRecovery,
+    StopReplicaFence,
+    ZooKeeperRules,
+)
 
 _NO_EPOCH = LeaderEpoch(-1)
 

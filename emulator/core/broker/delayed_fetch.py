@@ -11,9 +11,9 @@ round of fetches serves them all.
 from itertools import count
 from typing import Final
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.delayed_produce import ProduceHandler
-from emulator.core.broker.fetch import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.fetch import (
     Read,
     Reader,
     ReadResult,
@@ -24,16 +24,16 @@ from emulator.core.broker.fetch import (
     read_partition,
     visible_end_offset,
 )
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.isr_changes import maybe_expand_isr
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.replica_selector import RACK_AWARE, preferred_read_replica
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
-from emulator.core.timers import TimerQueue
-from emulator.core.types import BrokerId, CauseId, RequestId, TopicPartition
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.isr_changes import maybe_expand_isr
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replica_selector import RACK_AWARE, preferred_read_replica
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import BrokerId, CauseId, RequestId, TopicPartition
 
 WAITING_MAX: Final = 2_000
 """Parked fetches per broker; past that the oldest is answered early, as if its wait were over."""

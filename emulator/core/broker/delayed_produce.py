@@ -9,17 +9,26 @@ import heapq
 from itertools import count
 from typing import Final
 
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.produce import Appended, Refused, append_batch, commit_result
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import CloseConnection, SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.events import ProduceAnswered
-from emulator.core.messages import ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse
-from emulator.core.switches import Switches
-from emulator.core.timers import TimerQueue
-from emulator.core.types import Acks, BrokerId, CauseId, LeaderEpoch, Offset, RequestId, TopicId, TopicPartition
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.produce import Appended, Refused, append_batch, commit_result
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import CloseConnection, SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core.messages import ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import (
+    Acks,
+    BrokerId,
+    CauseId,
+    LeaderEpoch,
+    Offset,
+    RequestId,
+    TopicId,
+    TopicPartition,
+)
 
 WAITING_MAX: Final = 10_000
 """Waiting acks=all requests per broker."""

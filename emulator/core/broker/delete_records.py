@@ -7,15 +7,15 @@ they fetch; a request waits for it or times out, and what was deleted stays dele
 from itertools import count
 from typing import Final
 
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.log_writer import raise_log_start
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResult
-from emulator.core.timers import TimerQueue
-from emulator.core.types import CauseId, Offset, RequestId, TopicPartition
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.log_writer import raise_log_start
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResult
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import CauseId, Offset, RequestId, TopicPartition
 
 WAITING_MAX: Final = 1000
 """Waiting requests per broker; past that the oldest times out early."""

@@ -6,8 +6,8 @@ elected, so that followers of a later leader can find where to cut (Kafka's ``Le
 
 from collections.abc import Iterable
 
-from emulator.core.batch import EpochEndOffset, EpochEntry
-from emulator.core.types import LeaderEpoch, Offset
+from laststand.emulator.core.batch import EpochEndOffset, EpochEntry
+from laststand.emulator.core.types import LeaderEpoch, Offset
 
 
 class LeaderEpochCache:

@@ -9,12 +9,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.batch import EpochEndOffset, LogSpan
-from emulator.core.broker.hosted import HostedPartitions, check_leader_epoch
-from emulator.core.broker.partition import Partition, PartitionRole
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import FetchPartition, FetchPartitionResponse
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
+from laststand.emulator.core.batch import EpochEndOffset, LogSpan
+from laststand.emulator.core.broker.hosted import HostedPartitions, check_leader_epoch
+from laststand.emulator.core.broker.partition import Partition, PartitionRole
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import FetchPartition, FetchPartitionResponse
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):

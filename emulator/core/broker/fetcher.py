@@ -15,15 +15,15 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.following import append_as_follower, follow_high_watermark, follow_log_start
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.log_writer import restart_log
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.truncation import FollowStart, truncation_rule, truncation_target
-from emulator.core.broker.turn import Turn
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.following import append_as_follower, follow_high_watermark, follow_log_start
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.log_writer import restart_log
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.truncation import FollowStart, truncation_rule, truncation_target
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     EpochPosition,
     EpochPositionResult,
     FetchPartition,
@@ -35,8 +35,8 @@ from emulator.core.messages import (
     ListOffsetsResult,
     OffsetForLeaderEpochRequest,
 )
-from emulator.core.timers import TimerQueue
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition, TruncationReason
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition, TruncationReason
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2

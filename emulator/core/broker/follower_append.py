@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.types import LeaderEpoch, Offset
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.types import LeaderEpoch, Offset
 
 
 class AppendPlan(msgspec.Struct, frozen=True, kw_only=True):

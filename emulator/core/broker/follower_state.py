@@ -4,7 +4,7 @@ A follower is caught up when it holds all that the leader has, or held at some m
 ``replica.lag.time.max.ms`` all that the leader had then.
 """
 
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
 
 
 class FollowerState:

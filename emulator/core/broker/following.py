@@ -4,14 +4,14 @@ The fetcher decides whether an answer still counts; here it is applied. Nothing 
 knows, so a follower may lag in each of the three on its own.
 """
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.follower_append import AppendProblem, batches_to_append, plan_append
-from emulator.core.broker.high_watermark import follower_high_watermark
-from emulator.core.broker.log_writer import append_batches, raise_log_start, restart_log
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.turn import Turn
-from emulator.core.events import AppendRole, FollowerHighWatermarkUpdated
-from emulator.core.types import LeaderEpoch, Offset
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.follower_append import AppendProblem, batches_to_append, plan_append
+from laststand.emulator.core.broker.high_watermark import follower_high_watermark
+from laststand.emulator.core.broker.log_writer import append_batches, raise_log_start, restart_log
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.events import AppendRole, FollowerHighWatermarkUpdated
+from laststand.emulator.core.types import LeaderEpoch, Offset
 
 
 def append_as_follower(

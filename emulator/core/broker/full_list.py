@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from emulator.core.control_messages import LeaderAndIsrRequest, LeaderAndIsrType
-from emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.core.control_messages import LeaderAndIsrRequest, LeaderAndIsrType
+from laststand.emulator.core.types import TopicId, TopicPartition
 
 
 class LocalLog(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from enum import Enum
 
 import msgspec
 
-from emulator.core.switches import Switches
-from emulator.core.types import Offset
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import Offset
 
 
 class HighWatermarkReason(Enum):

@@ -7,10 +7,10 @@ no partition whose leader recovers, on the leader or on a follower.
 
 from collections.abc import Iterator
 
-from emulator.core.broker.partition import Partition
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import TopicId, TopicPartition
 
 
 class HostedPartitions:

@@ -6,12 +6,12 @@ what was asked (a fetch response counts only for the offsets and epochs of its r
 
 import msgspec
 
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest
-from emulator.core.errors import InvariantError
-from emulator.core.events import PeerReachable, PeerUnreachable
-from emulator.core.messages import Request
-from emulator.core.types import CorrelationId, NodeId, RequestFailure
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import PeerReachable, PeerUnreachable
+from laststand.emulator.core.messages import Request
+from laststand.emulator.core.types import CorrelationId, NodeId, RequestFailure
 
 
 class SentRequest(msgspec.Struct, frozen=True):

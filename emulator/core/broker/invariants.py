@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.broker.isr import Committed
-from emulator.core.broker.partition import Partition
-from emulator.core.errors import InvariantError
-from emulator.core.types import LeaderEpoch, Offset, PartitionEpoch
+from laststand.emulator.core.broker.isr import Committed
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.types import LeaderEpoch, Offset, PartitionEpoch
 
 _NO_ISR: Final = Committed(())
 

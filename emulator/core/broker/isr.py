@@ -15,11 +15,19 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.broker.follower_state import FollowerState
-from emulator.core.image import BrokerRegistration
-from emulator.core.messages import IsrMember
-from emulator.core.switches import MaximalIsr
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset, PartitionEpoch, TopicId, TopicPartition
+from laststand.emulator.core.broker.follower_state import FollowerState
+from laststand.emulator.core.image import BrokerRegistration
+from laststand.emulator.core.messages import IsrMember
+from laststand.emulator.core.switches import MaximalIsr
+from laststand.emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    Offset,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
 
 
 class Committed(msgspec.Struct, frozen=True):

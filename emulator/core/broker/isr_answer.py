@@ -7,9 +7,9 @@ safe either way.
 
 from typing import Final
 
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionResult
-from emulator.core.types import IsrAnswer, LeaderEpoch, PartitionEpoch
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionResult
+from laststand.emulator.core.types import IsrAnswer, LeaderEpoch, PartitionEpoch
 
 _REVERTS: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 _LEAVES_OPEN: Final = frozenset(

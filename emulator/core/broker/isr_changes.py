@@ -6,7 +6,7 @@ commits it, reverts it, or leaves it pending until metadata settles it; then the
 ``isr`` holds the states and decisions, ``isr_answer`` what an answer means, ``Partition`` what a leader makes of both.
 """
 
-from emulator.core.broker.isr import (
+from laststand.emulator.core.broker.isr import (
     Committed,
     IsrProposal,
     PendingExpand,
@@ -15,12 +15,12 @@ from emulator.core.broker.isr import (
     PendingState,
     proposed_isr,
 )
-from emulator.core.broker.isr_answer import is_sent_again, judge_answer
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.turn import Turn
-from emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed
-from emulator.core.messages import AlterPartitionResult
-from emulator.core.types import BrokerId, IsrAnswer
+from laststand.emulator.core.broker.isr_answer import is_sent_again, judge_answer
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed
+from laststand.emulator.core.messages import AlterPartitionResult
+from laststand.emulator.core.types import BrokerId, IsrAnswer
 
 
 def maybe_expand_isr(turn: Turn, partition: Partition, replica_id: BrokerId) -> None:

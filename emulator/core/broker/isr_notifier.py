@@ -6,10 +6,10 @@ or the last notification more than 60 s. Until then the controller, and through 
 
 from typing import Final
 
-from emulator.core.types import TopicPartition
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import encode_isr_notification
-from emulator.core.zookeeper.operations import Create, NodeKind, Program
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_isr_notification
+from laststand.emulator.core.zookeeper.operations import Create, NodeKind, Program
 
 LOOK_INTERVAL_MS: Final = 2_500
 LINGER_MS: Final = 5_000

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import msgspec
 
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.metadata_cache import real_topic_id
-from emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.metadata_cache import real_topic_id
+from laststand.emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest
 
 _Request = TypeVar("_Request", FetchRequest, ProduceRequest)
 _Asked = TypeVar("_Asked", FetchPartition, ProducePartition)

@@ -14,16 +14,16 @@ there the state is stored, and cleared by the leader's next AlterPartition.
 
 from typing import Final
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.isr_changes import propose_recovered
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import RecoverLog
-from emulator.core.events import RecoveryFinished, RecoveryStarted
-from emulator.core.inputs import LogRecovered
-from emulator.core.timers import TimerQueue
-from emulator.core.types import LeaderEpoch, TopicPartition
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.isr_changes import propose_recovered
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import RecoverLog
+from laststand.emulator.core.events import RecoveryFinished, RecoveryStarted
+from laststand.emulator.core.inputs import LogRecovered
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import LeaderEpoch, TopicPartition
 
 RETRY_MS: Final = 100
 """Between checks whether RECOVERED has to be proposed again."""

@@ -11,19 +11,19 @@ the controller calls it fenced: it leads on until metadata says otherwise.
 
 from typing import Final
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.turn import Turn
-from emulator.core.errors import ErrorCode
-from emulator.core.events import BrokerStateChanged
-from emulator.core.messages import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import BrokerStateChanged
+from laststand.emulator.core.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from emulator.core.metadata_version import BROKER_FEATURES
-from emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset
+from laststand.emulator.core.metadata_version import BROKER_FEATURES
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset
 
 STARTING_INTERVAL_MS: Final = 10
 """Between heartbeats until the controller says that this broker has caught up."""

@@ -7,11 +7,16 @@ epoch: before, offsets could seem to go back (KIP-207). Replicas see everything.
 from enum import Enum
 from typing import Final
 
-from emulator.core.broker.hosted import HostedPartitions, check_leader_epoch
-from emulator.core.broker.partition import Partition
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import ListOffsetsPosition, ListOffsetsRequest, ListOffsetsResponse, ListOffsetsResult
-from emulator.core.types import LeaderEpoch, Offset, TopicPartition
+from laststand.emulator.core.broker.hosted import HostedPartitions, check_leader_epoch
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
+    ListOffsetsPosition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+)
+from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2

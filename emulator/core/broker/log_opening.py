@@ -3,15 +3,15 @@
 A checkpoint may be ahead of the log after a loss of page cache, and behind it always; none is trusted unchecked.
 """
 
-from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.broker.log_writer import write_epochs
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import CreateLog
-from emulator.core.events import LogOpened
-from emulator.core.inputs import LoadedLog
-from emulator.core.switches import Switches
-from emulator.core.types import Offset, TopicId, TopicPartition
+from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.log_writer import write_epochs
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import CreateLog
+from laststand.emulator.core.events import LogOpened
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import Offset, TopicId, TopicPartition
 
 
 def open_log(turn: Turn, loaded: LoadedLog, topic_id: TopicId, *, switches: Switches) -> ReplicaLog:

@@ -6,10 +6,10 @@ they cannot disagree.
 
 from enum import Enum
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import (
     AppendToLog,
     RaiseLogStart,
     RestartLog,
@@ -18,8 +18,8 @@ from emulator.core.effects import (
     WriteEpochCheckpoint,
     WriteLogCheckpoints,
 )
-from emulator.core.events import AppendRole, BatchAppended, LogStartOffsetRaised, LogTruncated
-from emulator.core.types import BrokerId, LeaderEpoch, Offset, TruncationReason
+from laststand.emulator.core.events import AppendRole, BatchAppended, LogStartOffsetRaised, LogTruncated
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TruncationReason
 
 
 class CutDurability(Enum):

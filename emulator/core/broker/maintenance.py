@@ -7,13 +7,13 @@ members that lag are dropped from ISRs, high watermarks and the logs' checkpoint
 from enum import Enum
 from typing import Final, assert_never
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.isr_changes import maybe_shrink_isr
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import WriteHighWatermarks, WriteLogCheckpoints
-from emulator.core.timers import TimerQueue
-from emulator.core.types import Offset, TopicPartition
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.isr_changes import maybe_shrink_isr
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import WriteHighWatermarks, WriteLogCheckpoints
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import Offset, TopicPartition
 
 _PRODUCER_EXPIRATION_CHECK_MS: Final = 600_000
 

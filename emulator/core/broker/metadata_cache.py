@@ -9,9 +9,9 @@ whoever answers clients reads the same kind of image.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from emulator.core.control_messages import MetadataPartition, NoLeaderReason, UpdateMetadataRequest
-from emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
-from emulator.core.types import (
+from laststand.emulator.core.control_messages import MetadataPartition, NoLeaderReason, UpdateMetadataRequest
+from laststand.emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     IncarnationId,
@@ -19,7 +19,7 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 _NAME_MARK: Final = "~"
 """No topic id contains it."""

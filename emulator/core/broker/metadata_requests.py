@@ -1,9 +1,9 @@
 """Metadata: who leads what, by this broker's image, which is stale by nature."""
 
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.messages import MetadataPartition, MetadataRequest, MetadataResponse, MetadataTopic
-from emulator.core.types import NodeId
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.messages import MetadataPartition, MetadataRequest, MetadataResponse, MetadataTopic
+from laststand.emulator.core.types import NodeId
 
 
 def metadata(image: MetadataImage, request: MetadataRequest, controller_id: NodeId | None) -> MetadataResponse:

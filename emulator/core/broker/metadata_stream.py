@@ -10,11 +10,11 @@ stream was opened last, and how long to wait before the next try.
 
 from typing import Final
 
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import OpenMetadataStream
-from emulator.core.image import MetadataImage
-from emulator.core.records import MetadataBatch
-from emulator.core.types import MetadataOffset
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import OpenMetadataStream
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.types import MetadataOffset
 
 BACKOFF_INITIAL_MS: Final = 20
 BACKOFF_MAX_MS: Final = 500

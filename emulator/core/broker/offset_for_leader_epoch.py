@@ -3,15 +3,15 @@
 Undefined is no error: epoch and end are both ``None`` then.
 """
 
-from emulator.core.broker.hosted import HostedPartitions, check_leader_epoch
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.broker.hosted import HostedPartitions, check_leader_epoch
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     EpochPosition,
     EpochPositionResult,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from emulator.core.types import TopicPartition
+from laststand.emulator.core.types import TopicPartition
 
 
 def offsets_for_leader_epochs(

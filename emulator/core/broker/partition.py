@@ -14,15 +14,15 @@ Invariants: leader epoch and partition epoch never go back; as leader the high w
 from collections.abc import Mapping
 from enum import Enum
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.follower_state import FollowerState
-from emulator.core.broker.high_watermark import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.follower_state import FollowerState
+from laststand.emulator.core.broker.high_watermark import (
     HighWatermarkReason,
     advance_high_watermark,
     effective_min_isr,
 )
-from emulator.core.broker.isr import (
+from laststand.emulator.core.broker.isr import (
     Committed,
     IsrState,
     PendingState,
@@ -32,26 +32,26 @@ from emulator.core.broker.isr import (
     maximal_isr,
     out_of_sync_members,
 )
-from emulator.core.broker.log_writer import (
+from laststand.emulator.core.broker.log_writer import (
     CutDurability,
     append_batches,
     truncate_log,
     write_epochs,
 )
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.turn import Turn
-from emulator.core.errors import ErrorCode
-from emulator.core.events import (
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import (
     AppendRole,
     BecameFollower,
     BecameLeader,
     HighWatermarkAdvanced,
     ReplicaProgress,
 )
-from emulator.core.image import BrokerRegistration, PartitionState
-from emulator.core.messages import AlterPartitionResult, IsrMember
-from emulator.core.properties import TopicProperties
-from emulator.core.types import (
+from laststand.emulator.core.image import BrokerRegistration, PartitionState
+from laststand.emulator.core.messages import AlterPartitionResult, IsrMember
+from laststand.emulator.core.properties import TopicProperties
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,

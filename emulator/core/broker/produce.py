@@ -6,14 +6,14 @@ its records in the leader's log, where they may commit later.
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.producer_state import DuplicateBatch, RejectedBatch
-from emulator.core.broker.turn import Turn
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import ProducePartition
-from emulator.core.types import Acks, LeaderEpoch, Offset
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.producer_state import DuplicateBatch, RejectedBatch
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import ProducePartition
+from laststand.emulator.core.types import Acks, LeaderEpoch, Offset
 
 
 class Appended(msgspec.Struct, frozen=True):

@@ -6,11 +6,11 @@ Where blocks come from differs: the controller allocates them (KIP-730), or the 
 from collections import deque
 from typing import Final, NamedTuple
 
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import InitProducerIdRequest, InitProducerIdResponse
-from emulator.core.types import CauseId, ProducerEpoch, ProducerId, RequestId
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import InitProducerIdRequest, InitProducerIdResponse
+from laststand.emulator.core.types import CauseId, ProducerEpoch, ProducerId, RequestId
 
 WAITING_MAX: Final = 1000
 """Requests that may wait for a block; more are answered with a retriable error."""

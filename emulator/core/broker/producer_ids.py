@@ -1,12 +1,16 @@
 """Producer ids from blocks that the controller allocates (KIP-730)."""
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.producer_id_blocks import ProducerIdBlocks
-from emulator.core.broker.turn import Turn
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse, InitProducerIdRequest
-from emulator.core.types import BrokerEpoch, RequestId
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.producer_id_blocks import ProducerIdBlocks
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    InitProducerIdRequest,
+)
+from laststand.emulator.core.types import BrokerEpoch, RequestId
 
 
 class ProducerIds:

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.errors import ErrorCode
-from emulator.core.inputs import ProducerSnapshotEntry
-from emulator.core.types import Offset, ProducerEpoch, ProducerId
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import ProducerSnapshotEntry
+from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId
 
 RETAINED_BATCHES: Final = 5
 _SEQUENCE_MASK: Final = 0x7FFFFFFF

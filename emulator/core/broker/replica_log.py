@@ -11,11 +11,11 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from emulator.core.batch import BatchDescriptor, LogSpan
-from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.broker.producer_state import ProducerStates
-from emulator.core.inputs import ProducerSnapshotEntry
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
+from laststand.emulator.core.batch import BatchDescriptor, LogSpan
+from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.producer_state import ProducerStates
+from laststand.emulator.core.inputs import ProducerSnapshotEntry
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
 
 _NO_PRODUCER = -1
 

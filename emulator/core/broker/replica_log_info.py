@@ -6,10 +6,10 @@ too and would win falsely. Nothing is reported before the logs are loaded.
 
 from typing import Final
 
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
-from emulator.core.types import BrokerEpoch, TopicId, TopicPartition
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
+from laststand.emulator.core.types import BrokerEpoch, TopicId, TopicPartition
 
 SERVED_MAX: Final = 1000
 """Partitions that one request is served (KIP-966 names 1000 and 2000; the smaller is safe for both readings)."""

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.broker.partition import Partition
-from emulator.core.image import BrokerRegistration
-from emulator.core.types import BrokerId, Offset
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.image import BrokerRegistration
+from laststand.emulator.core.types import BrokerId, Offset
 
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 """The value of ``replica.selector.class`` that prefers the consumer's rack; without one every read is the leader's."""

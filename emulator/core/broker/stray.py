@@ -4,9 +4,9 @@ Decided once, against an image that reaches the end of the metadata log named wh
 image would throw live data away.
 """
 
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import LoadedLog
-from emulator.core.types import BrokerId, StrayReason
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.types import BrokerId, StrayReason
 
 
 def stray_reason(log: LoadedLog, image: MetadataImage, broker_id: BrokerId) -> StrayReason | None:

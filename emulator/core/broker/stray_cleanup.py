@@ -7,13 +7,13 @@ were never cut by retention, for they have no high watermark, and came back as t
 name was assigned here next. A grace begins anew with each process.
 """
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import DeleteStrayLog, RenameStrayLog
-from emulator.core.events import LogDeleted, StrayDeleted, StrayDetected
-from emulator.core.inputs import LoadedLog, StrayLog
-from emulator.core.timers import TimerQueue
-from emulator.core.types import LogDeletedReason, StrayCleanup, StrayReason, TopicId, TopicPartition
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import DeleteStrayLog, RenameStrayLog
+from laststand.emulator.core.events import LogDeleted, StrayDeleted, StrayDetected
+from laststand.emulator.core.inputs import LoadedLog, StrayLog
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import LogDeletedReason, StrayCleanup, StrayReason, TopicId, TopicPartition
 
 
 class StrayLogs:

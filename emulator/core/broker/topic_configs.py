@@ -5,10 +5,10 @@ A broker reads a topic's node before it first takes a role in a partition of it,
 
 from collections.abc import Collection, Mapping
 
-from emulator.core.types import ConfigResource
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import decode_config
-from emulator.core.zookeeper.operations import DataRead, GetData, Program
+from laststand.emulator.core.types import ConfigResource
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config
+from laststand.emulator.core.zookeeper.operations import DataRead, GetData, Program
 
 
 class TopicConfigs:

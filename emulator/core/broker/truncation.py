@@ -17,9 +17,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.batch import EpochEndOffset
-from emulator.core.switches import Truncation
-from emulator.core.types import LeaderEpoch, Offset
+from laststand.emulator.core.batch import EpochEndOffset
+from laststand.emulator.core.switches import Truncation
+from laststand.emulator.core.types import LeaderEpoch, Offset
 
 
 class FollowStart(Enum):

@@ -8,8 +8,8 @@ so no part calls back into another.
 
 from typing import TypeAlias
 
-from emulator.core.broker.isr import IsrProposal
-from emulator.core.effects import (
+from laststand.emulator.core.broker.isr import IsrProposal
+from laststand.emulator.core.effects import (
     AppendToLog,
     BrokerEffect,
     CloseConnection,
@@ -33,8 +33,8 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.events import BrokerEvent
-from emulator.core.types import CauseId, TopicPartition
+from laststand.emulator.core.events import BrokerEvent
+from laststand.emulator.core.types import CauseId, TopicPartition
 
 FileEffect: TypeAlias = (
     LoadLogs

@@ -7,20 +7,20 @@ calls the controller by then.
 
 from typing import Final
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.isr import IsrProposal
-from emulator.core.broker.metadata_cache import real_topic_id
-from emulator.core.errors import ErrorCode
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.messages import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.isr import IsrProposal
+from laststand.emulator.core.broker.metadata_cache import real_topic_id
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
     IsrMember,
 )
-from emulator.core.types import BrokerEpoch, BrokerId, TopicPartition
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 RETRY_BACKOFF_MS: Final = 50
 _VERSION_WITH_TOPIC_IDS: Final = 2

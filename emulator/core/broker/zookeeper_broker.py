@@ -21,29 +21,29 @@ from typing import Final, assert_never
 
 import msgspec
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.control_fence import ControlFence
-from emulator.core.broker.control_requests import ControlRequests
-from emulator.core.broker.delayed_fetch import FetchHandler
-from emulator.core.broker.delayed_produce import ProduceHandler
-from emulator.core.broker.delete_records import DeleteRecordsHandler
-from emulator.core.broker.fetcher import FetcherPool
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.late_topic_ids import by_known_ids
-from emulator.core.broker.leader_recovery import LeaderRecovery
-from emulator.core.broker.list_offsets import list_offsets
-from emulator.core.broker.log_writer import follow_segments
-from emulator.core.broker.maintenance import Maintenance
-from emulator.core.broker.metadata_cache import MetadataCache
-from emulator.core.broker.metadata_requests import metadata
-from emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.replica_log_info import replica_log_info
-from emulator.core.broker.stray_cleanup import StrayLogs
-from emulator.core.broker.topic_configs import TopicConfigs, read_topic_config
-from emulator.core.broker.turn import Turn
-from emulator.core.broker.zookeeper_exchange import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.control_fence import ControlFence
+from laststand.emulator.core.broker.control_requests import ControlRequests
+from laststand.emulator.core.broker.delayed_fetch import FetchHandler
+from laststand.emulator.core.broker.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.delete_records import DeleteRecordsHandler
+from laststand.emulator.core.broker.fetcher import FetcherPool
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.late_topic_ids import by_known_ids
+from laststand.emulator.core.broker.leader_recovery import LeaderRecovery
+from laststand.emulator.core.broker.list_offsets import list_offsets
+from laststand.emulator.core.broker.log_writer import follow_segments
+from laststand.emulator.core.broker.maintenance import Maintenance
+from laststand.emulator.core.broker.metadata_cache import MetadataCache
+from laststand.emulator.core.broker.metadata_requests import metadata
+from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replica_log_info import replica_log_info
+from laststand.emulator.core.broker.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.topic_configs import TopicConfigs, read_topic_config
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.zookeeper_exchange import (
     AnswerControl,
     AskController,
     BrokerRegisteredAs,
@@ -55,9 +55,9 @@ from emulator.core.broker.zookeeper_exchange import (
     ZooKeeperBrokerEffect,
     ZooKeeperBrokerInput,
 )
-from emulator.core.broker.zookeeper_isr_changes import IsrOutcome, IsrWritten, Notified, ZooKeeperIsrChanges
-from emulator.core.broker.zookeeper_producer_ids import ZooKeeperProducerIds, take_block
-from emulator.core.control_messages import (
+from laststand.emulator.core.broker.zookeeper_isr_changes import IsrOutcome, IsrWritten, Notified, ZooKeeperIsrChanges
+from laststand.emulator.core.broker.zookeeper_producer_ids import ZooKeeperProducerIds, take_block
+from laststand.emulator.core.control_messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ControlMessage,
@@ -65,13 +65,13 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.control_versions import as_carried
-from emulator.core.describe import describe_topic_partitions
-from emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.events import BrokerStateChanged
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import (
+from laststand.emulator.core.control_versions import as_carried
+from laststand.emulator.core.describe import describe_topic_partitions
+from laststand.emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.events import BrokerStateChanged
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import (
     LogRecovered,
     LogsLoaded,
     RequestFailed,
@@ -82,8 +82,8 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.messages import (
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     DeleteRecordsRequest,
@@ -101,20 +101,20 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.properties import TopicProperties
-from emulator.core.timers import Timed, TimerQueue
-from emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CorrelationId, RequestId, TopicPartition
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.properties import TopicProperties
+from laststand.emulator.core.timers import Timed, TimerQueue
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CorrelationId, RequestId, TopicPartition
+from laststand.emulator.core.zookeeper.exchange import (
     CloseSession,
     SessionExpired,
     ZooKeeperAnswered,
     ZooKeeperConnectionLost,
     ZooKeeperReconnected,
 )
-from emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock
-from emulator.core.zookeeper.operations import Program
-from emulator.core.zookeeper.program_queue import ProgramQueue
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper.program_queue import ProgramQueue
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 FIRST_CORRELATION_ID: Final = 1
 CORRELATION_ID_STEP: Final = 2

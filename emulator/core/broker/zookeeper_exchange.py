@@ -4,14 +4,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlAnswer,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ControlMessage,
 )
-from emulator.core.effects import BrokerEffect
-from emulator.core.inputs import (
+from laststand.emulator.core.effects import BrokerEffect
+from laststand.emulator.core.inputs import (
     LogRecovered,
     LogsLoaded,
     RequestFailed,
@@ -22,9 +22,9 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
-from emulator.core.types import BrokerEpoch, BrokerId, CauseId, CorrelationId, RequestId
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, CauseId, CorrelationId, RequestId
+from laststand.emulator.core.zookeeper.exchange import (
     CloseSession,
     SessionExpired,
     ZooKeeperAnswered,

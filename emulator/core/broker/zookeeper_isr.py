@@ -15,25 +15,33 @@ from collections.abc import Callable
 
 import msgspec
 
-from emulator.core.broker.isr import IsrProposal, proposed_isr
-from emulator.core.broker.isr_changes import handle_answer
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.turn import Turn
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionResult
-from emulator.core.types import BrokerId, PartitionEpoch, TopicPartition
-from emulator.core.zookeeper.errors import ZooKeeperRefusedError
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import (
+from laststand.emulator.core.broker.isr import IsrProposal, proposed_isr
+from laststand.emulator.core.broker.isr_changes import handle_answer
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionResult
+from laststand.emulator.core.types import BrokerId, PartitionEpoch, TopicPartition
+from laststand.emulator.core.zookeeper.errors import ZooKeeperRefusedError
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import (
     LeaderAndIsr,
     PartitionLeadership,
     StateFormat,
     decode_state,
     encode_state,
 )
-from emulator.core.zookeeper.operations import DataRead, DataSet, GetData, Program, SetData, ZooKeeperFailure, failure
-from emulator.core.zookeeper_rules import IsrWriteUnknown, ZooKeeperRules
+from laststand.emulator.core.zookeeper.operations import (
+    DataRead,
+    DataSet,
+    GetData,
+    Program,
+    SetData,
+    ZooKeeperFailure,
+    failure,
+)
+from laststand.emulator.core.zookeeper_rules import IsrWriteUnknown, ZooKeeperRules
 
 
 class IsrWrite(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,25 +8,25 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.control_fence import ControlFence
-from emulator.core.broker.control_requests import ControlRequests
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.isr import IsrProposal, PendingShrink
-from emulator.core.broker.isr_changes import handle_answer, maybe_shrink_isr
-from emulator.core.broker.isr_notifier import LOOK_INTERVAL_MS, IsrChangeNotifier, notify
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.turn import Turn
-from emulator.core.broker.zookeeper_alter_partition import ZooKeeperAlterPartition
-from emulator.core.broker.zookeeper_isr import LeaderIsrWrites, leader_write, write_isr
-from emulator.core.errors import ErrorCode
-from emulator.core.inter_broker_protocol import InterBrokerProtocol, IsrChange
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
-from emulator.core.timers import TimerQueue
-from emulator.core.types import BrokerId, TopicPartition
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
-from emulator.core.zookeeper.operations import Program
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.control_fence import ControlFence
+from laststand.emulator.core.broker.control_requests import ControlRequests
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.isr import IsrProposal, PendingShrink
+from laststand.emulator.core.broker.isr_changes import handle_answer, maybe_shrink_isr
+from laststand.emulator.core.broker.isr_notifier import LOOK_INTERVAL_MS, IsrChangeNotifier, notify
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.zookeeper_alter_partition import ZooKeeperAlterPartition
+from laststand.emulator.core.broker.zookeeper_isr import LeaderIsrWrites, leader_write, write_isr
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol, IsrChange
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 
 class IsrWritten(msgspec.Struct, frozen=True):

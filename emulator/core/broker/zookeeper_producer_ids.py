@@ -6,13 +6,17 @@ whose answer was lost is recognised by its content: no other broker writes this 
 
 from typing import Final
 
-from emulator.core.broker.producer_id_blocks import ProducerIdBlocks
-from emulator.core.broker.turn import Turn
-from emulator.core.messages import InitProducerIdRequest
-from emulator.core.types import BrokerId, RequestId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock, decode_producer_ids, encode_producer_ids
-from emulator.core.zookeeper.operations import DataRead, DataSet, GetData, Program, SetData
+from laststand.emulator.core.broker.producer_id_blocks import ProducerIdBlocks
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.messages import InitProducerIdRequest
+from laststand.emulator.core.types import BrokerId, RequestId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import (
+    ProducerIdBlock,
+    decode_producer_ids,
+    encode_producer_ids,
+)
+from laststand.emulator.core.zookeeper.operations import DataRead, DataSet, GetData, Program, SetData
 
 BLOCK_SIZE: Final = 1000
 

@@ -12,9 +12,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from emulator.core.client.metadata import ClientMetadata, PartitionLeader
-from emulator.core.client.settings import ConsumerSettings, OffsetReset
-from emulator.core.client.steps import (
+from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
+from laststand.emulator.core.client.settings import ConsumerSettings, OffsetReset
+from laststand.emulator.core.client.steps import (
     Abandoned,
     ConsumerEffect,
     ConsumerInput,
@@ -22,11 +22,11 @@ from emulator.core.client.steps import (
     PollRecorded,
     RecordsReceived,
 )
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.history import OperationType, PolledBatch
-from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
-from emulator.core.messages import (
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.history import OperationType, PolledBatch
+from laststand.emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
+from laststand.emulator.core.messages import (
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
@@ -38,8 +38,8 @@ from emulator.core.messages import (
     MetadataResponse,
     Request,
 )
-from emulator.core.timers import TimerQueue
-from emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
 
 _TIMESTAMP: Final = {OffsetReset.EARLIEST: -2, OffsetReset.LATEST: -1}
 """How ListOffsets is asked for a place that is no time."""

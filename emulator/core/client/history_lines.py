@@ -3,9 +3,9 @@
 The writer of the history adds what a client cannot know: index, time, its own name and configuration.
 """
 
-from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.history import FinalReadOperation, PollOperation, SendOperation
-from emulator.core.types import Acks
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.history import FinalReadOperation, PollOperation, SendOperation
+from laststand.emulator.core.types import Acks
 
 
 def send_line(recorded: SendRecorded, *, index: int, time_ns: int, process: str, acks: Acks) -> SendOperation:

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import MetadataResponse
-from emulator.core.types import BrokerId, LeaderEpoch, TopicId, TopicPartition
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import MetadataResponse
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, TopicId, TopicPartition
 
 FAILURE_MEMORY_MS: Final = 5_000
 """How long a broker that failed is asked only after the others."""

@@ -7,7 +7,7 @@ Source: ``RetriableException`` and its subclasses, and ``TransactionManager.canR
 from enum import Enum
 from typing import Final
 
-from emulator.core.errors import ErrorCode
+from laststand.emulator.core.errors import ErrorCode
 
 
 class Verdict(Enum):

@@ -13,11 +13,11 @@ one request for a producer id at a time.
 
 from typing import Final, assert_never
 
-from emulator.core.client.metadata import ClientMetadata, PartitionLeader
-from emulator.core.client.outcomes import Verdict, judge
-from emulator.core.client.producer_queue import Flight, PartitionQueue, PendingBatch
-from emulator.core.client.settings import ProducerSettings
-from emulator.core.client.steps import (
+from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
+from laststand.emulator.core.client.outcomes import Verdict, judge
+from laststand.emulator.core.client.producer_queue import Flight, PartitionQueue, PendingBatch
+from laststand.emulator.core.client.settings import ProducerSettings
+from laststand.emulator.core.client.steps import (
     Abandoned,
     BatchContent,
     BatchEncoder,
@@ -26,11 +26,11 @@ from emulator.core.client.steps import (
     RecordsOffered,
     SendRecorded,
 )
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.history import OperationType
-from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
-from emulator.core.messages import (
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
+from laststand.emulator.core.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     MetadataRequest,
@@ -41,8 +41,8 @@ from emulator.core.messages import (
     ProduceResponse,
     Request,
 )
-from emulator.core.timers import TimerQueue
-from emulator.core.types import (
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import (
     Acks,
     BrokerId,
     CauseId,

@@ -7,9 +7,9 @@ until no failed one is left. So the order of sequences is the order of the log (
 from collections import deque
 from itertools import islice
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.history import Attempt
-from emulator.core.types import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.history import Attempt
+from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,
     LeaderEpoch,

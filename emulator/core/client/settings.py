@@ -10,9 +10,9 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from emulator.core.errors import ConfigError
-from emulator.core.property_text import INT_MAX, PropertyReader, dotted
-from emulator.core.types import Acks
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.property_text import INT_MAX, PropertyReader, dotted
+from laststand.emulator.core.types import Acks
 
 _Milliseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)]
 

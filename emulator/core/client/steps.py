@@ -9,12 +9,12 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.effects import Effect, SendRequest
-from emulator.core.history import Attempt, OperationType, PolledBatch
-from emulator.core.inputs import NodeInput, RequestFailed, ResponseReceived, Started, TimerFired
-from emulator.core.messages import FetchPartitionResponse
-from emulator.core.types import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.effects import Effect, SendRequest
+from laststand.emulator.core.history import Attempt, OperationType, PolledBatch
+from laststand.emulator.core.inputs import NodeInput, RequestFailed, ResponseReceived, Started, TimerFired
+from laststand.emulator.core.messages import FetchPartitionResponse
+from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,
     LeaderEpoch,

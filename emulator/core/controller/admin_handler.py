@@ -7,7 +7,7 @@ and the answer put together. With ``validate_only`` decisions are made and dropp
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, assert_never
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AdminRequest,
     AdminResponse,
     AlterPartitionReassignmentsRequest,
@@ -39,23 +39,23 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
-from emulator.core.controller.configs import ConfigOutcome
-from emulator.core.controller.decision import Decision
-from emulator.core.controller.features import describe_features, update_features
-from emulator.core.controller.fencing import unregister_broker
-from emulator.core.controller.reassignment import (
+from laststand.emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
+from laststand.emulator.core.controller.configs import ConfigOutcome
+from laststand.emulator.core.controller.decision import Decision
+from laststand.emulator.core.controller.features import describe_features, update_features
+from laststand.emulator.core.controller.fencing import unregister_broker
+from laststand.emulator.core.controller.reassignment import (
     ReassignOutcome,
     ReplicationFactorChange,
     cancel_reassignment,
     ongoing_reassignments,
     reassign_partition,
 )
-from emulator.core.controller.sessions import SessionTracker
-from emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic, delete_topic
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.types import TopicPartition
+from laststand.emulator.core.controller.sessions import SessionTracker
+from laststand.emulator.core.controller.topics import TopicOutcome, add_partitions, create_topic, delete_topic
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.types import TopicPartition
 
 Commit: TypeAlias = Callable[[Sequence[Decision]], None]
 """Replays decisions at once, so that the view shows them."""

@@ -11,15 +11,15 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import Decision, PartitionCause
-from emulator.core.controller.partition_change import PartitionTarget
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
-from emulator.core.events import Election
-from emulator.core.image import PartitionState
-from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
-from emulator.core.records import PartitionChangeRecord
-from emulator.core.types import BrokerId, ChangeReason, LeaderRecoveryState, TopicPartition
+from laststand.emulator.core.controller.decision import Decision, PartitionCause
+from laststand.emulator.core.controller.partition_change import PartitionTarget
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
+from laststand.emulator.core.records import PartitionChangeRecord
+from laststand.emulator.core.types import BrokerId, ChangeReason, LeaderRecoveryState, TopicPartition
 
 _LEADER_RECOVERY_STATE_SINCE: Final = 1
 _TOPIC_IDS_SINCE: Final = 2

@@ -6,17 +6,22 @@ Decisions come from their own modules; here is what they need of the soft state,
 
 from typing import Protocol
 
-from emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
-from emulator.core.controller.fencing import begin_controlled_shutdown, fence_broker, unfence_broker
-from emulator.core.controller.heartbeat import BrokerControlState, BrokerProgress, heartbeat_intent, next_state
-from emulator.core.controller.registration import Session, register_broker
-from emulator.core.controller.sessions import SessionKey, SessionTracker
-from emulator.core.controller.turn import ControllerTurn
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
-from emulator.core.events import AlterPartitionDecided
-from emulator.core.image import BrokerRegistration
-from emulator.core.messages import (
+from laststand.emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
+from laststand.emulator.core.controller.fencing import begin_controlled_shutdown, fence_broker, unfence_broker
+from laststand.emulator.core.controller.heartbeat import (
+    BrokerControlState,
+    BrokerProgress,
+    heartbeat_intent,
+    next_state,
+)
+from laststand.emulator.core.controller.registration import Session, register_broker
+from laststand.emulator.core.controller.sessions import SessionKey, SessionTracker
+from laststand.emulator.core.controller.turn import ControllerTurn
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import AlterPartitionDecided
+from laststand.emulator.core.image import BrokerRegistration
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -26,7 +31,7 @@ from emulator.core.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from emulator.core.types import FenceReason, MetadataOffset
+from laststand.emulator.core.types import FenceReason, MetadataOffset
 
 
 class SessionTimers(Protocol):

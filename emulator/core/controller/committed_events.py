@@ -6,7 +6,7 @@ partitions that a record touched come from the image's own difference, so that a
 event more per partition.
 """
 
-from emulator.core.controller.decision import (
+from laststand.emulator.core.controller.decision import (
     Cause,
     Decision,
     ElrCause,
@@ -14,9 +14,9 @@ from emulator.core.controller.decision import (
     PartitionCause,
     RegistrationCause,
 )
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import InvariantError
-from emulator.core.events import (
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
@@ -33,8 +33,8 @@ from emulator.core.events import (
     TopicDeleted,
     UncleanLeaderElected,
 )
-from emulator.core.image import ImageDelta, PartitionDelta
-from emulator.core.records import (
+from laststand.emulator.core.image import ImageDelta, PartitionDelta
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
@@ -47,7 +47,7 @@ from emulator.core.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from emulator.core.types import CauseId, FenceReason, MetadataOffset, TopicPartition
+from laststand.emulator.core.types import CauseId, FenceReason, MetadataOffset, TopicPartition
 
 
 def committed_events(

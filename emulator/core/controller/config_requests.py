@@ -10,7 +10,7 @@ The controller answers for every broker, from the properties of its own node: al
 from collections.abc import Mapping
 from typing import Final
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterableConfig,
     AlterConfigsResource,
     ConfigOperation,
@@ -19,10 +19,10 @@ from emulator.core.admin_messages import (
     DescribedConfig,
     DescribedConfigResource,
 )
-from emulator.core.controller.configs import ConfigOutcome, alter_config
-from emulator.core.controller.unclean_config import STRATEGY, UNCLEAN_ELECTION, strategy_values
-from emulator.core.controller.view import ClusterView
-from emulator.core.effective_config import (
+from laststand.emulator.core.controller.configs import ConfigOutcome, alter_config
+from laststand.emulator.core.controller.unclean_config import STRATEGY, UNCLEAN_ELECTION, strategy_values
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.effective_config import (
     CLUSTER,
     NODE_PROPERTIES,
     NODE_PROPERTY_OF,
@@ -32,8 +32,8 @@ from emulator.core.effective_config import (
     static_node_values,
     topic_values,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.types import BrokerId, ConfigResource, NodeId
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId
 
 _LISTS: Final = frozenset({"cleanup.policy"})
 """Properties whose value is a list, which alone can be appended to and subtracted from."""

@@ -12,19 +12,19 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from emulator.core.controller.decision import Decision, ElrCause, PartitionCause
-from emulator.core.controller.features import is_elr_enabled
-from emulator.core.controller.min_isr import MIN_ISR
-from emulator.core.controller.partition_change import PartitionTarget
-from emulator.core.controller.view import ClusterView
-from emulator.core.effective_config import CLUSTER
-from emulator.core.errors import ConfigError, ErrorCode
-from emulator.core.events import Election
-from emulator.core.image import MetadataImage
-from emulator.core.properties import check_topic_properties, node_properties
-from emulator.core.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
-from emulator.core.switches import ClearElr
-from emulator.core.types import ChangeReason, ConfigResource, TopicPartition
+from laststand.emulator.core.controller.decision import Decision, ElrCause, PartitionCause
+from laststand.emulator.core.controller.features import is_elr_enabled
+from laststand.emulator.core.controller.min_isr import MIN_ISR
+from laststand.emulator.core.controller.partition_change import PartitionTarget
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.effective_config import CLUSTER
+from laststand.emulator.core.errors import ConfigError, ErrorCode
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import check_topic_properties, node_properties
+from laststand.emulator.core.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
+from laststand.emulator.core.switches import ClearElr
+from laststand.emulator.core.types import ChangeReason, ConfigResource, TopicPartition
 
 
 class ConfigOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,20 +20,25 @@ from typing import assert_never
 
 import msgspec
 
-from emulator.core.admin_messages import AdminRequest, AdminResponse, ElectLeadersRequest, UnregisterBrokerRequest
-from emulator.core.controller.admin_handler import AdminHandler
-from emulator.core.controller.broker_handler import BrokerHandler
-from emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
-from emulator.core.controller.election_handler import ElectionHandler
-from emulator.core.controller.features import bootstrap
-from emulator.core.controller.health import ControllerHealth, controller_health
-from emulator.core.controller.producer_ids import allocate_producer_ids
-from emulator.core.controller.sessions import SessionKey, SessionTracker
-from emulator.core.controller.turn import ControllerTurn
-from emulator.core.controller.unclean_recovery import UncleanRecoveries
-from emulator.core.controller.view import ClusterView
-from emulator.core.describe import describe_topic_partitions
-from emulator.core.effects import (
+from laststand.emulator.core.admin_messages import (
+    AdminRequest,
+    AdminResponse,
+    ElectLeadersRequest,
+    UnregisterBrokerRequest,
+)
+from laststand.emulator.core.controller.admin_handler import AdminHandler
+from laststand.emulator.core.controller.broker_handler import BrokerHandler
+from laststand.emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
+from laststand.emulator.core.controller.election_handler import ElectionHandler
+from laststand.emulator.core.controller.features import bootstrap
+from laststand.emulator.core.controller.health import ControllerHealth, controller_health
+from laststand.emulator.core.controller.producer_ids import allocate_producer_ids
+from laststand.emulator.core.controller.sessions import SessionKey, SessionTracker
+from laststand.emulator.core.controller.turn import ControllerTurn
+from laststand.emulator.core.controller.unclean_recovery import UncleanRecoveries
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.describe import describe_topic_partitions
+from laststand.emulator.core.effects import (
     AppendMetadata,
     ControllerEffect,
     DrawNumber,
@@ -42,10 +47,10 @@ from emulator.core.effects import (
     SendResponse,
     StopNode,
 )
-from emulator.core.errors import InvariantError
-from emulator.core.events import DrawReceived
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import (
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import DrawReceived
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import (
     ControllerInput,
     MetadataSynced,
     NumberDrawn,
@@ -56,7 +61,7 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.messages import (
+from laststand.emulator.core.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
@@ -72,11 +77,11 @@ from emulator.core.messages import (
     ProduceRequest,
     Response,
 )
-from emulator.core.properties import NodeProperties
-from emulator.core.records import MetadataBatch
-from emulator.core.switches import Switches
-from emulator.core.timers import TimerQueue
-from emulator.core.types import MetadataOffset, NodeId, RequestId
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import MetadataOffset, NodeId, RequestId
 
 
 class _Sweep(Enum):

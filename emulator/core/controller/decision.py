@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.events import Election, ReplicaAnswer, UncleanMethod
-from emulator.core.records import Record
-from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, RecoveryStrategy
+from laststand.emulator.core.events import Election, ReplicaAnswer, UncleanMethod
+from laststand.emulator.core.records import Record
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, RecoveryStrategy
 
 
 class UncleanElection(msgspec.Struct, frozen=True, kw_only=True):

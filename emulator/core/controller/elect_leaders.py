@@ -10,15 +10,15 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, RequestedElection
-from emulator.core.controller.decision import Decision, UncleanElection
-from emulator.core.controller.partition_change import PartitionTarget
-from emulator.core.controller.recovery import RecoveryAction, decide_recovery
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
-from emulator.core.events import UncleanMethod
-from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, ChangeReason, ElectionType, RecoveryStrategy, TopicPartition
+from laststand.emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, RequestedElection
+from laststand.emulator.core.controller.decision import Decision, UncleanElection
+from laststand.emulator.core.controller.partition_change import PartitionTarget
+from laststand.emulator.core.controller.recovery import RecoveryAction, decide_recovery
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import UncleanMethod
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerId, ChangeReason, ElectionType, RecoveryStrategy, TopicPartition
 
 SWEEP_LIMIT: Final = 1000
 """Partitions that one periodic pass changes at most."""

@@ -14,9 +14,9 @@ The last known leader is an unclean choice. Kafka 4.2 takes it in every mode and
 
 import msgspec
 
-from emulator.core.events import Election
-from emulator.core.switches import LastKnown
-from emulator.core.types import BrokerId, ElectionType
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.switches import LastKnown
+from laststand.emulator.core.types import BrokerId, ElectionType
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):

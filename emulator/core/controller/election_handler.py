@@ -8,19 +8,24 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     ElectablePartition,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     RequestedElection,
 )
-from emulator.core.controller.decision import Decision
-from emulator.core.controller.elect_leaders import ELECT_LIMIT, elect_leaders, request_error, requested_partitions
-from emulator.core.controller.unclean_recovery import RecoveryEnd, UncleanRecoveries
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
-from emulator.core.types import CauseId, RequestId, TopicPartition
+from laststand.emulator.core.controller.decision import Decision
+from laststand.emulator.core.controller.elect_leaders import (
+    ELECT_LIMIT,
+    elect_leaders,
+    request_error,
+    requested_partitions,
+)
+from laststand.emulator.core.controller.unclean_recovery import RecoveryEnd, UncleanRecoveries
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import CauseId, RequestId, TopicPartition
 
 
 class AnsweredElection(msgspec.Struct, frozen=True, kw_only=True):

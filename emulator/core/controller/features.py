@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from emulator.core import metadata_version
-from emulator.core.admin_messages import DescribedFeature, FeatureUpdate
-from emulator.core.controller.decision import Decision, ElrCause
-from emulator.core.controller.min_isr import MIN_ISR
-from emulator.core.effective_config import CLUSTER
-from emulator.core.errors import ConfigError, ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
-from emulator.core.properties import NodeProperties
-from emulator.core.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
-from emulator.core.switches import Switches
-from emulator.core.types import ChangeReason, ConfigResource, FeatureUpgradeType
+from laststand.emulator.core import metadata_version
+from laststand.emulator.core.admin_messages import DescribedFeature, FeatureUpdate
+from laststand.emulator.core.controller.decision import Decision, ElrCause
+from laststand.emulator.core.controller.min_isr import MIN_ISR
+from laststand.emulator.core.effective_config import CLUSTER
+from laststand.emulator.core.errors import ConfigError, ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import ChangeReason, ConfigResource, FeatureUpgradeType
 
 
 class FeatureOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,12 +6,12 @@ partitions only and joins no ISR. Kafka's ``BrokerHeartbeatManager``, ``Replicat
 
 import msgspec
 
-from emulator.core.controller.decision import Decision, FencingCause
-from emulator.core.controller.partition_change import PartitionTarget
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
-from emulator.core.records import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
-from emulator.core.types import BrokerId, ChangeReason, FenceReason
+from laststand.emulator.core.controller.decision import Decision, FencingCause
+from laststand.emulator.core.controller.partition_change import PartitionTarget
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.records import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
+from laststand.emulator.core.types import BrokerId, ChangeReason, FenceReason
 
 
 class UnregisterOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,10 +8,10 @@ from collections.abc import Collection
 
 import msgspec
 
-from emulator.core.controller.recovery import RecoveryAction, decide_recovery
-from emulator.core.controller.view import ClusterView
-from emulator.core.image import PartitionState
-from emulator.core.types import RecoveryStrategy, TopicPartition
+from laststand.emulator.core.controller.recovery import RecoveryAction, decide_recovery
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import RecoveryStrategy, TopicPartition
 
 
 class ControllerHealth(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from enum import Enum
 
 import msgspec
 
-from emulator.core.types import MetadataOffset
+from laststand.emulator.core.types import MetadataOffset
 
 
 class BrokerControlState(Enum):

@@ -6,9 +6,9 @@ holds under every set of rules. The oracle computes the same properties from the
 
 from collections.abc import Mapping
 
-from emulator.core.errors import InvariantError
-from emulator.core.image import BrokerRegistration, ImageDelta, PartitionState
-from emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.image import BrokerRegistration, ImageDelta, PartitionState
+from laststand.emulator.core.types import BrokerId, TopicPartition
 
 
 def check_m1_members(partition: TopicPartition, state: PartitionState) -> None:

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.effective_config import DynamicConfig, dynamic_topic_value
-from emulator.core.properties import NodeProperties
-from emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.effective_config import DynamicConfig, dynamic_topic_value
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import BrokerId, NodeId
 
 MIN_ISR: Final = "min.insync.replicas"
 """The property that ELR and high watermark depend on."""

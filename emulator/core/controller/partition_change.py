@@ -16,15 +16,15 @@ nothing changes. Its steps are those of ``PartitionChangeBuilder.build``, in the
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from emulator.core import metadata_version
-from emulator.core.controller.election import Candidates, ElectionResult, elect_leader
-from emulator.core.controller.min_isr import MinIsr
-from emulator.core.controller.reassignment_lists import complete_reassignment
-from emulator.core.events import Election
-from emulator.core.image import PartitionState
-from emulator.core.records import PartitionChangeRecord
-from emulator.core.switches import ClearElr, LastKnown
-from emulator.core.types import BrokerId, ElectionType, LeaderRecoveryState
+from laststand.emulator.core import metadata_version
+from laststand.emulator.core.controller.election import Candidates, ElectionResult, elect_leader
+from laststand.emulator.core.controller.min_isr import MinIsr
+from laststand.emulator.core.controller.reassignment_lists import complete_reassignment
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.records import PartitionChangeRecord
+from laststand.emulator.core.switches import ClearElr, LastKnown
+from laststand.emulator.core.types import BrokerId, ElectionType, LeaderRecoveryState
 
 
 class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):

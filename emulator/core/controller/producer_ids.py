@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import Decision
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from emulator.core.records import ProducerIdsRecord
-from emulator.core.types import ProducerId
+from laststand.emulator.core.controller.decision import Decision
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from laststand.emulator.core.records import ProducerIdsRecord
+from laststand.emulator.core.types import ProducerId
 
 BLOCK_SIZE: Final = 1000
 """Producer ids per block."""

@@ -11,15 +11,15 @@ from enum import Enum
 
 import msgspec
 
-from emulator.core.admin_messages import OngoingReassignment
-from emulator.core.controller.decision import Decision
-from emulator.core.controller.partition_change import PartitionTarget
-from emulator.core.controller.reassignment_lists import revert_reassignment, start_reassignment
-from emulator.core.controller.topics import manual_placement_problem
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
-from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, ChangeReason, TopicPartition
+from laststand.emulator.core.admin_messages import OngoingReassignment
+from laststand.emulator.core.controller.decision import Decision
+from laststand.emulator.core.controller.partition_change import PartitionTarget
+from laststand.emulator.core.controller.reassignment_lists import revert_reassignment, start_reassignment
+from laststand.emulator.core.controller.topics import manual_placement_problem
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerId, ChangeReason, TopicPartition
 
 
 class ReplicationFactorChange(Enum):

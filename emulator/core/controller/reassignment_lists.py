@@ -6,8 +6,8 @@ change brings the targets into the ISR. Kafka's ``ReplicationControlManager.alte
 
 import msgspec
 
-from emulator.core.controller.min_isr import MinIsr
-from emulator.core.types import BrokerId
+from laststand.emulator.core.controller.min_isr import MinIsr
+from laststand.emulator.core.types import BrokerId
 
 
 class Reassignment(msgspec.Struct, frozen=True, kw_only=True):

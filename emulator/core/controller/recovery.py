@@ -8,8 +8,8 @@ from enum import Enum
 
 import msgspec
 
-from emulator.core.image import PartitionState
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset, RecoveryStrategy
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset, RecoveryStrategy
 
 
 class RecoveryAction(Enum):

@@ -11,16 +11,16 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import Decision, RegistrationCause
-from emulator.core.controller.fencing import leave_isrs, leave_isrs_and_elrs
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ErrorCode
-from emulator.core.image import BrokerRegistration
-from emulator.core.messages import BrokerRegistrationRequest
-from emulator.core.metadata_version import CLEAN_SHUTDOWN_PROOF, METADATA_VERSION
-from emulator.core.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from emulator.core.switches import SessionCheck, Switches
-from emulator.core.types import BrokerEpoch, BrokerId, ChangeReason
+from laststand.emulator.core.controller.decision import Decision, RegistrationCause
+from laststand.emulator.core.controller.fencing import leave_isrs, leave_isrs_and_elrs
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import BrokerRegistration
+from laststand.emulator.core.messages import BrokerRegistrationRequest
+from laststand.emulator.core.metadata_version import CLEAN_SHUTDOWN_PROOF, METADATA_VERSION
+from laststand.emulator.core.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from laststand.emulator.core.switches import SessionCheck, Switches
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason
 
 _PREVIOUS_EPOCH_SINCE: Final = 3
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset
 
 
 class SessionKey(msgspec.Struct, frozen=True):

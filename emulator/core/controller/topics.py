@@ -12,15 +12,15 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.admin_messages import CreatablePartitions, CreatableTopic
-from emulator.core.controller.decision import Decision, PartitionCause
-from emulator.core.controller.min_isr import MIN_ISR, MinIsr, configured_min_isr
-from emulator.core.controller.view import ClusterView
-from emulator.core.errors import ConfigError, ErrorCode
-from emulator.core.events import Election
-from emulator.core.properties import check_topic_properties
-from emulator.core.records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
-from emulator.core.types import BrokerId, ChangeReason, ConfigResource, TopicId, TopicPartition
+from laststand.emulator.core.admin_messages import CreatablePartitions, CreatableTopic
+from laststand.emulator.core.controller.decision import Decision, PartitionCause
+from laststand.emulator.core.controller.min_isr import MIN_ISR, MinIsr, configured_min_isr
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.errors import ConfigError, ErrorCode
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.properties import check_topic_properties
+from laststand.emulator.core.records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from laststand.emulator.core.types import BrokerId, ChangeReason, ConfigResource, TopicId, TopicPartition
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 

@@ -6,15 +6,15 @@ answers leave with the turn.
 
 from collections.abc import Sequence
 
-from emulator.core.controller.committed_events import committed_events
-from emulator.core.controller.decision import Decision, PartitionCause
-from emulator.core.controller.invariants import check_delta
-from emulator.core.controller.view import ClusterView
-from emulator.core.effects import SendRequest, SendResponse
-from emulator.core.events import ControllerEvent
-from emulator.core.messages import Response
-from emulator.core.records import Record
-from emulator.core.types import CauseId, RequestId
+from laststand.emulator.core.controller.committed_events import committed_events
+from laststand.emulator.core.controller.decision import Decision, PartitionCause
+from laststand.emulator.core.controller.invariants import check_delta
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.effects import SendRequest, SendResponse
+from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core.messages import Response
+from laststand.emulator.core.records import Record
+from laststand.emulator.core.types import CauseId, RequestId
 
 
 class ControllerTurn:

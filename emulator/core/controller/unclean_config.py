@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.admin_messages import ConfigSource
-from emulator.core.controller.recovery import strategy_of_unclean_enable
-from emulator.core.effective_config import CLUSTER, ConfigValue
-from emulator.core.image import MetadataImage
-from emulator.core.properties import NodeProperties
-from emulator.core.types import ConfigResource, NodeId, RecoveryStrategy
+from laststand.emulator.core.admin_messages import ConfigSource
+from laststand.emulator.core.controller.recovery import strategy_of_unclean_enable
+from laststand.emulator.core.effective_config import CLUSTER, ConfigValue
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import ConfigResource, NodeId, RecoveryStrategy
 
 STRATEGY: Final = "unclean.recovery.strategy"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"

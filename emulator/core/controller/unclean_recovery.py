@@ -16,28 +16,33 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.controller.decision import Decision, UncleanElection
-from emulator.core.controller.partition_change import PartitionTarget
-from emulator.core.controller.recovery import (
+from laststand.emulator.core.controller.decision import Decision, UncleanElection
+from laststand.emulator.core.controller.partition_change import PartitionTarget
+from laststand.emulator.core.controller.recovery import (
     RecoveryAction,
     RecoveryDecision,
     ReplicaReport,
     choose_leader,
     decide_recovery,
 )
-from emulator.core.controller.view import ClusterView
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.events import (
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.events import (
     ControllerEvent,
     ReplicaAnswer,
     UncleanMethod,
     UncleanRecoveryDropped,
     UncleanRecoveryStarted,
 )
-from emulator.core.image import PartitionState
-from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo, Response
-from emulator.core.types import (
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.messages import (
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+    ReplicaLogInfo,
+    Response,
+)
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,

@@ -8,23 +8,23 @@ from collections.abc import Iterator
 
 import msgspec
 
-from emulator.core.controller.decision import Decision, PartitionCause, UncleanElection
-from emulator.core.controller.features import is_elr_enabled
-from emulator.core.controller.min_isr import MinIsr, configured_min_isr
-from emulator.core.controller.partition_change import (
+from laststand.emulator.core.controller.decision import Decision, PartitionCause, UncleanElection
+from laststand.emulator.core.controller.features import is_elr_enabled
+from laststand.emulator.core.controller.min_isr import MinIsr, configured_min_isr
+from laststand.emulator.core.controller.partition_change import (
     PartitionChange,
     PartitionRules,
     PartitionTarget,
     next_partition_change,
 )
-from emulator.core.controller.unclean_config import recovery_strategy
-from emulator.core.effective_config import DynamicConfig
-from emulator.core.events import Election, UncleanMethod
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.metadata_version import METADATA_VERSION
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import ClearElr, Switches, UncleanPick
-from emulator.core.types import BrokerId, ChangeReason, ElectionType, NodeId, RecoveryStrategy, TopicPartition
+from laststand.emulator.core.controller.unclean_config import recovery_strategy
+from laststand.emulator.core.effective_config import DynamicConfig
+from laststand.emulator.core.events import Election, UncleanMethod
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.metadata_version import METADATA_VERSION
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import ClearElr, Switches, UncleanPick
+from laststand.emulator.core.types import BrokerId, ChangeReason, ElectionType, NodeId, RecoveryStrategy, TopicPartition
 
 
 class ClusterView:

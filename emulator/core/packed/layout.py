@@ -11,15 +11,15 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BatchAppended,
     Event,
     FollowerHighWatermarkUpdated,
     HighWatermarkAdvanced,
     ProduceAnswered,
 )
-from emulator.core.history import PollOperation, SendOperation
-from emulator.core.types import BrokerId, CauseId, LeaderEpoch, NodeId, ProducerEpoch
+from laststand.emulator.core.history import PollOperation, SendOperation
+from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, NodeId, ProducerEpoch
 
 VERSION: Final = 1
 SUFFIX: Final = ".packed"

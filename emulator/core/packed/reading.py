@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.packed.layout import (
+from laststand.emulator.core.packed.layout import (
     CELL,
     HEADER,
     KINDS,

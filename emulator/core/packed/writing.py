@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from emulator.core.events import FileSealed
-from emulator.core.history import HistorySealed
-from emulator.core.packed.layout import (
+from laststand.emulator.core.events import FileSealed
+from laststand.emulator.core.history import HistorySealed
+from laststand.emulator.core.packed.layout import (
     CELL,
     HEADER,
     KINDS,

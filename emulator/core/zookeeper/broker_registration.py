@@ -5,12 +5,12 @@ it is deleted and made anew, as the server may be slow to expire it (KAFKA-7165)
 process ends; a broker that was killed cannot come back before its old session is gone.
 """
 
-from emulator.core.types import BrokerEpoch, BrokerId
-from emulator.core.zookeeper.errors import ZooKeeperRefusedError
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, encode_broker
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.types import BrokerEpoch, BrokerId
+from laststand.emulator.core.zookeeper.errors import ZooKeeperRefusedError
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, encode_broker
+from laststand.emulator.core.zookeeper.operations import (
     Create,
     Created,
     DataRead,

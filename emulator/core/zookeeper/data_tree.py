@@ -8,8 +8,8 @@ from typing import Final, assert_never
 
 import msgspec
 
-from emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
+from laststand.emulator.core.zookeeper.operations import (
     Checked,
     CheckVersion,
     ChildrenRead,

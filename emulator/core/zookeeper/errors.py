@@ -1,7 +1,7 @@
 """What ends a program that waits for ZooKeeper before its time."""
 
-from emulator.core.errors import EmulatorError
-from emulator.core.zookeeper.operations import ZooKeeperFailure
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.zookeeper.operations import ZooKeeperFailure
 
 
 class ControllerMovedError(EmulatorError):

@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.types import CauseId, CorrelationId
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.operations import Answers, Steps, WatchEvent
+from laststand.emulator.core.types import CauseId, CorrelationId
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.operations import Answers, Steps, WatchEvent
 
 
 class ZooKeeperRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
+from laststand.emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
 
 ResultT = TypeVar("ResultT")
 

@@ -3,10 +3,10 @@
 from collections import deque
 from typing import Generic
 
-from emulator.core.types import CorrelationId
-from emulator.core.zookeeper.exchange import ZooKeeperRequest
-from emulator.core.zookeeper.operations import Answers, Program, ResultT
-from emulator.core.zookeeper.program_runner import Finished, ProgramRunner
+from laststand.emulator.core.types import CorrelationId
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperRequest
+from laststand.emulator.core.zookeeper.operations import Answers, Program, ResultT
+from laststand.emulator.core.zookeeper.program_runner import Finished, ProgramRunner
 
 
 class ProgramQueue(Generic[ResultT]):

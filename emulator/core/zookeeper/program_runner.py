@@ -13,10 +13,10 @@ States and edges::
 
 from typing import Generic
 
-from emulator.core.errors import InvariantError
-from emulator.core.types import CorrelationId
-from emulator.core.zookeeper.exchange import ZooKeeperRequest
-from emulator.core.zookeeper.operations import Answers, Program, ResultT, Steps
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.types import CorrelationId
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperRequest
+from laststand.emulator.core.zookeeper.operations import Answers, Program, ResultT, Steps
 
 
 class ProgramRunner(Generic[ResultT]):

@@ -9,9 +9,9 @@ What the network does to all this, lost answers and late deliveries, is up to wh
 
 from collections.abc import Mapping
 
-from emulator.core.zookeeper.data_tree import DataTree, parent_of
-from emulator.core.zookeeper.identifiers import SessionId, Zxid
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.data_tree import DataTree, parent_of
+from laststand.emulator.core.zookeeper.identifiers import SessionId, Zxid
+from laststand.emulator.core.zookeeper.operations import (
     Answers,
     ChildrenChanged,
     Create,

@@ -15,22 +15,22 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from emulator.core.types import LeaderRecoveryState, TopicId, TopicPartition
-from emulator.core.zookeeper.errors import ControllerMovedError
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
-from emulator.core.zookeeper.operations import Program
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import ControllerContext
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_controller.store import ControllerStore, StateUpdates
-from emulator.core.zookeeper_rules import AlterIsrChecks, IsrSettledBy
+from laststand.emulator.core.types import LeaderRecoveryState, TopicId, TopicPartition
+from laststand.emulator.core.zookeeper.errors import ControllerMovedError
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_controller.store import ControllerStore, StateUpdates
+from laststand.emulator.core.zookeeper_rules import AlterIsrChecks, IsrSettledBy
 
 _VERSION_WITH_RECOVERY_STATE: Final = 1
 _VERSION_WITH_TOPIC_IDS: Final = 2

@@ -7,24 +7,24 @@ start; dead ones fail.
 
 from collections.abc import Iterable, Mapping
 
-from emulator.core.types import BrokerEpoch, BrokerId, NodeId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
-from emulator.core.zookeeper.nodes.small_nodes import decode_rack
-from emulator.core.zookeeper.operations import DataRead, GetChildren, GetData, Program
-from emulator.core.zookeeper_controller.context import (
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, NodeId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_rack
+from laststand.emulator.core.zookeeper.operations import DataRead, GetChildren, GetData, Program
+from laststand.emulator.core.zookeeper_controller.context import (
     ControllerContext,
     PartitionPhase,
     RegisteredBroker,
     Replica,
     ReplicaPhase,
 )
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
-from emulator.core.zookeeper_controller.reassignment import Reassignments
-from emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
-from emulator.core.zookeeper_controller.store import children_of
-from emulator.core.zookeeper_controller.topic_deletion import TopicDeletion
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
+from laststand.emulator.core.zookeeper_controller.reassignment import Reassignments
+from laststand.emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
+from laststand.emulator.core.zookeeper_controller.store import children_of
+from laststand.emulator.core.zookeeper_controller.topic_deletion import TopicDeletion
 
 
 def read_brokers() -> Program[dict[BrokerId, RegisteredBroker]]:

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.types import BrokerId
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.types import BrokerId
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 
 class ControllerConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.core.types import BrokerEpoch, BrokerId, TopicId, TopicPartition
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
-from emulator.core.zookeeper.nodes.partition_state import PartitionLeadership
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, TopicId, TopicPartition
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
 
 
 class PartitionPhase(Enum):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlMessage,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
@@ -22,8 +22,8 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.control_versions import as_carried, has_field
-from emulator.core.types import (
+from laststand.emulator.core.control_versions import as_carried, has_field
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,
@@ -31,11 +31,11 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper.nodes.partition_state import PartitionLeadership
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import ControllerContext
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext
 
 
 class AddressedRequest(msgspec.Struct, frozen=True, kw_only=True):

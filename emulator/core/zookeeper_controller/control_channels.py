@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.control_messages import ControlMessage
-from emulator.core.types import BrokerEpoch, BrokerId, CorrelationId
-from emulator.core.zookeeper_controller.context import RegisteredBroker
-from emulator.core.zookeeper_controller.control_batch import AddressedRequest
+from laststand.emulator.core.control_messages import ControlMessage
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, CorrelationId
+from laststand.emulator.core.zookeeper_controller.context import RegisteredBroker
+from laststand.emulator.core.zookeeper_controller.control_batch import AddressedRequest
 
 RETRY_BACKOFF_MS: Final = 100
 

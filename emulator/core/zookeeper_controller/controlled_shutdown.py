@@ -5,15 +5,15 @@ everything. What it leads moves to members of the ISR that stay; where there is 
 being named in the answer. What it follows leaves its ISRs. Partitions of a single replica are left alone.
 """
 
-from emulator.core.control_messages import ControlledShutdownResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.types import BrokerEpoch, BrokerId
-from emulator.core.zookeeper.operations import Program
-from emulator.core.zookeeper_controller.context import ControllerContext, Replica, ReplicaPhase
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_controller.leader_election import ElectionStrategy
-from emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
-from emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
+from laststand.emulator.core.control_messages import ControlledShutdownResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerEpoch, BrokerId
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext, Replica, ReplicaPhase
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_controller.leader_election import ElectionStrategy
+from laststand.emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
+from laststand.emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
 
 
 class ControlledShutdown:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final, assert_never
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ElectLeadersRequest,
@@ -24,19 +24,19 @@ from emulator.core.admin_messages import (
     PartitionResult,
     RequestedElection,
 )
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     LeaderAndIsrResponse,
     StopReplicaRequest,
     StopReplicaResponse,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
-from emulator.core.types import RequestId, TopicPartition
-from emulator.core.zookeeper.broker_registration import make_persistent_paths, register_broker
-from emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
+from laststand.emulator.core.types import RequestId, TopicPartition
+from laststand.emulator.core.zookeeper.broker_registration import make_persistent_paths, register_broker
+from laststand.emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
+from laststand.emulator.core.zookeeper.exchange import (
     OpenSession,
     SessionEstablished,
     SessionExpired,
@@ -46,21 +46,21 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperReconnected,
     ZooKeeperRequest,
 )
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint
+from laststand.emulator.core.zookeeper.operations import (
     ChildrenChanged,
     NodeChanged,
     Program,
     WatchEvent,
     ZooKeeperEventKind,
 )
-from emulator.core.zookeeper.program_runner import Finished, ProgramRunner
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.control_channels import ControlChannels
-from emulator.core.zookeeper_controller.controller_election import read_controller, register_controller
-from emulator.core.zookeeper_controller.events import (
+from laststand.emulator.core.zookeeper.program_runner import Finished, ProgramRunner
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.control_channels import ControlChannels
+from laststand.emulator.core.zookeeper_controller.controller_election import read_controller, register_controller
+from laststand.emulator.core.zookeeper_controller.events import (
     Asked,
     BalanceDue,
     BrokersChanged,
@@ -78,7 +78,7 @@ from emulator.core.zookeeper_controller.events import (
     TopicConfigured,
     TopicsChanged,
 )
-from emulator.core.zookeeper_controller.exchange import (
+from laststand.emulator.core.zookeeper_controller.exchange import (
     AnswerController,
     ControlAnswered,
     ControlFailed,
@@ -92,7 +92,7 @@ from emulator.core.zookeeper_controller.exchange import (
     SendControlRequest,
     TimeCame,
 )
-from emulator.core.zookeeper_controller.term import Term
+from laststand.emulator.core.zookeeper_controller.term import Term
 
 FIRST_CORRELATION_ID: Final = 0
 CORRELATION_ID_STEP: Final = 2

@@ -9,17 +9,17 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.types import BrokerId
-from emulator.core.zookeeper.errors import ControllerMovedError
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import (
+from laststand.emulator.core.types import BrokerId
+from laststand.emulator.core.zookeeper.errors import ControllerMovedError
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import (
     decode_controller,
     decode_controller_epoch,
     encode_controller,
     encode_controller_epoch,
 )
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.operations import (
     Create,
     DataRead,
     DataSet,

@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     LeaderAndIsrResponse,
     StopReplicaRequest,
     StopReplicaResponse,
 )
-from emulator.core.types import BrokerId, RequestId, TopicPartition
-from emulator.core.zookeeper_controller.exchange import ControllerRequest
+from laststand.emulator.core.types import BrokerId, RequestId, TopicPartition
+from laststand.emulator.core.zookeeper_controller.exchange import ControllerRequest
 
 
 class RegisterAndElect(msgspec.Struct, frozen=True):

@@ -4,21 +4,21 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlAnswer,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ControlMessage,
 )
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
-from emulator.core.types import BrokerEpoch, BrokerId, CauseId, CorrelationId, RequestId
-from emulator.core.zookeeper.exchange import ZooKeeperEffect, ZooKeeperInput
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, CauseId, CorrelationId, RequestId
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperEffect, ZooKeeperInput
 
 ControllerRequest: TypeAlias = (
     AlterPartitionRequest | ControlledShutdownRequest | ElectLeadersRequest | AlterPartitionReassignmentsRequest

@@ -5,15 +5,15 @@ tells all brokers what clients are to know, and deletes the notification. Until 
 every protocol version, as other brokers may be older. Kafka's ``KafkaController.processIsrChangeNotification``.
 """
 
-from emulator.core.types import TopicPartition
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import decode_isr_notification, decode_log_dir_event
-from emulator.core.zookeeper.operations import DataRead, Delete, GetChildren, GetData, Program
-from emulator.core.zookeeper_controller.context import ControllerContext, ReplicaPhase
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_controller.reassignment import Reassignments
-from emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
-from emulator.core.zookeeper_controller.store import ControllerStore, children_of
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_isr_notification, decode_log_dir_event
+from laststand.emulator.core.zookeeper.operations import DataRead, Delete, GetChildren, GetData, Program
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext, ReplicaPhase
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_controller.reassignment import Reassignments
+from laststand.emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
+from laststand.emulator.core.zookeeper_controller.store import ControllerStore, children_of
 
 
 class Notifications:

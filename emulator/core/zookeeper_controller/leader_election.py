@@ -16,9 +16,9 @@ from typing import assert_never
 
 import msgspec
 
-from emulator.core.types import BrokerId
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment
+from laststand.emulator.core.types import BrokerId
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
 
 
 class ElectionStrategy(Enum):

@@ -6,15 +6,15 @@ Kafka's ``KafkaController.processReplicaLeaderElection``, ``checkAndTriggerAutoL
 
 from collections.abc import Iterable
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.errors import ErrorCode
-from emulator.core.types import BrokerId, TopicPartition
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
-from emulator.core.zookeeper.operations import Program
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import ControllerContext, PartitionPhase
-from emulator.core.zookeeper_controller.leader_election import ElectionStrategy
-from emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext, PartitionPhase
+from laststand.emulator.core.zookeeper_controller.leader_election import ElectionStrategy
+from laststand.emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
 
 
 class LeaderRequests:

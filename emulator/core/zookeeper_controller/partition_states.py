@@ -15,21 +15,21 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from emulator.core.types import LeaderEpoch, TopicPartition
-from emulator.core.zookeeper.errors import ControllerMovedError
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
-from emulator.core.zookeeper.operations import Program
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import ControllerContext, PartitionPhase
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_controller.leader_election import (
+from laststand.emulator.core.types import LeaderEpoch, TopicPartition
+from laststand.emulator.core.zookeeper.errors import ControllerMovedError
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext, PartitionPhase
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_controller.leader_election import (
     ElectionOutcome,
     ElectionStrategy,
     Electorate,
     RecoveryMark,
     elect_leader,
 )
-from emulator.core.zookeeper_controller.store import ControllerStore, StateUpdates
+from laststand.emulator.core.zookeeper_controller.store import ControllerStore, StateUpdates
 
 _ANY_STARTED: Final = frozenset({PartitionPhase.NEW, PartitionPhase.ONLINE, PartitionPhase.OFFLINE})
 

@@ -14,21 +14,21 @@ A removed replica whose broker is down is told nothing and forgotten all the sam
 
 from collections.abc import Iterable, Mapping
 
-from emulator.core.errors import ErrorCode
-from emulator.core.inter_broker_protocol import IsrChange
-from emulator.core.types import BrokerId, TopicPartition
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import PartitionLeadership
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment
-from emulator.core.zookeeper.operations import Exists, Program
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import ControllerContext, Replica, ReplicaPhase
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_controller.leader_election import ElectionStrategy
-from emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
-from emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
-from emulator.core.zookeeper_controller.store import ControllerStore
-from emulator.core.zookeeper_controller.topic_deletion import TopicDeletion
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inter_broker_protocol import IsrChange
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
+from laststand.emulator.core.zookeeper.operations import Exists, Program
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext, Replica, ReplicaPhase
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_controller.leader_election import ElectionStrategy
+from laststand.emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
+from laststand.emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
+from laststand.emulator.core.zookeeper_controller.store import ControllerStore
+from laststand.emulator.core.zookeeper_controller.topic_deletion import TopicDeletion
 
 
 class Reassignments:

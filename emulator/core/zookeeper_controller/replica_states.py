@@ -15,14 +15,14 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from emulator.core.types import BrokerId, TopicPartition
-from emulator.core.zookeeper.errors import ControllerMovedError
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment
-from emulator.core.zookeeper.operations import Program
-from emulator.core.zookeeper_controller.context import ControllerContext, Replica, ReplicaPhase
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_controller.store import ControllerStore
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper.errors import ControllerMovedError
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext, Replica, ReplicaPhase
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_controller.store import ControllerStore
 
 _HOSTED: Final = frozenset(
     {ReplicaPhase.NEW, ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_INELIGIBLE}

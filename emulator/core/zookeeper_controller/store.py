@@ -9,20 +9,20 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from emulator.core.errors import InvariantError
-from emulator.core.types import TopicPartition
-from emulator.core.zookeeper.errors import ControllerMovedError, ZooKeeperRefusedError
-from emulator.core.zookeeper.identifiers import NodeVersion
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import (
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper.errors import ControllerMovedError, ZooKeeperRefusedError
+from laststand.emulator.core.zookeeper.identifiers import NodeVersion
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import (
     LeaderAndIsr,
     PartitionLeadership,
     decode_state,
     encode_state,
 )
-from emulator.core.zookeeper.nodes.small_nodes import decode_config
-from emulator.core.zookeeper.nodes.topic import TopicAssignment, encode_topic
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config
+from laststand.emulator.core.zookeeper.nodes.topic import TopicAssignment, encode_topic
+from laststand.emulator.core.zookeeper.operations import (
     Answers,
     CheckVersion,
     ChildrenRead,
@@ -44,8 +44,8 @@ from emulator.core.zookeeper.operations import (
     Write,
     ZooKeeperFailure,
 )
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import ControllerContext
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext
 
 _UNCLEAN: str = "unclean.leader.election.enable"
 

@@ -5,28 +5,28 @@ alive before they are told roles, as they ignore a leader that they do not know 
 ISRs before leaders are looked for, so a dead leader costs two writes here and one at a running controller.
 """
 
-from emulator.core.control_messages import LeaderAndIsrResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.inter_broker_protocol import IsrChange
-from emulator.core.types import BrokerId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import GetChildren, Program
-from emulator.core.zookeeper_controller.alter_partition import AlterPartition
-from emulator.core.zookeeper_controller.broker_changes import BrokerChanges, read_brokers
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import ControllerContext, Replica
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_controller.controlled_shutdown import ControlledShutdown
-from emulator.core.zookeeper_controller.controller_election import ControllerTerm
-from emulator.core.zookeeper_controller.isr_notifications import Notifications
-from emulator.core.zookeeper_controller.leader_requests import LeaderRequests
-from emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
-from emulator.core.zookeeper_controller.reassignment import Reassignments
-from emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
-from emulator.core.zookeeper_controller.store import ControllerStore, children_of
-from emulator.core.zookeeper_controller.topic_changes import TopicChanges
-from emulator.core.zookeeper_controller.topic_deletion import TopicDeletion
-from emulator.core.zookeeper_rules import WatchNotifications
+from laststand.emulator.core.control_messages import LeaderAndIsrResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inter_broker_protocol import IsrChange
+from laststand.emulator.core.types import BrokerId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.operations import GetChildren, Program
+from laststand.emulator.core.zookeeper_controller.alter_partition import AlterPartition
+from laststand.emulator.core.zookeeper_controller.broker_changes import BrokerChanges, read_brokers
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext, Replica
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_controller.controlled_shutdown import ControlledShutdown
+from laststand.emulator.core.zookeeper_controller.controller_election import ControllerTerm
+from laststand.emulator.core.zookeeper_controller.isr_notifications import Notifications
+from laststand.emulator.core.zookeeper_controller.leader_requests import LeaderRequests
+from laststand.emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
+from laststand.emulator.core.zookeeper_controller.reassignment import Reassignments
+from laststand.emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
+from laststand.emulator.core.zookeeper_controller.store import ControllerStore, children_of
+from laststand.emulator.core.zookeeper_controller.topic_changes import TopicChanges
+from laststand.emulator.core.zookeeper_controller.topic_deletion import TopicDeletion
+from laststand.emulator.core.zookeeper_rules import WatchNotifications
 
 
 class Term:

@@ -7,17 +7,22 @@ while there was no controller, or by one that died in between, is finished by th
 import base64
 from collections.abc import Iterable
 
-from emulator.core.types import TopicId, TopicPartition
-from emulator.core.zookeeper.identifiers import Zxid
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.topic import decode_topic
-from emulator.core.zookeeper.operations import DataRead, GetChildren, GetData, Program
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import ControllerContext, PartitionPhase, Replica, ReplicaPhase
-from emulator.core.zookeeper_controller.leader_election import ElectionStrategy
-from emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
-from emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
-from emulator.core.zookeeper_controller.store import ControllerStore, children_of
+from laststand.emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.core.zookeeper.identifiers import Zxid
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.topic import decode_topic
+from laststand.emulator.core.zookeeper.operations import DataRead, GetChildren, GetData, Program
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import (
+    ControllerContext,
+    PartitionPhase,
+    Replica,
+    ReplicaPhase,
+)
+from laststand.emulator.core.zookeeper_controller.leader_election import ElectionStrategy
+from laststand.emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
+from laststand.emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
+from laststand.emulator.core.zookeeper_controller.store import ControllerStore, children_of
 
 
 class TopicChanges:

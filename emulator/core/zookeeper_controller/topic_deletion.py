@@ -11,16 +11,21 @@ queued take it: a request that comes during the reassignment is carried out at o
 
 from collections.abc import Iterable
 
-from emulator.core.control_messages import StopReplicaRequest, StopReplicaResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.types import BrokerId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import Delete, Program
-from emulator.core.zookeeper_controller.context import ControllerContext, PartitionPhase, Replica, ReplicaPhase
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
-from emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
-from emulator.core.zookeeper_controller.store import ControllerStore
+from laststand.emulator.core.control_messages import StopReplicaRequest, StopReplicaResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.operations import Delete, Program
+from laststand.emulator.core.zookeeper_controller.context import (
+    ControllerContext,
+    PartitionPhase,
+    Replica,
+    ReplicaPhase,
+)
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_controller.partition_states import PartitionStateMachine
+from laststand.emulator.core.zookeeper_controller.replica_states import ReplicaStateMachine
+from laststand.emulator.core.zookeeper_controller.store import ControllerStore
 
 
 class TopicDeletion:

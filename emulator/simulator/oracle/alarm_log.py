@@ -6,11 +6,11 @@ that reports it is asked.
 
 from collections.abc import Callable
 
-from emulator.core.promises import PROMISES, PromiseKind
-from emulator.core.types import TopicPartition
-from emulator.simulator.oracle.finding import Alarm, Guarantee
-from emulator.simulator.oracle.guarantee import GuaranteeLedger
-from emulator.simulator.oracle.truth import PartitionTruth
+from laststand.emulator.core.promises import PROMISES, PromiseKind
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
+from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
+from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 _OF_A_LOSS = (PromiseKind.OUTCOME, PromiseKind.CANDIDATE)
 

@@ -1,9 +1,9 @@
 """Who may be elected cleanly, by a partition's committed state."""
 
-from emulator.core.image import PartitionState
-from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.types import BrokerId
-from emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.types import BrokerId
+from laststand.emulator.simulator.cluster import SimulatedCluster
 
 
 def candidates(cluster: SimulatedCluster, state: PartitionState) -> tuple[BrokerId, ...]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from emulator.core.events import Election, PartitionChanged
-from emulator.core.types import LeaderRecoveryState
+from laststand.emulator.core.events import Election, PartitionChanged
+from laststand.emulator.core.types import LeaderRecoveryState
 
 UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
 _FROM_OUTSIDE: Final = (Election.ELR, *UNCLEAN)

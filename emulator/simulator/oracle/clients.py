@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.history import OperationType, PolledBatch
-from emulator.core.promises import PROMISES, Exemption
-from emulator.core.types import Acks, CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.truth import PartitionTruth
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.history import OperationType, PolledBatch
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import Acks, CauseId, Offset, ProducerEpoch, ProducerId, TopicPartition
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 
 class _Sent(msgspec.Struct, frozen=True, kw_only=True):

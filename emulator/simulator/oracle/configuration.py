@@ -6,10 +6,10 @@ not depend on what the core makes of it.
 
 from typing import Final
 
-from emulator.core.events import ConfigChanged
-from emulator.core.properties import NodeProperties
-from emulator.core.types import BrokerId, ConfigResource, NodeId, RecoveryStrategy
-from emulator.plan.nodes import CONTROLLER
+from laststand.emulator.core.events import ConfigChanged
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, RecoveryStrategy
+from laststand.emulator.plan.nodes import CONTROLLER
 
 _MIN_ISR: Final = "min.insync.replicas"
 _STRATEGY: Final = "unclean.recovery.strategy"

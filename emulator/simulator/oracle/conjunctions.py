@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Final, NamedTuple
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerRegistered,
     ConfigChanged,
     FeatureChanged,
@@ -23,15 +23,15 @@ from emulator.core.events import (
     PartitionChanged,
     TopicDeleted,
 )
-from emulator.core.messages import (
+from laststand.emulator.core.messages import (
     AlterPartitionRequest,
     FetchRequest,
     GetReplicaLogInfoRequest,
     ProduceRequest,
     Request,
 )
-from emulator.core.types import BrokerId, ChangeReason, MetadataOffset, NodeId, TopicId, TopicPartition
-from emulator.simulator.wire import RequestFate, api_name
+from laststand.emulator.core.types import BrokerId, ChangeReason, MetadataOffset, NodeId, TopicId, TopicPartition
+from laststand.emulator.simulator.wire import RequestFate, api_name
 
 _REASONS: Final = (
     ChangeReason.ALTER_PARTITION,

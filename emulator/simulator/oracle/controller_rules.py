@@ -8,15 +8,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from emulator.core.controller.invariants import (
+from laststand.emulator.core.controller.invariants import (
     check_m2_active_isr,
     check_m3_elr_only_under_min_isr,
     check_m17_elr_replicas,
     check_partition,
 )
-from emulator.core.controller.sessions import SessionKey
-from emulator.core.errors import InvariantError
-from emulator.core.events import (
+from laststand.emulator.core.controller.sessions import SessionKey
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import (
     AlterPartitionDecided,
     BrokerFenced,
     BrokerRegistered,
@@ -29,14 +29,14 @@ from emulator.core.events import (
     UncleanLeaderElected,
     UncleanRecoveryStarted,
 )
-from emulator.core.image import PartitionState
-from emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
-from emulator.core.types import BrokerEpoch, BrokerId, PartitionEpoch, RecoveryStrategy, TopicPartition
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.change_rules import PROPOSED, REASSIGNED, UNCLEAN, change_problems
-from emulator.simulator.oracle.recovery_rule import Electorate, Patience, RecoveryRule
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, PartitionEpoch, RecoveryStrategy, TopicPartition
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.change_rules import PROPOSED, REASSIGNED, UNCLEAN, change_problems
+from laststand.emulator.simulator.oracle.recovery_rule import Electorate, Patience, RecoveryRule
 
 _REGISTERED: Final = "broker_registered"
 _REQUESTED: Final = "elect_leaders"

@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 
-from emulator.core.events import BatchAppended, PowerLost
-from emulator.core.promises import PROMISES, Exemption
-from emulator.core.types import NodeId, Offset, TopicPartition
-from emulator.simulator.oracle.truth import PromisedBatch
+from laststand.emulator.core.events import BatchAppended, PowerLost
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import NodeId, Offset, TopicPartition
+from laststand.emulator.simulator.oracle.truth import PromisedBatch
 
 _BatchKey = tuple[Offset, int]
 """Last offset and CRC."""

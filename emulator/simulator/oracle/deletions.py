@@ -4,9 +4,9 @@ An administrator names a partition, not a topic's id: of a topic that is created
 one go.
 """
 
-from emulator.core.types import CauseId, Offset, TopicPartition
-from emulator.plan.actions import DeleteRecords
-from emulator.simulator.disk_retention import RETENTION
+from laststand.emulator.core.types import CauseId, Offset, TopicPartition
+from laststand.emulator.plan.actions import DeleteRecords
+from laststand.emulator.simulator.disk_retention import RETENTION
 
 
 class Deletions:

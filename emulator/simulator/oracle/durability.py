@@ -5,23 +5,23 @@ restarted and leads again before the controller knows of that. A *settled* leade
 controller knows. No other replica owes anything to the outside.
 """
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.list_offsets import LATEST_TIMESTAMP, Asker, list_offset
-from emulator.core.broker.partition import Partition
-from emulator.core.errors import ErrorCode
-from emulator.core.events import BecameLeader, LogStartOffsetRaised
-from emulator.core.image import PartitionState
-from emulator.core.messages import ListOffsetsPosition
-from emulator.core.promises import PROMISES, Exemption
-from emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.disk_retention import RETENTION
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.candidates import candidates
-from emulator.simulator.oracle.copies import Copies
-from emulator.simulator.oracle.deletions import Deletions
-from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.list_offsets import LATEST_TIMESTAMP, Asker, list_offset
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import BecameLeader, LogStartOffsetRaised
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.messages import ListOffsetsPosition
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk_retention import RETENTION
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.candidates import candidates
+from laststand.emulator.simulator.oracle.copies import Copies
+from laststand.emulator.simulator.oracle.deletions import Deletions
+from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 
 class DurabilityChecks:

@@ -6,9 +6,9 @@ heard of it (D15): one of the same name makes its own.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from emulator.core.broker.metadata_cache import real_topic_id
-from emulator.core.errors import ErrorCode
-from emulator.core.events import (
+from laststand.emulator.core.broker.metadata_cache import real_topic_id
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import (
     AlterPartitionAnswered,
     AlterPartitionDecided,
     AlterPartitionProposed,
@@ -45,11 +45,11 @@ from emulator.core.events import (
     UncleanRecoveryStarted,
     ZnodeWritten,
 )
-from emulator.core.types import BrokerId, FenceReason, IncarnationId, NodeId, TopicId, TopicPartition
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.oracle.checks import Checks
-from emulator.simulator.oracle.guarantee import GuaranteeLedger, ProvenShutdowns
-from emulator.simulator.oracle.truth import Acknowledgement
+from laststand.emulator.core.types import BrokerId, FenceReason, IncarnationId, NodeId, TopicId, TopicPartition
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.oracle.checks import Checks
+from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger, ProvenShutdowns
+from laststand.emulator.simulator.oracle.truth import Acknowledgement
 
 
 class EventRouter:

@@ -8,10 +8,10 @@ from enum import Enum
 
 import msgspec
 
-from emulator.core.eras import rule_texts
-from emulator.core.promises import PromiseKind, is_promised
-from emulator.core.switches import Switches
-from emulator.core.types import TopicPartition
+from laststand.emulator.core.eras import rule_texts
+from laststand.emulator.core.promises import PromiseKind, is_promised
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import TopicPartition
 
 
 class Guarantee(Enum):

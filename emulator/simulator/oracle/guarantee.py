@@ -20,9 +20,15 @@ from collections.abc import Set
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from emulator.core.events import BrokerRegistered, Election, IncarnationEnd, IncarnationEnded, PartitionChanged
-from emulator.core.types import BrokerId, IncarnationId, LeaderEpoch, MetadataOffset, NodeId
-from emulator.simulator.nodes import incarnation_name
+from laststand.emulator.core.events import (
+    BrokerRegistered,
+    Election,
+    IncarnationEnd,
+    IncarnationEnded,
+    PartitionChanged,
+)
+from laststand.emulator.core.types import BrokerId, IncarnationId, LeaderEpoch, MetadataOffset, NodeId
+from laststand.emulator.simulator.nodes import incarnation_name
 
 _NEVER: Final = 1 << 62
 _NO_INCARNATION: Final = -1

@@ -6,11 +6,11 @@ need an observer who sees several events, or controller and brokers at once.
 
 from typing import Final
 
-from emulator.core.broker.invariants import check_hosted_partition, check_progress, partition_mark
-from emulator.core.broker.isr import Committed, proposed_isr
-from emulator.core.broker.partition import Partition
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.events import (
+from laststand.emulator.core.broker.invariants import check_hosted_partition, check_progress, partition_mark
+from laststand.emulator.core.broker.isr import Committed, proposed_isr
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.events import (
     AlterPartitionAnswered,
     AlterPartitionProposed,
     AppendRole,
@@ -19,7 +19,7 @@ from emulator.core.events import (
     BecameLeader,
     HighWatermarkAdvanced,
 )
-from emulator.core.messages import (
+from laststand.emulator.core.messages import (
     DeleteRecordsResponse,
     FetchResponse,
     ListOffsetsResponse,
@@ -27,7 +27,7 @@ from emulator.core.messages import (
     ProduceResponse,
     Response,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     BrokerId,
     LeaderEpoch,
     LeaderRecoveryState,
@@ -36,11 +36,11 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.candidates import candidates
-from emulator.simulator.oracle.reference import MetadataReference
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.candidates import candidates
+from laststand.emulator.simulator.oracle.reference import MetadataReference
 
 _SETTLED: Final = ("committed", "reverted")
 """Outcomes after which a leader may propose again."""

@@ -9,12 +9,12 @@ not being asked what they hold.
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.broker.isr import Committed
-from emulator.core.types import BrokerState, Offset, TopicPartition
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.disk import StoredLog
-from emulator.simulator.oracle.candidates import candidates
-from emulator.simulator.oracle.tally import Tally
+from laststand.emulator.core.broker.isr import Committed
+from laststand.emulator.core.types import BrokerState, Offset, TopicPartition
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk import StoredLog
+from laststand.emulator.simulator.oracle.candidates import candidates
+from laststand.emulator.simulator.oracle.tally import Tally
 
 QUIET_MS: Final = 800
 """Virtual time for which nothing may change after that."""

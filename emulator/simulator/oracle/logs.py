@@ -8,8 +8,8 @@ names. L7: a stray goes when its grace is over.
 
 from collections.abc import Iterator
 
-from emulator.core.broker.partition import Partition
-from emulator.core.events import (
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.events import (
     AppendRole,
     BatchAppended,
     HighWatermarkAdvanced,
@@ -19,14 +19,14 @@ from emulator.core.events import (
     StrayDeleted,
     StrayDetected,
 )
-from emulator.core.image import PartitionState
-from emulator.core.promises import PROMISES, Exemption
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.deletions import Deletions
-from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.deletions import Deletions
+from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 _BatchKey = tuple[Offset, LeaderEpoch]
 

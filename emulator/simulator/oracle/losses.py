@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from emulator.core.image import PartitionState
-from emulator.core.promises import PROMISES, Exemption
-from emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 
 class LostBatch(msgspec.Struct, frozen=True, kw_only=True):

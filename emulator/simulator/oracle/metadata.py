@@ -7,15 +7,15 @@ reassignments end. L7, second half: no log is deleted where it is assigned.
 
 from collections.abc import Iterator
 
-from emulator.core.broker.isr import Committed
-from emulator.core.broker.partition import Partition
-from emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, ZnodeWritten
-from emulator.core.image import PartitionState
-from emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.reference import MetadataReference
+from laststand.emulator.core.broker.isr import Committed
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, ZnodeWritten
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.reference import MetadataReference
 
 
 class MetadataChecks:

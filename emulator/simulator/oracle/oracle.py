@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import Final
 
 import emulator
-from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.effects import SendResponse
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.events import Event
-from emulator.core.history import OperationType
-from emulator.core.messages import FetchResponse, Response
-from emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
-from emulator.plan.actions import Action, DeleteRecords, ElectLeaders
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.observer import ClientRecord
-from emulator.simulator.oracle.checks import Checks
-from emulator.simulator.oracle.event_router import EventRouter
-from emulator.simulator.oracle.finding import Alarm
-from emulator.simulator.oracle.liveness import excused, missing
-from emulator.simulator.oracle.losses import LostBatch
-from emulator.simulator.oracle.truth import PromisedBatch
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.messages import FetchResponse, Response
+from laststand.emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
+from laststand.emulator.plan.actions import Action, DeleteRecords, ElectLeaders
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.observer import ClientRecord
+from laststand.emulator.simulator.oracle.checks import Checks
+from laststand.emulator.simulator.oracle.event_router import EventRouter
+from laststand.emulator.simulator.oracle.finding import Alarm
+from laststand.emulator.simulator.oracle.liveness import excused, missing
+from laststand.emulator.simulator.oracle.losses import LostBatch
+from laststand.emulator.simulator.oracle.truth import PromisedBatch
 
 FULL_SCAN_STEPS: Final = 256
 _ROOT: Final = Path(emulator.__file__).parents[1]

@@ -11,12 +11,12 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from emulator.core.errors import ErrorCode
-from emulator.core.events import ProduceAnswered
-from emulator.core.image import PartitionState
-from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.properties import NodeProperties
-from emulator.core.types import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,
@@ -27,16 +27,16 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.plan.channels import CONTROLLER_SYNC, Link
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.event_queue import EventQueue
-from emulator.simulator.nodes import BrokerNode, InputT, Node
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.candidates import candidates
-from emulator.simulator.oracle.configuration import Configuration
-from emulator.simulator.oracle.durability import DurabilityChecks
-from emulator.simulator.oracle.truth import PartitionTruth
+from laststand.emulator.plan.channels import CONTROLLER_SYNC, Link
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.event_queue import EventQueue
+from laststand.emulator.simulator.nodes import BrokerNode, InputT, Node
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.candidates import candidates
+from laststand.emulator.simulator.oracle.configuration import Configuration
+from laststand.emulator.simulator.oracle.durability import DurabilityChecks
+from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 _Key = TypeVar("_Key", bound=Hashable)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Set
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.events import (
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.events import (
     PartitionChanged,
     ReplicaAnswer,
     UncleanLeaderElected,
@@ -22,8 +22,15 @@ from emulator.core.events import (
     UncleanRecoveryDropped,
     UncleanRecoveryStarted,
 )
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, MetadataOffset, RecoveryStrategy, TopicPartition
-from emulator.simulator.oracle.replica_answers import Heard, ReplicaAnswers
+from laststand.emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    MetadataOffset,
+    RecoveryStrategy,
+    TopicPartition,
+)
+from laststand.emulator.simulator.oracle.replica_answers import Heard, ReplicaAnswers
 
 _ASKED_FOR: Final = MappingProxyType(
     {

@@ -12,8 +12,8 @@ from typing import Generic, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from emulator.core.image import BrokerRegistration, PartitionState
-from emulator.core.records import (
+from laststand.emulator.core.image import BrokerRegistration, PartitionState
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     MetadataBatch,
@@ -25,7 +25,7 @@ from emulator.core.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, PartitionEpoch, TopicId, TopicPartition
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, PartitionEpoch, TopicId, TopicPartition
 
 Transition: TypeAlias = Callable[[TopicPartition, PartitionState, PartitionState], None]
 """Is told a partition before and after a record."""

@@ -9,12 +9,20 @@ before anybody hears of it. Therefore an answer must count only if it was asked 
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
-from emulator.core.effects import AppendMetadata, Effect, SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.events import ReplicaAnswer, UncleanLeaderElected, UncleanRecoveryDropped
-from emulator.core.inputs import RequestFailed, ResponseReceived
-from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
-from emulator.core.types import BrokerEpoch, BrokerId, CorrelationId, LeaderEpoch, MetadataOffset, NodeId, TopicId
+from laststand.emulator.core.effects import AppendMetadata, Effect, SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ReplicaAnswer, UncleanLeaderElected, UncleanRecoveryDropped
+from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
+from laststand.emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
+from laststand.emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    CorrelationId,
+    LeaderEpoch,
+    MetadataOffset,
+    NodeId,
+    TopicId,
+)
 
 _Partition = tuple[TopicId, int]
 

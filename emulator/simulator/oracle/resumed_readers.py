@@ -6,13 +6,13 @@ seek before it receives anything of the new topic is its own choice of where to 
 
 from typing import NamedTuple
 
-from emulator.core.broker.metadata_cache import real_topic_id
-from emulator.core.client.steps import PollRecorded
-from emulator.core.promises import PROMISES, Exemption
-from emulator.core.types import Offset, TopicId, TopicPartition
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.finding import Guarantee
-from emulator.simulator.oracle.truth import PartitionTruth
+from laststand.emulator.core.broker.metadata_cache import real_topic_id
+from laststand.emulator.core.client.steps import PollRecorded
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import Offset, TopicId, TopicPartition
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.finding import Guarantee
+from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 
 class _Reader(NamedTuple):

@@ -1,7 +1,7 @@
 """What a run was like: how much of everything happened, and which rules were seen at work."""
 
-from emulator.core.errors import ErrorCode
-from emulator.core.events import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import (
     AlterPartitionAnswered,
     AlterPartitionDecided,
     BrokerFenced,
@@ -20,9 +20,9 @@ from emulator.core.events import (
     UncleanRecoveryDropped,
     UncleanRecoveryStarted,
 )
-from emulator.core.image import MetadataImage
-from emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
-from emulator.simulator.nodes import HostingBroker
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
+from laststand.emulator.simulator.nodes import HostingBroker
 
 
 class Tally:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.history import PolledBatch
-from emulator.core.types import CauseId, LeaderEpoch, Offset
-from emulator.simulator.oracle.guarantee import GuaranteeLedger
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.history import PolledBatch
+from laststand.emulator.core.types import CauseId, LeaderEpoch, Offset
+from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
 
 
 class PromisedBatch(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,10 +9,10 @@ controller and the bounds in time that follow from its heartbeats are replaced b
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
-from emulator.core.effects import SendResponse
-from emulator.core.events import (
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.events import (
     AlterPartitionAnswered,
     BecameFollower,
     BecameLeader,
@@ -24,9 +24,9 @@ from emulator.core.events import (
     UncleanLeaderElected,
     ZnodeWritten,
 )
-from emulator.core.image import PartitionState
-from emulator.core.inputs import RequestReceived
-from emulator.core.types import (
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.inputs import RequestReceived
+from laststand.emulator.core.types import (
     BrokerId,
     LeaderEpoch,
     MetadataOffset,
@@ -36,27 +36,27 @@ from emulator.core.types import (
     TopicPartition,
     ZnodeWrite,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import StateFormat, decode_state
-from emulator.core.zookeeper.nodes.small_nodes import decode_controller_epoch
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.checks import Checks
-from emulator.simulator.oracle.controller_rules import ControllerRules
-from emulator.simulator.oracle.deletions import Deletions
-from emulator.simulator.oracle.durability import DurabilityChecks
-from emulator.simulator.oracle.finding import Alarm
-from emulator.simulator.oracle.leader_rules import LeaderRules
-from emulator.simulator.oracle.logs import LogChecks
-from emulator.simulator.oracle.metadata import MetadataChecks
-from emulator.simulator.oracle.promptness import Promptness
-from emulator.simulator.oracle.reference import MetadataReference
-from emulator.simulator.oracle.truth import PartitionTruth
-from emulator.simulator.oracle.zookeeper_proposals import ProposalChecks
-from emulator.simulator.oracle.zookeeper_roles import RoleChecks
-from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import StateFormat, decode_state
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller_epoch
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.checks import Checks
+from laststand.emulator.simulator.oracle.controller_rules import ControllerRules
+from laststand.emulator.simulator.oracle.deletions import Deletions
+from laststand.emulator.simulator.oracle.durability import DurabilityChecks
+from laststand.emulator.simulator.oracle.finding import Alarm
+from laststand.emulator.simulator.oracle.leader_rules import LeaderRules
+from laststand.emulator.simulator.oracle.logs import LogChecks
+from laststand.emulator.simulator.oracle.metadata import MetadataChecks
+from laststand.emulator.simulator.oracle.promptness import Promptness
+from laststand.emulator.simulator.oracle.reference import MetadataReference
+from laststand.emulator.simulator.oracle.truth import PartitionTruth
+from laststand.emulator.simulator.oracle.zookeeper_proposals import ProposalChecks
+from laststand.emulator.simulator.oracle.zookeeper_roles import RoleChecks
+from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 
 
 class ZooKeeperChecks(Checks):

@@ -7,12 +7,12 @@ wrote, which has waited for ZooKeeper since it looked at them.
 
 from collections.abc import Iterator
 
-from emulator.core.eras import ZooKeeperSwitches
-from emulator.core.events import AlterPartitionAnswered, PartitionChanged
-from emulator.core.inputs import RequestReceived
-from emulator.core.inter_broker_protocol import IsrChange
-from emulator.core.messages import AlterPartitionData, AlterPartitionRequest
-from emulator.core.types import (
+from laststand.emulator.core.eras import ZooKeeperSwitches
+from laststand.emulator.core.events import AlterPartitionAnswered, PartitionChanged
+from laststand.emulator.core.inputs import RequestReceived
+from laststand.emulator.core.inter_broker_protocol import IsrChange
+from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest
+from laststand.emulator.core.types import (
     BrokerId,
     IsrAnswer,
     LeaderEpoch,
@@ -21,12 +21,12 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper_rules import AlterIsrChecks, ZooKeeperRules
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
-from emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper_rules import AlterIsrChecks, ZooKeeperRules
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+from laststand.emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode
 
 _Wanted = tuple[BrokerNode, AlterPartitionRequest, AlterPartitionData]
 

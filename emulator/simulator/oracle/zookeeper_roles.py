@@ -6,7 +6,7 @@ which it has taken.
 
 from typing import Final, cast
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlRequest,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
@@ -14,14 +14,22 @@ from emulator.core.control_messages import (
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
-from emulator.core.effects import SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.events import BecameFollower, BecameLeader
-from emulator.core.inputs import RequestReceived
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, RequestId, TopicId, TopicPartition
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import BecameFollower, BecameLeader
+from laststand.emulator.core.inputs import RequestReceived
+from laststand.emulator.core.types import (
+    BrokerId,
+    LeaderEpoch,
+    NodeId,
+    PartitionEpoch,
+    RequestId,
+    TopicId,
+    TopicPartition,
+)
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 
 _ANSWERS: Final = (LeaderAndIsrResponse, UpdateMetadataResponse, StopReplicaResponse)
 

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.operations import Delete
-from emulator.core.zookeeper.server import ZooKeeperServer
-from emulator.core.zookeeper_administration import AdministratorRequest, AdministratorResponse, administrate
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.operations import Delete
+from laststand.emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.core.zookeeper_administration import AdministratorRequest, AdministratorResponse, administrate
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 _ENDLESS_MS: Final = 1 << 60
 

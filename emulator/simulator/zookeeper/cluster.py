@@ -8,32 +8,32 @@ server's writes add up to, and its offsets are zxids.
 from collections.abc import Callable
 from typing import cast
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
-from emulator.core.broker.isr_notifier import LINGER_MS, LOOK_INTERVAL_MS
-from emulator.core.effects import Effect, SendResponse, StopNode
-from emulator.core.eras import ZooKeeperSwitches
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.events import IncarnationEnd
-from emulator.core.inputs import RequestReceived, TimerFired
-from emulator.core.inter_broker_protocol import InterBrokerProtocol, ibp_level
-from emulator.core.messages import Response
-from emulator.core.types import BrokerId, IncarnationId, MetadataOffset, NodeId, TopicPartition
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import decode_controller
-from emulator.core.zookeeper_controller.controller import FIRST_BALANCE_MS
-from emulator.core.zookeeper_controller.term import Term
-from emulator.core.zookeeper_history import ZooKeeperHistory
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import BrokerNode, InputT, MetadataNode, Node
-from emulator.simulator.streams import Streams
-from emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode, ZooKeeperNode
-from emulator.simulator.zookeeper.service import ZooKeeperStore
+from laststand.emulator.core.broker.isr_notifier import LINGER_MS, LOOK_INTERVAL_MS
+from laststand.emulator.core.effects import Effect, SendResponse, StopNode
+from laststand.emulator.core.eras import ZooKeeperSwitches
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core.inputs import RequestReceived, TimerFired
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol, ibp_level
+from laststand.emulator.core.messages import Response
+from laststand.emulator.core.types import BrokerId, IncarnationId, MetadataOffset, NodeId, TopicPartition
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
+from laststand.emulator.core.zookeeper_controller.controller import FIRST_BALANCE_MS
+from laststand.emulator.core.zookeeper_controller.term import Term
+from laststand.emulator.core.zookeeper_history import ZooKeeperHistory
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import BrokerNode, InputT, MetadataNode, Node
+from laststand.emulator.simulator.streams import Streams
+from laststand.emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode, ZooKeeperNode
+from laststand.emulator.simulator.zookeeper.service import ZooKeeperStore
 
 
 class NoStreams:

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.eras import ZooKeeperSwitches
-from emulator.core.events import ControllerEvent
-from emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, MetadataOffset, NodeRole, TopicPartition
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.nodes import CLUSTER_ID, BrokerNode, MetadataNode, incarnation_name
-from emulator.simulator.zookeeper.process_core import ZooKeeperProcessCore
-from emulator.simulator.zookeeper.service import ZooKeeperService, ZooKeeperStore
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.eras import ZooKeeperSwitches
+from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, MetadataOffset, NodeRole, TopicPartition
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.nodes import CLUSTER_ID, BrokerNode, MetadataNode, incarnation_name
+from laststand.emulator.simulator.zookeeper.process_core import ZooKeeperProcessCore
+from laststand.emulator.simulator.zookeeper.service import ZooKeeperService, ZooKeeperStore
 
 
 class ZooKeeperBrokerNode(BrokerNode):

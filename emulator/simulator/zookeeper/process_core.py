@@ -7,19 +7,19 @@ of KRaft.
 
 from typing import cast
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.effects import Effect, SendRequest
-from emulator.core.inputs import BrokerInput, RequestFailed, ResponseReceived, TimerFired
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.messages import Request
-from emulator.core.types import CorrelationId
-from emulator.core.zookeeper.exchange import CloseSession, OpenSession, ZooKeeperRequest
-from emulator.core.zookeeper_process import ZooKeeperProcess
-from emulator.core.zookeeper_rules import ZooKeeperRules
-from emulator.core.zookeeper_traffic import CORRELATION_ID_STEP, NetworkedInput, NetworkedProcess
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.zookeeper.session_client import CAUSE, Asked, SessionClient
-from emulator.simulator.zookeeper.session_messages import SessionAnswer
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.effects import Effect, SendRequest
+from laststand.emulator.core.inputs import BrokerInput, RequestFailed, ResponseReceived, TimerFired
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.messages import Request
+from laststand.emulator.core.types import CorrelationId
+from laststand.emulator.core.zookeeper.exchange import CloseSession, OpenSession, ZooKeeperRequest
+from laststand.emulator.core.zookeeper_process import ZooKeeperProcess
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.zookeeper_traffic import CORRELATION_ID_STEP, NetworkedInput, NetworkedProcess
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.zookeeper.session_client import CAUSE, Asked, SessionClient
+from laststand.emulator.simulator.zookeeper.session_messages import SessionAnswer
 
 
 class ZooKeeperProcessCore:

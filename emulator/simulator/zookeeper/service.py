@@ -7,32 +7,39 @@ through a restart have their whole timeout again.
 
 from typing import cast
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeClusterResponse,
     IncrementalAlterConfigsRequest,
 )
-from emulator.core.effects import Effect, RecordEvent, SendResponse, StopNode
-from emulator.core.errors import InvariantError
-from emulator.core.events import ControllerEvent, PartitionChanged
-from emulator.core.inputs import NodeInput, RequestReceived, ShutdownRequested, Started, TimerFired
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.messages import Response
-from emulator.core.types import CauseId, LeaderEpoch, MetadataOffset, PartitionEpoch, RequestId, TopicPartition
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import decode_controller
-from emulator.core.zookeeper.operations import Answers, WatchEvent
-from emulator.core.zookeeper.server import ZooKeeperServer
-from emulator.core.zookeeper_administration import described_cluster
-from emulator.core.zookeeper_history import ZooKeeperHistory
-from emulator.core.zookeeper_rules import ZooKeeperRules
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.nodes import CLUSTER_ID
-from emulator.simulator.zookeeper.administration import ZooKeeperAdministrator
-from emulator.simulator.zookeeper.session_messages import (
+from laststand.emulator.core.effects import Effect, RecordEvent, SendResponse, StopNode
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import ControllerEvent, PartitionChanged
+from laststand.emulator.core.inputs import NodeInput, RequestReceived, ShutdownRequested, Started, TimerFired
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.messages import Response
+from laststand.emulator.core.types import (
+    CauseId,
+    LeaderEpoch,
+    MetadataOffset,
+    PartitionEpoch,
+    RequestId,
+    TopicPartition,
+)
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
+from laststand.emulator.core.zookeeper.operations import Answers, WatchEvent
+from laststand.emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.core.zookeeper_administration import described_cluster
+from laststand.emulator.core.zookeeper_history import ZooKeeperHistory
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.nodes import CLUSTER_ID
+from laststand.emulator.simulator.zookeeper.administration import ZooKeeperAdministrator
+from laststand.emulator.simulator.zookeeper.session_messages import (
     CloseSessionRequest,
     Connection,
     ConnectionRefused,

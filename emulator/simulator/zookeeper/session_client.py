@@ -15,8 +15,8 @@ from collections import deque
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
-from emulator.core.types import CauseId
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.core.zookeeper.exchange import (
     SessionEstablished,
     SessionExpired,
     WatchFired,
@@ -26,8 +26,8 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperReconnected,
     ZooKeeperRequest,
 )
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.simulator.zookeeper.session_messages import (
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.simulator.zookeeper.session_messages import (
     CloseSessionRequest,
     Connection,
     ConnectionRefused,

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.operations import Answers, Steps, Transaction, WatchEvent
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.operations import Answers, Steps, Transaction, WatchEvent
 
 
 class Connection(NamedTuple):

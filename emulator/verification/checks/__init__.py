@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from emulator.verification.check import ClusterCheck, PartitionCheck
-from emulator.verification.checks import (
+from laststand.emulator.verification.check import ClusterCheck, PartitionCheck
+from laststand.emulator.verification.checks import (
     c1_consumer_order,
     c2_poll_skip,
     c3_client_high_watermark,

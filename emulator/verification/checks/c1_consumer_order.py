@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.client_history import Poll
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.client_history import Poll
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -6,11 +6,11 @@ topic had it. Otherwise the reader was behind, or did not know the topic's id, a
 
 from collections.abc import Iterator
 
-from emulator.core.events import BatchAppended
-from emulator.core.history import OperationType
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.matching import are_among
-from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+from laststand.emulator.core.events import BatchAppended
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.matching import are_among
+from laststand.emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

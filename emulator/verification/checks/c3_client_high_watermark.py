@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.client_history import Poll
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.client_history import Poll
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -8,13 +8,13 @@ it OFFSET_OUT_OF_RANGE, and it never asks for what is below. An offset that it s
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.late_topic_ids import id_by_name
-from emulator.verification.matching import are_among
-from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
-from emulator.verification.sentences import span
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.late_topic_ids import id_by_name
+from laststand.emulator.verification.matching import are_among
+from laststand.emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.sentences import span
 
 
 class _Resumed(NamedTuple):

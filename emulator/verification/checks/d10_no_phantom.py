@@ -3,13 +3,13 @@
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from emulator.core.events import AppendRole, BatchAppended
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.client_history import Tried, tried
-from emulator.verification.columns import Mask, Table
-from emulator.verification.matching import are_among
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import span
+from laststand.emulator.core.events import AppendRole, BatchAppended
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.client_history import Tried, tried
+from laststand.emulator.verification.columns import Mask, Table
+from laststand.emulator.verification.matching import are_among
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from emulator.core.history import OperationType
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.client_history import ReceivedBatch
-from emulator.verification.log_reader import FinalBatch
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.client_history import ReceivedBatch
+from laststand.emulator.verification.log_reader import FinalBatch
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

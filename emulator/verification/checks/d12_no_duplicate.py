@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.client_history import tried
-from emulator.verification.columns import NONE, Table
-from emulator.verification.log_reader import FinalBatch
-from emulator.verification.matching import groups_of, keys_of
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.client_history import tried
+from laststand.emulator.verification.columns import NONE, Table
+from laststand.emulator.verification.log_reader import FinalBatch
+from laststand.emulator.verification.matching import groups_of, keys_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

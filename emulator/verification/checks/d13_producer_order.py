@@ -5,10 +5,10 @@ from typing import Final
 
 import numpy as np
 
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.columns import NONE
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.columns import NONE
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 _HALF_OF_ALL: Final = 2**30
 """The numbers wrap around after 2^31 - 1, so a fall by more than half of them is a rise."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from emulator.core.history import OperationType
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.client_history import SentBatch
-from emulator.verification.columns import NONE, Table
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.client_history import SentBatch
+from laststand.emulator.verification.columns import NONE, Table
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Set
 
 import numpy as np
 
-from emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
-from emulator.verification.event_table import EventRows
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import words
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
+from laststand.emulator.verification.event_table import EventRows
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import words
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _Identity = tuple[str, int, int, int]
 """Topic id, base offset, leader epoch and CRC of a batch."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import BecameLeader, FollowerHighWatermarkUpdated, HighWatermarkAdvanced, LogOpened
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.columns import NONE
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import BecameLeader, FollowerHighWatermarkUpdated, HighWatermarkAdvanced, LogOpened
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.columns import NONE
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 _BEFORE_ALL = -1
 """Epoch of a high watermark that a log was opened with."""

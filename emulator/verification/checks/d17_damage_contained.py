@@ -10,12 +10,12 @@ recovery point. E1 and L6 leave it out from there on.
 
 from collections.abc import Collection, Iterator
 
-from emulator.core.events import BatchAppended, BitFlipped
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.columns import Mask
-from emulator.verification.integers import Ints
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import span
+from laststand.emulator.core.events import BatchAppended, BitFlipped
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.columns import Mask
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
-from emulator.verification.sentences import span
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -5,9 +5,9 @@ A broker that is restarted and leads again in its own epoch is a new leader, too
 
 from collections.abc import Iterator
 
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

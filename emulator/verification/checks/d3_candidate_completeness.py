@@ -8,7 +8,7 @@ and D2, for whether it may lack records is a matter of the guarantee; and so is 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerUnfenced,
     FaultInjected,
     IncarnationEnd,
@@ -16,11 +16,11 @@ from emulator.core.events import (
     LogOpened,
     PartitionChanged,
 )
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.batches import TermPlace
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import listed
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.batches import TermPlace
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import listed
 
 _DISK_FAULTS: Final = ("power_loss", "replace_disk")
 

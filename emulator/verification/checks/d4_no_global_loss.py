@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from emulator.core.events import BatchAppended, PowerLost
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.losses import LossClass
-from emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
-from emulator.verification.sentences import span
+from laststand.emulator.core.events import BatchAppended, PowerLost
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.losses import LossClass
+from laststand.emulator.verification.partition_facts import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

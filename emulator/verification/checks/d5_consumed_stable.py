@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emulator.core.events import AppendRole, BatchAppended
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.batches import LAST_INCARNATION, LeaderTerm, TermPlace
-from emulator.verification.check import Finding, LostCommit, PartitionCheck, Premise
-from emulator.verification.columns import NONE, Mask
-from emulator.verification.event_table import EventRows
-from emulator.verification.integers import Ints
-from emulator.verification.matching import are_among
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import span
+from laststand.emulator.core.events import AppendRole, BatchAppended
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.batches import LAST_INCARNATION, LeaderTerm, TermPlace
+from laststand.emulator.verification.check import Finding, LostCommit, PartitionCheck, Premise
+from laststand.emulator.verification.columns import NONE, Mask
+from laststand.emulator.verification.event_table import EventRows
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.matching import are_among
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -9,12 +9,12 @@ from typing import Final
 
 import msgspec
 
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.columns import Table
-from emulator.verification.comparison import only_in_each
-from emulator.verification.log_reader import FinalBatch
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import span
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.columns import Table
+from laststand.emulator.verification.comparison import only_in_each
+from laststand.emulator.verification.log_reader import FinalBatch
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import span
 
 _Key = tuple[str, int]
 """Topic id and node."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from emulator.core.events import BatchAppended
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.matching import keys_of
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import BatchAppended
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.matching import keys_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -7,10 +7,10 @@ cache holds in between is in no event.
 from collections.abc import Iterator
 from itertools import pairwise
 
-from emulator.core.events import AppendRole, BatchAppended, LogOpened
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.log_reader import successive
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import AppendRole, BatchAppended, LogOpened
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.log_reader import successive
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

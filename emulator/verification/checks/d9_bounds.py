@@ -6,7 +6,7 @@ logs. Of a broker that does not tell how its high watermark moves, a rise of its
 
 from collections.abc import Iterator
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BecameFollower,
     BecameLeader,
     Event,
@@ -17,12 +17,12 @@ from emulator.core.events import (
     LogTruncated,
     PartitionEvent,
 )
-from emulator.core.types import TruncationReason
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.log_reader import successive
-from emulator.verification.log_walk import appended_elsewhere
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.types import TruncationReason
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.log_reader import successive
+from laststand.emulator.verification.log_walk import appended_elsewhere
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.timeline import CollectedEvent
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -16,15 +16,15 @@ from collections.abc import Iterator, Set
 
 import numpy as np
 
-from emulator.core.events import LogOpened, LogTruncated, PowerLost
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.columns import Table
-from emulator.verification.comparison import only_in_each
-from emulator.verification.log_reader import FinalBatch
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.replay import CONTENT, BatchFields, ReplayedLog, replay_logs
-from emulator.verification.sentences import span
+from laststand.emulator.core.events import LogOpened, LogTruncated, PowerLost
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.columns import Table
+from laststand.emulator.verification.comparison import only_in_each
+from laststand.emulator.verification.log_reader import FinalBatch
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.replay import CONTENT, BatchFields, ReplayedLog, replay_logs
+from laststand.emulator.verification.sentences import span
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

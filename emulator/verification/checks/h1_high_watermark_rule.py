@@ -5,11 +5,11 @@ What a member had before its leader's term does not count: another leader may ha
 
 from collections.abc import Iterator
 
-from emulator.core.events import BecameFollower, BecameLeader, HighWatermarkAdvanced, LogOpened
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.event_table import place_of
-from emulator.verification.high_watermark import Terms, high_watermark_bounds
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import BecameFollower, BecameLeader, HighWatermarkAdvanced, LogOpened
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.event_table import place_of
+from laststand.emulator.verification.high_watermark import Terms, high_watermark_bounds
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import HighWatermarkAdvanced
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import listed
+from laststand.emulator.core.events import HighWatermarkAdvanced
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

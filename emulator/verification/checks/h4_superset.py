@@ -8,13 +8,13 @@ an earlier one may never have been sent. The ELR is empty then, by M3.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed, HighWatermarkAdvanced
-from emulator.core.types import ChangeReason, IsrAnswer
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import Change, PartitionFacts
-from emulator.verification.sentences import listed
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed, HighWatermarkAdvanced
+from laststand.emulator.core.types import ChangeReason, IsrAnswer
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import Change, PartitionFacts
+from laststand.emulator.verification.sentences import listed
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _Term = tuple[int, int, str, int]
 """Node, incarnation, topic id and leader epoch."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from emulator.verification.check import ClusterCheck, Evidence, Finding, Premise
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.settled_state import lasting_processes, settled_at
+from laststand.emulator.verification.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.settled_state import lasting_processes, settled_at
 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:

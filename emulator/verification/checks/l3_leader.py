@@ -5,11 +5,11 @@ A partition without any candidate is excused.
 
 from collections.abc import Iterator
 
-from emulator.core.events import BecameLeader
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import listed
-from emulator.verification.settled_state import settled_states
+from laststand.emulator.core.events import BecameLeader
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import listed
+from laststand.emulator.verification.settled_state import settled_states
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import listed
-from emulator.verification.settled_state import settled_states
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import listed
+from laststand.emulator.verification.settled_state import settled_states
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from emulator.core.events import BatchAppended, LogTruncated
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.integers import Ints
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.settled_state import lasting_processes, settled_at, settled_states
+from laststand.emulator.core.events import BatchAppended, LogTruncated
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.settled_state import lasting_processes, settled_at, settled_states
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

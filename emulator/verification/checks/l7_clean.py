@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import LogDeleted, StrayDeleted, StrayDetected
-from emulator.core.properties import NodeProperties
-from emulator.core.types import StrayCleanup
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import words
+from laststand.emulator.core.events import LogDeleted, StrayDeleted, StrayDetected
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import StrayCleanup
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import words
 
 _DEFAULT_DELAY_MS: Final = NodeProperties().stray_delete_delay_ms
 _LEAST_PART: Final = 2

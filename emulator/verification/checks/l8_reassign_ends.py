@@ -5,11 +5,11 @@ A partition that no replica may lead when the cluster settles cannot finish one,
 
 from collections.abc import Iterator
 
-from emulator.core.events import ClusterSettled
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import listed
+from laststand.emulator.core.events import ClusterSettled
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import AlterPartitionDecided, PartitionChanged
-from emulator.core.types import ChangeReason
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.partition_facts import NO_ERROR, PartitionFacts
-from emulator.verification.sentences import broker, listed
+from laststand.emulator.core.events import AlterPartitionDecided, PartitionChanged
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.partition_facts import NO_ERROR, PartitionFacts
+from laststand.emulator.verification.sentences import broker, listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

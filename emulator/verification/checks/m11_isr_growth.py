@@ -5,11 +5,11 @@ Where a reassignment may be cancelled with no replica in sync, one that remains 
 
 from collections.abc import Iterator
 
-from emulator.core.events import Election
-from emulator.core.types import ChangeReason
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import listed, words
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import listed, words
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

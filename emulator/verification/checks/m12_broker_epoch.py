@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from emulator.verification.check import ClusterCheck, Finding, Premise
-from emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.check import ClusterCheck, Finding, Premise
+from laststand.emulator.verification.cluster_facts import ClusterFacts
 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:

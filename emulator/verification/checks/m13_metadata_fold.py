@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import BecameFollower, BecameLeader
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import broker
+from laststand.emulator.core.events import BecameFollower, BecameLeader
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import broker
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerFenced,
     BrokerRegistered,
     BrokerUnfenced,
@@ -18,9 +18,9 @@ from emulator.core.events import (
     TopicDeleted,
     ZnodeWritten,
 )
-from emulator.core.types import ChangeReason
-from emulator.verification.check import ClusterCheck, Finding, Premise
-from emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.check import ClusterCheck, Finding, Premise
+from laststand.emulator.verification.cluster_facts import ClusterFacts
 
 _RECORDS: Final[tuple[type[Event], ...]] = (
     PartitionChanged,

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import BatchAppended, BecameFollower, BecameLeader, LogOpened
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import BatchAppended, BecameFollower, BecameLeader, LogOpened
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

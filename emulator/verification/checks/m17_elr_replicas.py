@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import listed
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

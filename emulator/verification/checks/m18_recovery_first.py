@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from emulator.core.events import AppendRole, BatchAppended, RecoveryFinished, RecoveryStarted
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.columns import Table
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import AppendRole, BatchAppended, RecoveryFinished, RecoveryStarted
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.columns import Table
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 _Term = tuple[int, int, str, int | None]
 """Node, incarnation, topic id and leader epoch."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import PartitionChanged
-from emulator.core.types import ChangeReason
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import listed
+from laststand.emulator.core.events import PartitionChanged
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

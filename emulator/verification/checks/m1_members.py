@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import PartitionChanged
-from emulator.verification.check import Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import broker, listed
+from laststand.emulator.core.events import PartitionChanged
+from laststand.emulator.verification.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import broker, listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ event waits for the sync of its turn, and a disk that is quick again by the elec
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerRegistered,
     Event,
     FaultHealed,
@@ -29,15 +29,15 @@ from emulator.core.events import (
     UncleanRecoveryDropped,
     UncleanRecoveryStarted,
 )
-from emulator.core.types import RecoveryStrategy
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.event_table import place_of
-from emulator.verification.guarantee import UncleanRequests
-from emulator.verification.leaderless_logs import leaderless_log
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import broker, listed
-from emulator.verification.timeline import CollectedEvent, Timeline
+from laststand.emulator.core.types import RecoveryStrategy
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.event_table import place_of
+from laststand.emulator.verification.guarantee import UncleanRequests
+from laststand.emulator.verification.leaderless_logs import leaderless_log
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import broker, listed
+from laststand.emulator.verification.timeline import CollectedEvent, Timeline
 
 _LATE_NS: Final = 1_000_000_000
 """How much later than it began to ask a controller may say so: on a machine under load."""

@@ -5,8 +5,8 @@ Judged by what was configured when each state was committed, whatever the contro
 
 from collections.abc import Iterator
 
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.types import ChangeReason
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import listed, words
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import listed, words
 
 _TAKES_SOME_AWAY: Final = (
     ChangeReason.BROKER_REGISTERED,

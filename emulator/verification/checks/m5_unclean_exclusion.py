@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import AlterPartitionDecided, PartitionChanged
-from emulator.core.types import ChangeReason
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.partition_facts import UNCLEAN, PartitionFacts
-from emulator.verification.sentences import broker, listed
+from laststand.emulator.core.events import AlterPartitionDecided, PartitionChanged
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.partition_facts import UNCLEAN, PartitionFacts
+from laststand.emulator.verification.sentences import broker, listed
 
 _NEVER: Final = 2**62
 _VOUCHED_BY: Final = ("NONE", "NEW_LEADER_ELECTED")

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from emulator.core.events import Election, PartitionChanged
-from emulator.core.types import ChangeReason
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.partition_facts import UNCLEAN, PartitionFacts
-from emulator.verification.sentences import broker, listed
+from laststand.emulator.core.events import Election, PartitionChanged
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.partition_facts import UNCLEAN, PartitionFacts
+from laststand.emulator.verification.sentences import broker, listed
 
 _CHANGES_THE_ISR: Final = (ChangeReason.ALTER_PARTITION, ChangeReason.REASSIGNMENT)
 

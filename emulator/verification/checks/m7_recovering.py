@@ -5,10 +5,10 @@ Kafka keeps that record, too, though it acts on it nowhere: what a leader must n
 
 from collections.abc import Iterator
 
-from emulator.core.types import ChangeReason, LeaderRecoveryState
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import Change, PartitionFacts
-from emulator.verification.sentences import broker, listed, words
+from laststand.emulator.core.types import ChangeReason, LeaderRecoveryState
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import Change, PartitionFacts
+from laststand.emulator.verification.sentences import broker, listed, words
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import BecameFollower, BecameLeader
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.event_table import place_of
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.sentences import broker
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import BecameFollower, BecameLeader
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.event_table import place_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.sentences import broker
+from laststand.emulator.verification.timeline import CollectedEvent
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

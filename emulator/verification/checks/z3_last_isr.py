@@ -7,11 +7,17 @@ may have appended what it did not live to tell, and one that a reassignment remo
 
 from collections.abc import Iterator, Mapping
 
-from emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogOpened, LogTruncated, PartitionChanged
-from emulator.core.promises import PROMISES, Exemption
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.matching import groups_of
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.core.events import (
+    BatchAppended,
+    HighWatermarkAdvanced,
+    LogOpened,
+    LogTruncated,
+    PartitionChanged,
+)
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.matching import groups_of
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

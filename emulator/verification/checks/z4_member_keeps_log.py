@@ -7,11 +7,18 @@ what a reassignment that was cancelled leaves behind (Z27, Z29).
 
 from collections.abc import Iterator
 
-from emulator.core.events import BecameFollower, BecameLeader, LogDeleted, PartitionEvent, StrayDetected, ZnodeWritten
-from emulator.core.types import StrayCleanup
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import (
+    BecameFollower,
+    BecameLeader,
+    LogDeleted,
+    PartitionEvent,
+    StrayDetected,
+    ZnodeWritten,
+)
+from laststand.emulator.core.types import StrayCleanup
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.timeline import CollectedEvent
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from emulator.core.events import ClusterSettled
-from emulator.core.types import ZnodeWrite
-from emulator.verification.check import ClusterCheck, Evidence, Finding, Premise
-from emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.core.events import ClusterSettled
+from laststand.emulator.core.types import ZnodeWrite
+from laststand.emulator.verification.check import ClusterCheck, Evidence, Finding, Premise
+from laststand.emulator.verification.cluster_facts import ClusterFacts
 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:

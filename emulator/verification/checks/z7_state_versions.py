@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
-from emulator.verification.partition_facts import PartitionFacts
+from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.partition_facts import PartitionFacts
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.analysis.query_names import UnknownNameError, check_names
+from laststand.emulator.analysis.query_names import UnknownNameError, check_names
 
 
 @pytest.mark.parametrize(

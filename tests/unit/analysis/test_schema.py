@@ -5,12 +5,12 @@ from typing import NewType
 import msgspec
 import pytest
 
-from emulator.analysis.catalogue import FILLED, TABLE_NAMES, own_columns, table_columns
-from emulator.analysis.glossary import MEANINGS
-from emulator.analysis.schema import columns_of, ddl_of
-from emulator.analysis.tables import Envelope, Identity, Moment
-from emulator.core.types import LeaderEpoch, NodeRole, Offset
-from emulator.verification.vocabulary import EVENT_TYPES
+from laststand.emulator.analysis.catalogue import FILLED, TABLE_NAMES, own_columns, table_columns
+from laststand.emulator.analysis.glossary import MEANINGS
+from laststand.emulator.analysis.schema import columns_of, ddl_of
+from laststand.emulator.analysis.tables import Envelope, Identity, Moment
+from laststand.emulator.core.types import LeaderEpoch, NodeRole, Offset
+from laststand.emulator.verification.vocabulary import EVENT_TYPES
 
 Strange = NewType("Strange", bytes)
 

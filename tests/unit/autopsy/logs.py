@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from emulator.autopsy.comparison import BATCH_COLUMNS, Log, epochs_of
-from emulator.core.types import Offset
+from laststand.emulator.autopsy.comparison import BATCH_COLUMNS, Log, epochs_of
+from laststand.emulator.core.types import Offset
 
 
 class Batch(NamedTuple):

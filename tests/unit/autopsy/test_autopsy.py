@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from emulator.autopsy.autopsy import examine
-from emulator.autopsy.comparison import PartedBy
-from emulator.autopsy.eligibility import ElectionRule
-from emulator.autopsy.findings import AutopsyReport, CandidateReport, PartitionAutopsy
-from emulator.autopsy.log_directories import find_log_directories
-from emulator.autopsy.replica_reader import CrcScope, DamageKind
-from emulator.core.errors import ConfigError
+from laststand.emulator.autopsy.autopsy import examine
+from laststand.emulator.autopsy.comparison import PartedBy
+from laststand.emulator.autopsy.eligibility import ElectionRule
+from laststand.emulator.autopsy.findings import AutopsyReport, CandidateReport, PartitionAutopsy
+from laststand.emulator.autopsy.log_directories import find_log_directories
+from laststand.emulator.autopsy.replica_reader import CrcScope, DamageKind
+from laststand.emulator.core.errors import ConfigError
 from tests.kafka_logs.archives import VERSIONS, unpack
 
 SEGMENT = f"{0:020}.log"

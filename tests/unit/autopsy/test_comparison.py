@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.autopsy.comparison import Log, PartedBy, Parting, ProducerShare, epochs_of, part, surplus
-from emulator.core.batch import EpochEntry
-from emulator.core.types import LeaderEpoch, Offset, ProducerId
+from laststand.emulator.autopsy.comparison import Log, PartedBy, Parting, ProducerShare, epochs_of, part, surplus
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerId
 from tests.unit.autopsy.logs import Batch, log_of
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from emulator.autopsy.eligibility import BrokerEvidence, ElectionRule, judge_eligibility
-from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from laststand.emulator.autopsy.eligibility import BrokerEvidence, ElectionRule, judge_eligibility
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 
 
 def brokers(*numbers: int) -> tuple[BrokerId, ...]:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from emulator.autopsy.autopsy import examine
-from emulator.autopsy.broker_logs import Deciding
-from emulator.autopsy.eligibility import ElectionRule
-from emulator.autopsy.findings import AutopsyReport, PartitionAutopsy
-from emulator.autopsy.log_directories import find_log_directories
-from emulator.core.types import TopicPartition
-from emulator.kafka.metadata_copy import fold, read_metadata_copy, replica_directories
-from emulator.report.autopsy_words import details_of, state_words, summary
+from laststand.emulator.autopsy.autopsy import examine
+from laststand.emulator.autopsy.broker_logs import Deciding
+from laststand.emulator.autopsy.eligibility import ElectionRule
+from laststand.emulator.autopsy.findings import AutopsyReport, PartitionAutopsy
+from laststand.emulator.autopsy.log_directories import find_log_directories
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.kafka.metadata_copy import fold, read_metadata_copy, replica_directories
+from laststand.emulator.report.autopsy_words import details_of, state_words, summary
 from tests.kafka_logs.archives import unpack
 
 SEGMENT = f"{0:020}.log"

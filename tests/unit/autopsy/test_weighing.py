@@ -1,8 +1,8 @@
 """What electing each replica would lose."""
 
-from emulator.autopsy.comparison import Log
-from emulator.autopsy.weighing import ReplicaLog, weigh
-from emulator.core.types import BrokerId, NodeId, Offset
+from laststand.emulator.autopsy.comparison import Log
+from laststand.emulator.autopsy.weighing import ReplicaLog, weigh
+from laststand.emulator.core.types import BrokerId, NodeId, Offset
 from tests.unit.autopsy.logs import Batch, log_of
 
 

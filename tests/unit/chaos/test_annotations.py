@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaos.process.annotations import Annotations
-from emulator.cluster.containers.monitoring import ANNOTATION_TAG
-from emulator.core.errors import ConfigError
+from laststand.chaos.process.annotations import Annotations
+from laststand.emulator.cluster.containers.monitoring import ANNOTATION_TAG
+from laststand.emulator.core.errors import ConfigError
 from tests.fake_grafana import FakeGrafana
 
 SECOND_NS = 1_000_000_000

@@ -16,7 +16,7 @@ Laststand: TypeAlias = Callable[..., Result]
 
 _COMMANDS: Final = """
 import contextlib, io, json, sys
-from emulator.cli.main import main
+from laststand.cli.main import main
 for line in sys.stdin:
     sys.argv = ["laststand", *json.loads(line)]
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)

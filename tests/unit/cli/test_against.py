@@ -7,18 +7,18 @@ from pathlib import Path
 import click
 import pytest
 
-from chaos.campaign import Campaign, EraOrder, EraResult, run_orders
-from chaos.play.run_order import RunOrder
-from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import find_scenario, load_scenario
-from emulator.cli.against import OtherRun, check_orders_differ
-from emulator.cli.main import main
-from emulator.cli.output import Output
-from emulator.cli.results import print_results
-from emulator.cli.run import run
-from emulator.cli.user_error import UserError
-from emulator.core.switches import ERAS, with_switch
-from emulator.report.run_files import ReportedRun
+from laststand.chaos.campaign import Campaign, EraOrder, EraResult, run_orders
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.cli.against import OtherRun, check_orders_differ
+from laststand.cli.main import main
+from laststand.cli.output import Output
+from laststand.cli.results import print_results
+from laststand.cli.run import run
+from laststand.cli.user_error import UserError
+from laststand.emulator.core.switches import ERAS, with_switch
+from laststand.emulator.report.run_files import ReportedRun
 from tests.unit.report.judged_runs import kept, lost
 
 STORY = "kip-966/last-replica-standing"

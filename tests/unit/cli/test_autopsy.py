@@ -8,11 +8,11 @@ import jsonschema
 import msgspec
 import pytest
 
-from emulator.autopsy.autopsy_schema import AUTOPSY_SCHEMA_FILE
-from emulator.autopsy.findings import AutopsyReport
-from emulator.cli.exit_codes import ExitCode
-from emulator.cli.main import cli
-from emulator.cli.user_error import UserError
+from laststand.cli.exit_codes import ExitCode
+from laststand.cli.main import cli
+from laststand.cli.user_error import UserError
+from laststand.emulator.autopsy.autopsy_schema import AUTOPSY_SCHEMA_FILE
+from laststand.emulator.autopsy.findings import AutopsyReport
 from tests.kafka_logs.archives import unpack
 
 

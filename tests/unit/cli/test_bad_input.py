@@ -116,7 +116,7 @@ def test_one_line_says_where(arguments: str, said: str, folder: Path, laststand:
 
 def test_the_end_of_the_process_adds_nothing(folder: Path) -> None:
     before = sorted(folder.rglob("*"))
-    command = [sys.executable, "-m", "emulator.cli", "run", "key.yaml"]
+    command = [sys.executable, "-m", "laststand.cli", "run", "key.yaml"]
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     check_told(result, "key.yaml:2: broker: unknown key, allowed: brokers")
     assert sorted(folder.rglob("*")) == before

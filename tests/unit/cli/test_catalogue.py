@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chaos.scenario.scenario_file import scenario_names
-from emulator.cli.catalogue import ERA_SUMMARIES
-from emulator.cli.main import cli
-from emulator.cli.user_error import UserError
-from emulator.core.eras import ALL_ERAS
-from emulator.core.promises import PROMISES
+from laststand.chaos.scenario.scenario_file import scenario_names
+from laststand.cli.catalogue import ERA_SUMMARIES
+from laststand.cli.main import cli
+from laststand.cli.user_error import UserError
+from laststand.emulator.core.eras import ALL_ERAS
+from laststand.emulator.core.promises import PROMISES
 
 
 def typed(*arguments: str) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from emulator.cli.main import cli
-from emulator.core.errors import MissingToolError
+from laststand.cli.main import cli
+from laststand.emulator.core.errors import MissingToolError
 
 
 @pytest.mark.parametrize(

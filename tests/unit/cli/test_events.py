@@ -4,11 +4,11 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from emulator.cli.events import print_events
-from emulator.core.events import NodeStopped
-from emulator.core.types import CauseId, NodeId
-from emulator.node.event_writer import EventWriter
-from emulator.storage.line_file import read_lines
+from laststand.cli.events import print_events
+from laststand.emulator.core.events import NodeStopped
+from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.storage.line_file import read_lines
 
 
 def test_both_forms_are_printed(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def laststand() -> Iterator[Laststand]:
 
 def run_in(environment: Mapping[str, str], *arguments: str) -> Result:
     return subprocess.run(
-        [sys.executable, "-m", "emulator.cli", *arguments],
+        [sys.executable, "-m", "laststand.cli", *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -163,7 +163,7 @@ def test_a_zookeeper_server_needs_java(arguments: tuple[str, ...], tmp_path: Pat
 @pytest.mark.parametrize("limit_kb", [100_000, 150_000])
 def test_too_little_memory_is_told(limit_kb: int) -> None:
     # NumPy would end the process with 1, the code of a violation.
-    command = f"ulimit -v {limit_kb}; exec {sys.executable} -m emulator.cli autopsy ."
+    command = f"ulimit -v {limit_kb}; exec {sys.executable} -m laststand.cli autopsy ."
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     check_refused(result, f"expected 192 MiB of memory; a limit allows this process {limit_kb >> 10} MiB (ulimit -v)")
 
@@ -194,7 +194,7 @@ def test_missing_toxiproxy_is_told(tmp_path: Path) -> None:
 def test_help_succeeds_without_heavy_imports() -> None:
     script = (
         "import sys; sys.argv = ['laststand', '--help']\n"
-        "from emulator.cli.main import main\n"
+        "from laststand.cli.main import main\n"
         "code = main()\n"
         "assert not {'pyspark', 'grpc', 'aiokafka'} & set(sys.modules), 'heavy'\n"
         "sys.exit(code)\n"
@@ -208,7 +208,7 @@ def test_help_succeeds_without_heavy_imports() -> None:
 def test_grpc_tells_errors_only_unless_more_is_asked_for(asked: Mapping[str, str], heard: str) -> None:
     script = (
         "import os, sys; sys.argv = ['laststand', '--version']\n"
-        "from emulator.cli.main import main\n"
+        "from laststand.cli.main import main\n"
         "main()\n"
         "assert 'grpc' not in sys.modules, 'imported before it is told'\n"
         "print(os.environ['GRPC_VERBOSITY'])\n"
@@ -229,7 +229,7 @@ def test_grpc_tells_errors_only_unless_more_is_asked_for(asked: Mapping[str, str
 def test_what_nobody_caught_does_not_look_like_a_verdict(error: str, code: int) -> None:
     script = (
         "import sys, click\n"
-        "from emulator.cli import main as program\n"
+        "from laststand.cli import main as program\n"
         f"def fail(**_): raise {error}\n"
         "program.cli.add_command(click.Command('fail', callback=fail))\n"
         "sys.argv = ['laststand', 'fail']\n"

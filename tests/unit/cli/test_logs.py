@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cli.logs import Source
-from emulator.cli.user_error import UserError
-from emulator.core.events import MetadataApplied, NodeStarted
-from emulator.core.types import CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
-from emulator.node.event_writer import EventWriter
+from laststand.cli.logs import Source
+from laststand.cli.user_error import UserError
+from laststand.emulator.core.events import MetadataApplied, NodeStarted
+from laststand.emulator.core.types import CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
+from laststand.emulator.node.event_writer import EventWriter
 
 CAUSE = CauseId("test")
 

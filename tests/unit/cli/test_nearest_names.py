@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cli.main import main
+from laststand.cli.main import main
 
 RUN = ("run", "kip-966/last-replica-standing", "--driver", "simulator")
 

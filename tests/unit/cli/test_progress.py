@@ -4,8 +4,8 @@ import io
 
 from rich.console import Console
 
-from chaos.play.runner import RunStatus
-from emulator.cli.progress import LiveProgress
+from laststand.chaos.play.runner import RunStatus
+from laststand.cli.progress import LiveProgress
 
 
 def shown(progress: LiveProgress, *, width: int) -> list[str]:

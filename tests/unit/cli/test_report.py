@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cli.main import cli
-from emulator.cli.pictures import leave_reports
-from emulator.cli.user_error import UserError
-from emulator.core.errors import ConfigError
-from emulator.report.page import REPORT_FILE
-from emulator.verification.story_file import STORY_FILE
+from laststand.cli.main import cli
+from laststand.cli.pictures import leave_reports
+from laststand.cli.user_error import UserError
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.report.page import REPORT_FILE
+from laststand.emulator.verification.story_file import STORY_FILE
 from tests.unit.report.judged_runs import kept, lost
 
 

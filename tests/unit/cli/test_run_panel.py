@@ -7,13 +7,13 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from chaos.play.runner import Run, RunStatus
-from chaos.process.target import ProcessTarget
-from emulator.cli.live import Clock
-from emulator.cli.progress import PlainProgress
-from emulator.cli.run_panel import RunPanel
-from emulator.core.image import PartitionState
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
+from laststand.chaos.play.runner import Run, RunStatus
+from laststand.chaos.process.target import ProcessTarget
+from laststand.cli.live import Clock
+from laststand.cli.progress import PlainProgress
+from laststand.cli.run_panel import RunPanel
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
 
 
 class SetClock(Clock):

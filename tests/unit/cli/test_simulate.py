@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from emulator.cli.exit_codes import ExitCode
-from emulator.cli.main import cli
-from emulator.cli.plan_file import read_plan
-from emulator.cli.user_error import UserError
+from laststand.cli.exit_codes import ExitCode
+from laststand.cli.main import cli
+from laststand.cli.plan_file import read_plan
+from laststand.cli.user_error import UserError
 
 ROOT = Path(__file__).parents[3]
 REGRESSIONS = sorted((ROOT / "tests/simulation/regressions").glob("*.txt"))
@@ -144,9 +144,9 @@ def interrupt(*_: object) -> None:
 def test_an_interrupted_sweep_prints_what_it_has(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--seeds=1..40", "--era=kafka-0.10", "--profile=elections", "--set=min.insync.replicas=1"]
     if moment == "exploring":
-        monkeypatch.setattr("emulator.cli.simulate._progress", lambda: interrupt)
+        monkeypatch.setattr("laststand.cli.simulate._progress", lambda: interrupt)
     else:
-        monkeypatch.setattr("emulator.simulator.shrink.shrink", interrupt)
+        monkeypatch.setattr("laststand.emulator.simulator.shrink.shrink", interrupt)
     result = laststand("simulate", *options)
     assert result.return_value == ExitCode.INTERRUPTED
     assert result.stderr.endswith("interrupted\n")

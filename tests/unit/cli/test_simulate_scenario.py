@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chaos.scenario.scenario_file import find_scenario
-from emulator.cli.exit_codes import ExitCode
-from emulator.cli.main import cli
-from emulator.cli.user_error import UserError
-from emulator.core.errors import ConfigError
+from laststand.chaos.scenario.scenario_file import find_scenario
+from laststand.cli.exit_codes import ExitCode
+from laststand.cli.main import cli
+from laststand.cli.user_error import UserError
+from laststand.emulator.core.errors import ConfigError
 
 NAME = "kip-966/last-replica-standing"
 

@@ -8,26 +8,26 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from chaos.standing.messages import Command, Perform, StepPlayed
-from chaos.standing.order import StandingOrder, write_order
-from emulator.cli import standing
-from emulator.cli.assignments import assignments
-from emulator.cli.chaos_commands import COMMANDS
-from emulator.cli.exit_codes import ExitCode
-from emulator.cli.failure import CommandFailedError
-from emulator.cli.main import cli
-from emulator.cli.output import Output
-from emulator.cli.partitions import parse_partition
-from emulator.cli.produce import records_of
-from emulator.cli.tables import print_listing
-from emulator.cli.topics import TopicListing, parse_assignment, partition_line, topic_line
-from emulator.cli.up import parse_ports
-from emulator.cli.user_error import UserError
-from emulator.core.admin_messages import FeatureUpdate, RequestedElection
-from emulator.core.errors import EmulatorError, ErrorCode
-from emulator.core.messages import DescribedPartition, DescribedTopic
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.chaos.standing.messages import Command, Perform, StepPlayed
+from laststand.chaos.standing.order import StandingOrder, write_order
+from laststand.cli import standing
+from laststand.cli.assignments import assignments
+from laststand.cli.chaos_commands import COMMANDS
+from laststand.cli.exit_codes import ExitCode
+from laststand.cli.failure import CommandFailedError
+from laststand.cli.main import cli
+from laststand.cli.output import Output
+from laststand.cli.partitions import parse_partition
+from laststand.cli.produce import records_of
+from laststand.cli.tables import print_listing
+from laststand.cli.topics import TopicListing, parse_assignment, partition_line, topic_line
+from laststand.cli.up import parse_ports
+from laststand.cli.user_error import UserError
+from laststand.emulator.core.admin_messages import FeatureUpdate, RequestedElection
+from laststand.emulator.core.errors import EmulatorError, ErrorCode
+from laststand.emulator.core.messages import DescribedPartition, DescribedTopic
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     BrokerId,
     FeatureUpgradeType,
     LeaderEpoch,
@@ -37,7 +37,7 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.plan.actions import (
+from laststand.emulator.plan.actions import (
     DEEDS,
     ActionTemplate,
     AdminAction,
@@ -53,12 +53,12 @@ from emulator.plan.actions import (
     Produce,
     no_op,
 )
-from emulator.plan.channels import Link
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import CLIENT, CONTROLLER, ReplicaRole, RoleNode
-from emulator.plan.power import DiskLoss
-from emulator.storage.disk_model import DiskModel
-from emulator.storage.power_loss_plan import Keep
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, ReplicaRole, RoleNode
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.power_loss_plan import Keep
 
 
 def brokers(*ids: int) -> tuple[BrokerId, ...]:
@@ -198,7 +198,7 @@ def test_a_fault_is_the_action_of_a_scenario(
         performed.append(asked.action)
         return StepPlayed(step="", outcome=no_op("tested"), performed=None)
 
-    monkeypatch.setattr("emulator.cli.chaos_commands._play", play)
+    monkeypatch.setattr("laststand.cli.chaos_commands._play", play)
     result = CliRunner().invoke(cli, ["chaos", *command.split()], standalone_mode=False)
     assert result.return_value == ExitCode.VIOLATION, result.output
     assert performed == [action]
@@ -278,11 +278,11 @@ def told(monkeypatch: pytest.MonkeyPatch, module: str, *arguments: str) -> tuple
 
             return answer
 
-    monkeypatch.setattr(f"emulator.cli.{module}.locate", lambda place: place)
-    monkeypatch.setattr(f"emulator.cli.{module}.administer", lambda _, work: asyncio.run(work(Client())))
-    monkeypatch.setattr("emulator.cli.standing.era_of", lambda _: "kip-966")
+    monkeypatch.setattr(f"laststand.cli.{module}.locate", lambda place: place)
+    monkeypatch.setattr(f"laststand.cli.{module}.administer", lambda _, work: asyncio.run(work(Client())))
+    monkeypatch.setattr("laststand.cli.standing.era_of", lambda _: "kip-966")
     if module in ("topics", "configs"):
-        monkeypatch.setattr(f"emulator.cli.{module}.era_of", lambda _: "kip-966")
+        monkeypatch.setattr(f"laststand.cli.{module}.era_of", lambda _: "kip-966")
     result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     return asked, result.output + (result.stderr if result.stderr not in result.output else "")
 
@@ -391,7 +391,9 @@ def test_a_listing_whose_last_column_is_empty_folds_no_heading(capsys: pytest.Ca
 def test_ports_are_those_of_the_brokers_with_the_controllers_before_them(
     text: str, ports: dict[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("emulator.cluster.ports.is_free", lambda _: True)  # A cluster may run on this machine.
+    monkeypatch.setattr(
+        "laststand.emulator.cluster.ports.is_free", lambda _: True
+    )  # A cluster may run on this machine.
     assert parse_ports(text, brokers=2) == ports
 
 

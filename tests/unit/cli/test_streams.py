@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from emulator.cli.main import cli
+from laststand.cli.main import cli
 
 AT_A_TIME: Final = 4
 RUN: Final = ("run", "kip-966/last-replica-standing", "--driver", "simulator", "--no-verify")
@@ -42,7 +42,7 @@ def start(*arguments: str, redirections: str = "", cwd: Path, unread: bool = Fal
     os.close(reader)
     try:
         return subprocess.Popen(
-            ["sh", "-c", script, "sh", sys.executable, "-m", "emulator.cli", *arguments],
+            ["sh", "-c", script, "sh", sys.executable, "-m", "laststand.cli", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=writer if unread else subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -105,6 +105,6 @@ def test_a_closed_stream_is_not_one_that_is_opened_later(tmp_path: Path) -> None
 @pytest.mark.parametrize("streams", ["2>&1 | head -c 1", "2>/dev/null | head -n 1"])
 def test_a_reader_that_leaves_early_makes_no_verdict(streams: str, tmp_path: Path) -> None:
     script = f'{{ "$@"; echo $? >code; }} {streams}'
-    command = ["bash", "-c", script, "sh", sys.executable, "-m", "emulator.cli", "checks", "--json"]
+    command = ["bash", "-c", script, "sh", sys.executable, "-m", "laststand.cli", "checks", "--json"]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=60, capture_output=True)
     assert (tmp_path / "code").read_text().strip() in ("0", "141")

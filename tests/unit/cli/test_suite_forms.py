@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.suite.results import CellStatus, SuiteReport, judged_result, unplayed_result
-from emulator.cli.suite import write_forms
-from emulator.cli.suite_options import Forms
-from emulator.verification.verdict import Verdict
+from laststand.chaos.suite.results import CellStatus, SuiteReport, judged_result, unplayed_result
+from laststand.cli.suite import write_forms
+from laststand.cli.suite_options import Forms
+from laststand.emulator.verification.verdict import Verdict
 from tests.unit.chaos.suite.suites import cell, report
 
 NOWHERE = Forms(junit=None, summary=None, results=None)

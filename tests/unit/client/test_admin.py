@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from emulator.client.admin import ELECT_LEADERS_MAX, AdminClient, Effort
-from emulator.client.admin_connection import AdminConnection
-from emulator.client.admin_error import AdminError
-from emulator.core.admin_messages import (
+from laststand.emulator.client.admin import ELECT_LEADERS_MAX, AdminClient, Effort
+from laststand.emulator.client.admin_connection import AdminConnection
+from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.core.admin_messages import (
     AlterableConfig,
     ConfigOperation,
     ConfigSource,
@@ -20,8 +20,8 @@ from emulator.core.admin_messages import (
     PartitionResult,
     RequestedElection,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsResult,
@@ -29,12 +29,20 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
-from emulator.core.types import CauseId, ConfigResource, FeatureUpgradeType, NodeId, Offset, TopicId, TopicPartition
-from emulator.rpc.channel import keepalive_for
-from emulator.rpc.run_token import RunToken
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
+    CauseId,
+    ConfigResource,
+    FeatureUpgradeType,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
+from laststand.emulator.rpc.channel import keepalive_for
+from laststand.emulator.rpc.run_token import RunToken
 from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
 
 
@@ -102,7 +110,7 @@ def test_pages_are_followed_and_a_topic_on_two_pages_is_one() -> None:
 
 
 def test_more_topics_than_a_request_may_name_are_asked_for_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emulator.client.admin.DESCRIBED_TOPICS_MAX", 2)
+    monkeypatch.setattr("laststand.emulator.client.admin.DESCRIBED_TOPICS_MAX", 2)
     office = Office()
     for name in ("a", "b", "c"):
         office.create(name, (0, 1, 2))

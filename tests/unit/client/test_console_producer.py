@@ -2,15 +2,15 @@
 
 import pytest
 
-from emulator.client.console_producer import (
+from laststand.emulator.client.console_producer import (
     BATCH_BYTES_MAX,
     Headers,
     place_of_key,
     record_overhead,
     split_into_batches,
 )
-from emulator.storage.record_batch import HEADER_SIZE
-from emulator.storage.record_codec import RecordContent, build_batch
+from laststand.emulator.storage.record_batch import HEADER_SIZE
+from laststand.emulator.storage.record_codec import RecordContent, build_batch
 
 
 @pytest.mark.parametrize(

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from emulator.core.client.consumer import Consumer, Phase
-from emulator.core.client.settings import ConsumerSettings, OffsetReset
-from emulator.core.client.steps import (
+from laststand.emulator.core.client.consumer import Consumer, Phase
+from laststand.emulator.core.client.settings import ConsumerSettings, OffsetReset
+from laststand.emulator.core.client.steps import (
     Abandoned,
     ConsumerEffect,
     FinalReadRecorded,
     PollRecorded,
     RecordsReceived,
 )
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.history import OperationType, PolledBatch
-from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
-from emulator.core.messages import (
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.history import OperationType, PolledBatch
+from laststand.emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
+from laststand.emulator.core.messages import (
     FetchPartitionResponse,
     FetchRequest,
     ListOffsetsRequest,
@@ -28,7 +28,16 @@ from emulator.core.messages import (
     MetadataResponse,
     MetadataTopic,
 )
-from emulator.core.types import BrokerId, CauseId, LeaderEpoch, NodeId, Offset, RequestFailure, TopicId, TopicPartition
+from laststand.emulator.core.types import (
+    BrokerId,
+    CauseId,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    RequestFailure,
+    TopicId,
+    TopicPartition,
+)
 
 ORDERS = TopicPartition("orders", 0)
 CAUSE = CauseId("test")

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from emulator.core.client.history_lines import final_read_line, poll_line, send_line
-from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.history import OperationType
-from emulator.core.types import Acks, CauseId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from laststand.emulator.core.client.history_lines import final_read_line, poll_line, send_line
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.types import Acks, CauseId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 
 ORDERS = TopicPartition("orders", 2)
 TOPIC_ID = TopicId("first")

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.client.metadata import PartitionLeader
-from emulator.core.client.producer import Producer
-from emulator.core.client.settings import ProducerSettings, producer_settings
-from emulator.core.client.steps import Abandoned, BatchContent, ProducerEffect, RecordsOffered, SendRecorded
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ConfigError, ErrorCode
-from emulator.core.history import OperationType
-from emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
-from emulator.core.messages import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.metadata import PartitionLeader
+from laststand.emulator.core.client.producer import Producer
+from laststand.emulator.core.client.settings import ProducerSettings, producer_settings
+from laststand.emulator.core.client.steps import Abandoned, BatchContent, ProducerEffect, RecordsOffered, SendRecorded
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ConfigError, ErrorCode
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
+from laststand.emulator.core.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     MetadataPartition,
@@ -24,7 +24,7 @@ from emulator.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     Acks,
     BrokerId,
     CauseId,

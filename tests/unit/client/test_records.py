@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.client.records import (
+from laststand.emulator.client.records import (
     IDENTITY_HEADER,
     UNKNOWN_PRODUCER,
     encode_batch,
@@ -13,10 +13,10 @@ from emulator.client.records import (
     record_identity,
     record_value,
 )
-from emulator.core.client.steps import BatchContent
-from emulator.core.types import Offset, ProducerEpoch, ProducerId, TopicPartition
-from emulator.rpc.codec_error import CodecError
-from emulator.storage.record_codec import RecordContent, build_batch
+from laststand.emulator.core.client.steps import BatchContent
+from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId, TopicPartition
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.storage.record_codec import RecordContent, build_batch
 
 
 @pytest.mark.parametrize("size", [20, 100, 1000])

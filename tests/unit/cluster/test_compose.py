@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from emulator.cluster.containers.compose import render
-from emulator.cluster.containers.labels import NODE, RUN
-from emulator.cluster.containers.monitoring import PANELS, dashboard
+from laststand.emulator.cluster.containers.compose import render
+from laststand.emulator.cluster.containers.labels import NODE, RUN
+from laststand.emulator.cluster.containers.monitoring import PANELS, dashboard
 
 _PUBLISHED = Path(__file__).parents[3] / "docker/compose.yaml"
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cluster.kafka_cluster import format_log_directory
-from emulator.cluster.kafka_distribution import KafkaDistribution
-from emulator.core.types import NodeId
-from emulator.plan.nodes import CONTROLLER
+from laststand.emulator.cluster.kafka_cluster import format_log_directory
+from laststand.emulator.cluster.kafka_distribution import KafkaDistribution
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.nodes import CONTROLLER
 
 CLUSTER_ID = "bGFzdHN0YW5kLWxvZ3MtMQ"
 FIRST_CHECKPOINT = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cluster import kafka_install, kafka_jars
-from emulator.cluster.kafka_distribution import PLAYED_VERSION, find_kafka
-from emulator.cluster.kafka_install import KafkaInstallError, install_kafka
-from emulator.cluster.kafka_jars import is_known_version
-from emulator.core.errors import MissingToolError
+from laststand.emulator.cluster import kafka_install, kafka_jars
+from laststand.emulator.cluster.kafka_distribution import PLAYED_VERSION, find_kafka
+from laststand.emulator.cluster.kafka_install import KafkaInstallError, install_kafka
+from laststand.emulator.cluster.kafka_jars import is_known_version
+from laststand.emulator.core.errors import MissingToolError
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from emulator.cluster.kafka_probe import KafkaProbeConnection
+from laststand.emulator.cluster.kafka_probe import KafkaProbeConnection
 
 ANSWERS = 2
 """The greeting, and the round trip."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cluster.containers.labels import LOCK, PROCESS, HarnessLock, is_abandoned, process_name
+from laststand.emulator.cluster.containers.labels import LOCK, PROCESS, HarnessLock, is_abandoned, process_name
 
 
 def test_a_lock_that_is_held_or_not_decides(tmp_path: Path) -> None:

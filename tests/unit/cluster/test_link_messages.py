@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from emulator.cluster.link_messages import LinkMessages
-from emulator.core.events import MessageIntercepted
-from emulator.core.types import NodeId, Way
-from emulator.plan.channels import Link
-from emulator.rpc.frame_proxy import FrameProxy
-from emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
+from laststand.emulator.cluster.link_messages import LinkMessages
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.types import NodeId, Way
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.rpc.frame_proxy import FrameProxy
+from laststand.emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
 
 KIND = MessageKind(NodeId(0), "Fetch", Way.REQUEST)
 NODE = NodeId(1)

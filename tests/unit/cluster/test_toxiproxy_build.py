@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cluster import toxiproxy_build
-from emulator.cluster.toxiproxy_build import BuildError, build_toxiproxy, cached_program, find_toxiproxy, main
-from emulator.core.errors import ConfigError, MissingToolError
+from laststand.emulator.cluster import toxiproxy_build
+from laststand.emulator.cluster.toxiproxy_build import BuildError, build_toxiproxy, cached_program, find_toxiproxy, main
+from laststand.emulator.core.errors import ConfigError, MissingToolError
 
 
 def program(path: Path, script: str) -> Path:

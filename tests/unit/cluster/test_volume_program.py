@@ -9,8 +9,8 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from emulator.cluster.containers.labels import HarnessLock
-from emulator.cluster.containers.volume_messages import (
+from laststand.emulator.cluster.containers.labels import HarnessLock
+from laststand.emulator.cluster.containers.volume_messages import (
     ANSWERS,
     ATTACHED_MARK,
     Answer,
@@ -27,14 +27,22 @@ from emulator.cluster.containers.volume_messages import (
     Written,
     encode,
 )
-from emulator.cluster.containers.volume_program import VolumeProgram
-from emulator.cluster.layout import data_directory, ledger_directory
-from emulator.cluster.node_files import ArmDisk, DiskChange, EmptyDisk, FlipBit, ListLogs, LosePower, PowerTaken
-from emulator.core.types import NodeId, TopicPartition
-from emulator.plan.nodes import CONTROLLER
-from emulator.storage.filesystem import OpenMode
-from emulator.storage.os_filesystem import OsFileSystem
-from emulator.storage.power_loss_plan import Keep
+from laststand.emulator.cluster.containers.volume_program import VolumeProgram
+from laststand.emulator.cluster.layout import data_directory, ledger_directory
+from laststand.emulator.cluster.node_files import (
+    ArmDisk,
+    DiskChange,
+    EmptyDisk,
+    FlipBit,
+    ListLogs,
+    LosePower,
+    PowerTaken,
+)
+from laststand.emulator.core.types import NodeId, TopicPartition
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.storage.filesystem import OpenMode
+from laststand.emulator.storage.os_filesystem import OsFileSystem
+from laststand.emulator.storage.power_loss_plan import Keep
 
 ResultT = TypeVar("ResultT")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cluster.zookeeper_program import FOLDER_VARIABLE, find_zookeeper
-from emulator.core.errors import MissingToolError
+from laststand.emulator.cluster.zookeeper_program import FOLDER_VARIABLE, find_zookeeper
+from laststand.emulator.core.errors import MissingToolError
 
 JAVA = Path("java")
 NEEDED = ("zookeeper", "zookeeper-jute", "metrics-core", "slf4j-api", "snappy-java")

@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
-from emulator.cluster.zookeeper_proxy import ZooKeeperProxy
-from emulator.core.events import MessageIntercepted
-from emulator.core.types import NodeId, Way
-from emulator.rpc.frame_proxy import read_frame, write_frame
-from emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
+from laststand.emulator.cluster.zookeeper_proxy import ZooKeeperProxy
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.types import NodeId, Way
+from laststand.emulator.rpc.frame_proxy import read_frame, write_frame
+from laststand.emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
 
 BROKER, SERVER = NodeId(2), NodeId(100)
 WITHIN_S: Final = 10.0

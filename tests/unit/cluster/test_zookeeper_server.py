@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cluster.containers import zookeeper_server
-from emulator.cluster.zookeeper_program import ZooKeeperProgram
+from laststand.emulator.cluster.containers import zookeeper_server
+from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram
 
 
 class ReplacedError(Exception):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.cluster.zookeeper_program import ZooKeeperProgram
-from emulator.cluster.zookeeper_trial import ZooKeeperTrialError, tried
+from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram
+from laststand.emulator.cluster.zookeeper_trial import ZooKeeperTrialError, tried
 
 SERVES = """
 import signal, socket, sys

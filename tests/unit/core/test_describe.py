@@ -5,12 +5,12 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from emulator.core.describe import describe_topic_partitions
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import DescribeTopicPartitionsRequest, TopicCursor
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
-from emulator.core.types import LeaderRecoveryState, TopicPartition
+from laststand.emulator.core.describe import describe_topic_partitions
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import DescribeTopicPartitionsRequest, TopicCursor
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import LeaderRecoveryState, TopicPartition
 from tests.unit.core.controller.controller_driver import ControllerDriver, ids
 
 

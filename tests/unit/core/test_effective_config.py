@@ -2,11 +2,11 @@
 
 import pytest
 
-from emulator.core.admin_messages import ConfigSource
-from emulator.core.effective_config import ConfigValue, static_node_values, topic_values
-from emulator.core.image import MetadataImage
-from emulator.core.properties import NodeProperties
-from emulator.core.types import NodeId
+from laststand.emulator.core.admin_messages import ConfigSource
+from laststand.emulator.core.effective_config import ConfigValue, static_node_values, topic_values
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import NodeId
 
 
 @pytest.mark.parametrize(

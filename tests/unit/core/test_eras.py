@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from docs.rule_tables import readers, switch_sources
-from emulator.core.errors import ConfigError
-from emulator.core.switches import (
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.switches import (
     DEFAULT_ERA,
     ERAS,
     ERAS_WITH_ZOOKEEPER,

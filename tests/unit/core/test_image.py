@@ -1,8 +1,8 @@
 import pytest
 
-from emulator.core.errors import InvariantError
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.records import (
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
@@ -15,7 +15,7 @@ from emulator.core.records import (
     decode_records,
     encode_records,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ConfigResource,

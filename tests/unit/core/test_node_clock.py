@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.core.node_clock import NodeClock
+from laststand.emulator.core.node_clock import NodeClock
 
 
 @pytest.mark.parametrize("rate", [500_000, 999_999, 1_000_000, 1_400_001])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from emulator.core.eras import ALL_ERAS, ZooKeeperSwitches, era_rules, rule_texts, with_rule
-from emulator.core.errors import ConfigError
-from emulator.core.promises import (
+from laststand.emulator.core.eras import ALL_ERAS, ZooKeeperSwitches, era_rules, rule_texts, with_rule
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.promises import (
     OUTCOME_CHECKS,
     PROMISES,
     Clusters,
@@ -13,8 +13,8 @@ from emulator.core.promises import (
     is_promised,
     rules_named_beside,
 )
-from emulator.core.switches import ERAS, Switches, switch_texts, with_switch
-from emulator.verification.checks import CHECKS
+from laststand.emulator.core.switches import ERAS, Switches, switch_texts, with_switch
+from laststand.emulator.verification.checks import CHECKS
 
 BOUND = [check_id for check_id, promise in PROMISES.items() if promise.switches]
 

@@ -1,8 +1,13 @@
 import pytest
 
-from emulator.core.client.settings import ConsumerSettings, ProducerSettings, consumer_settings, producer_settings
-from emulator.core.errors import ConfigError
-from emulator.core.properties import (
+from laststand.emulator.core.client.settings import (
+    ConsumerSettings,
+    ProducerSettings,
+    consumer_settings,
+    producer_settings,
+)
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.properties import (
     NodeProperties,
     check_topic_properties,
     field_name,
@@ -10,7 +15,7 @@ from emulator.core.properties import (
     node_properties,
     topic_properties,
 )
-from emulator.core.types import Acks
+from laststand.emulator.core.types import Acks
 
 
 def test_kafkas_defaults_hold_where_nothing_is_given() -> None:

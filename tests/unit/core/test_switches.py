@@ -1,7 +1,7 @@
 import pytest
 
-from emulator.core.errors import ConfigError
-from emulator.core.switches import (
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.switches import (
     DEFAULT_ERA,
     ERAS,
     ERAS_WITH_ZOOKEEPER,

@@ -1,6 +1,6 @@
 """Deadlines come in order, once, and the disarmed ones do not pile up."""
 
-from emulator.core.timers import TimerQueue
+from laststand.emulator.core.timers import TimerQueue
 
 
 def test_due_deadlines_come_in_order_and_once() -> None:

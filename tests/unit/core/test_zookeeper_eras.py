@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from docs.rule_tables import readers
-from emulator.core.eras import (
+from laststand.emulator.core.eras import (
     ZooKeeperSwitches,
     era_rules,
     rule_texts,
@@ -14,11 +14,11 @@ from emulator.core.eras import (
     unanswered_protocol,
     with_rule,
 )
-from emulator.core.errors import ConfigError
-from emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, ibp_level
-from emulator.core.switches import ERAS_WITH_ZOOKEEPER
-from emulator.core.types import BrokerId, NodeId
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, IsrWriteUnknown, ZooKeeperRules
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, ibp_level
+from laststand.emulator.core.switches import ERAS_WITH_ZOOKEEPER
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, IsrWriteUnknown, ZooKeeperRules
 
 ROOT = Path(__file__).parents[3]
 RULES = ZooKeeperRules.__struct_fields__

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from emulator.cli.main import cli
-from emulator.cli.settings import PROFILE_NAMES
-from emulator.simulator.profiles import ALL_PROFILES
+from laststand.cli.main import cli
+from laststand.cli.settings import PROFILE_NAMES
+from laststand.emulator.simulator.profiles import ALL_PROFILES
 from tests.documented_scenarios import documents
 
 _ROOT = Path(__file__).parents[3]
@@ -128,7 +128,7 @@ def test_what_is_no_command_does_not_parse(arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("arguments", _QUICK, ids=shlex.join)
 def test_what_needs_no_cluster_runs(arguments: tuple[str, ...]) -> None:
-    program = (sys.executable, "-m", "emulator.cli", *arguments)
+    program = (sys.executable, "-m", "laststand.cli", *arguments)
     done = subprocess.run(program, cwd=_ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode in (0, 1), done.stderr
     assert done.stdout
@@ -180,7 +180,7 @@ def test_the_help_names_every_kind_of_schedule() -> None:
 
 @pytest.mark.parametrize("verb", ["up", "run", "simulate"])
 def test_the_help_names_every_era(verb: str) -> None:
-    from emulator.core.switches import ERAS
+    from laststand.emulator.core.switches import ERAS
 
     context = cli.make_context("laststand", [verb, "x"], resilient_parsing=True)
     command = cli.get_command(context, verb)
@@ -190,7 +190,7 @@ def test_the_help_names_every_era(verb: str) -> None:
 
 
 def test_every_analysis_has_a_section_with_its_output() -> None:
-    from emulator.cli.analyze import SUMMARIES
+    from laststand.cli.analyze import SUMMARIES
 
     page = (_ROOT / "docs/analyses.md").read_text(encoding="utf-8")
     sections = {section.partition("\n")[0]: section for section in page.split("\n## ")}

@@ -6,8 +6,8 @@ import pytest
 
 from docs import failures_table
 from docs.failures_table import Failure, KafkaResult
-from emulator.core.eras import era_rules, is_rule, with_rule
-from emulator.core.properties import NodeProperties
+from laststand.emulator.core.eras import era_rules, is_rule, with_rule
+from laststand.emulator.core.properties import NodeProperties
 from tests.mutants.removals import REMOVALS
 from tests.simulation.zookeeper_mutants import LETTER
 from tests.simulation.zookeeper_mutants import ROWS as MUTANT_ROWS

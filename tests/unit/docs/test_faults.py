@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.scenario.conditions import Until
-from chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
-from emulator.plan.actions import DEEDS, Deed, deed_of
-from emulator.plan.drivers import DriverName
+from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
+from laststand.emulator.plan.actions import DEEDS, Deed, deed_of
+from laststand.emulator.plan.drivers import DriverName
 
 _ROOT = Path(__file__).parents[3]
 _PAGE = (_ROOT / "docs/faults.md").read_text(encoding="utf-8")

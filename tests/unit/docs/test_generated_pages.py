@@ -5,9 +5,6 @@ from typing import get_args
 
 import pytest
 
-from chaos.scenario.conditions import AnyOf, Condition
-from chaos.scenario.scenario_file import read_scenario
-from chaos.scenario.step_reader import read_step
 from docs.generate import (
     CLUSTER_KEYS,
     CONDITIONS,
@@ -22,11 +19,14 @@ from docs.generate import (
     WORKLOAD_KEYS,
     allowed_keys,
 )
-from emulator.core.promises import PROMISES
-from emulator.core.types import TopicPartition
-from emulator.plan.actions import DEEDS
-from emulator.plan.names import Names
-from emulator.plan.yaml_cursor import open_document
+from laststand.chaos.scenario.conditions import AnyOf, Condition
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.chaos.scenario.step_reader import read_step
+from laststand.emulator.core.promises import PROMISES
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.plan.actions import DEEDS
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.yaml_cursor import open_document
 
 _SCENARIO = """
 name: a

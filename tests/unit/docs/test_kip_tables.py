@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from emulator.core.eras import is_rule
+from laststand.emulator.core.eras import is_rule
 from tests.mutants.kip_removals import BY_HAND, KIP_REMOVALS
 from tests.unit.docs.places import ROOT, named_test_problem, place_problems
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from docs.min_isr import ERAS, PAGE, SCENARIOS, Measured, cell, page, play, row
-from emulator.core.types import Acks
+from laststand.emulator.core.types import Acks
 
 _SAMPLED = ("last-replica", "two-power-losses", "one-power-loss")
 """They have every kind of cell; ``tests/cluster/test_scenarios.py`` plays the others."""

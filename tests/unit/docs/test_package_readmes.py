@@ -18,7 +18,7 @@ PACKAGES = (
     "emulator/storage",
     "emulator/client",
     "emulator/cluster",
-    "emulator/cli",
+    "laststand/cli",
     "emulator/live",
     "emulator/report",
     "chaos/scenario",

@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from emulator.plan.actions import DEEDS, Deed
-from emulator.plan.drivers import DriverName
-from emulator.plan.plan import parse_plan
-from emulator.plan.plan_yaml import read_plan_yaml
+from laststand.emulator.plan.actions import DEEDS, Deed
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.plan.plan_yaml import read_plan_yaml
 
 _DOCUMENT = (Path(__file__).parents[3] / "docs/plans.md").read_text(encoding="utf-8")
 

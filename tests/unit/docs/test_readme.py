@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.scenario.scenario_file import read_scenario
-from chaos.scenario.step_reader import CONTROL_FLOW, VERBS
-from emulator.core.switches import ERAS
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.chaos.scenario.step_reader import CONTROL_FLOW, VERBS
+from laststand.emulator.core.switches import ERAS
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios, documents
 
 _ROOT = Path(__file__).parents[3]

@@ -8,16 +8,16 @@ from kio.schema.delete_records.v2 import response as records_deleted
 from kio.schema.errors import ErrorCode as KafkaError
 from kio.static.primitive import i32, i64
 
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsResult,
     DeleteRecordsTarget,
 )
-from emulator.core.types import Offset
-from emulator.kafka.admin_calls import admin_call
-from emulator.kafka.calls import Call, to_milliseconds, to_name
+from laststand.emulator.core.types import Offset
+from laststand.emulator.kafka.admin_calls import admin_call
+from laststand.emulator.kafka.calls import Call, to_milliseconds, to_name
 
 
 def delete_call(offset: Offset | None) -> Call:

@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.events import BecameFollower, BecameLeader, LogStartOffsetRaised, LogTruncated, PartitionEvent
-from emulator.core.types import (
+from laststand.emulator.core.events import (
+    BecameFollower,
+    BecameLeader,
+    LogStartOffsetRaised,
+    LogTruncated,
+    PartitionEvent,
+)
+from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
     LeaderEpoch,
@@ -16,7 +22,7 @@ from emulator.core.types import (
     TopicId,
     TruncationReason,
 )
-from emulator.kafka.broker_log_lines import BrokerLogLines, BrokerLogReader
+from laststand.emulator.kafka.broker_log_lines import BrokerLogLines, BrokerLogReader
 
 CAUSE = CauseId("kafka")
 TOPIC_ID = TopicId("fPU6AY78SxC_QxogLOK0YQ")

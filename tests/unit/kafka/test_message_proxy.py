@@ -8,11 +8,11 @@ from typing import Final
 
 import pytest
 
-from emulator.core.events import MessageIntercepted
-from emulator.core.types import MessageFate, NodeId, Way
-from emulator.kafka.api_names import API_KEYS
-from emulator.kafka.message_proxy import MessageProxy
-from emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.types import MessageFate, NodeId, Way
+from laststand.emulator.kafka.api_names import API_KEYS
+from laststand.emulator.kafka.message_proxy import MessageProxy
+from laststand.emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
 
 BROKER, NODE = NodeId(0), NodeId(1)
 PRODUCE, FETCH, ALTER_PARTITION = (API_KEYS[name] for name in ("Produce", "Fetch", "AlterPartition"))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import StorageError
-from emulator.core.image import MetadataImage
-from emulator.core.types import BrokerId, ConfigResource, LeaderRecoveryState, TopicPartition
-from emulator.kafka.metadata_copy import add_to, fold, read_metadata_copy
-from emulator.kafka.metadata_log import METADATA_LOG
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import BrokerId, ConfigResource, LeaderRecoveryState, TopicPartition
+from laststand.emulator.kafka.metadata_copy import add_to, fold, read_metadata_copy
+from laststand.emulator.kafka.metadata_log import METADATA_LOG
 from tests.kafka_logs.archives import VERSIONS, unpack
 
 ORDERS = TopicPartition("orders", 0)

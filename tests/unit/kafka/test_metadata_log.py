@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import StorageError
-from emulator.core.image import MetadataImage
-from emulator.core.types import MetadataOffset
-from emulator.kafka.metadata_copy import fold, read_metadata_copy
-from emulator.kafka.metadata_log import METADATA_LOG, CommittedBatch, MetadataLogReader
-from emulator.kafka.metadata_records import OtherRecord
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import MetadataOffset
+from laststand.emulator.kafka.metadata_copy import fold, read_metadata_copy
+from laststand.emulator.kafka.metadata_log import METADATA_LOG, CommittedBatch, MetadataLogReader
+from laststand.emulator.kafka.metadata_records import OtherRecord
 from tests.kafka_logs.archives import VERSIONS, unpack
 
 FIRST_SEGMENT = f"{0:020}.log"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.core.records import (
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
@@ -10,9 +10,9 @@ from emulator.core.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, IncarnationId, NodeId, TopicId
-from emulator.kafka.fields import FieldError
-from emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, IncarnationId, NodeId, TopicId
+from laststand.emulator.kafka.fields import FieldError
+from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
 
 _FEATURES = (
     "080e67726f75702e76657273696f6e00000001000e6b726166742e76657273696f6e0000000100116d657461646174612e76657273696f6e"

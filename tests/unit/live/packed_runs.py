@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.core.events import AnyEvent
-from emulator.core.packed.writing import LinePacker
+from laststand.emulator.core.events import AnyEvent
+from laststand.emulator.core.packed.writing import LinePacker
 
 _EVENT: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 SEGMENT_BYTES = 4096

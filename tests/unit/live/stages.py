@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from emulator.core.errors import EmulatorError
-from emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
+from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
 
 KILL = Offer(step="{kill: {node: 1}}", label="kill")
 FAIL = Offer(step="{kill: {node: 2}}", label="kill")

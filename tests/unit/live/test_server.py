@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, ClientTimeout, StreamReader
 
-from emulator.live.server import LiveView, ViewPlace
+from laststand.emulator.live.server import LiveView, ViewPlace
 from tests.unit.live.packed_runs import packed_events
 from tests.unit.live.stages import FAIL, KILL, PlayedStage
 from tests.unit.report.judged_runs import lost

@@ -2,13 +2,13 @@
 
 import pytest
 
-from emulator.core.errors import StorageError
-from emulator.core.properties import NodeProperties, topic_properties
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerEpoch, NodeId, TopicId, TopicPartition
-from emulator.node.broker_files import BrokerFiles
-from emulator.storage.checkpoints import HIGH_WATERMARK_CHECKPOINT
-from emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.properties import NodeProperties, topic_properties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerEpoch, NodeId, TopicId, TopicPartition
+from laststand.emulator.node.broker_files import BrokerFiles
+from laststand.emulator.storage.checkpoints import HIGH_WATERMARK_CHECKPOINT
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.storage.log_fixtures import make_batch, overwrite
 
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")

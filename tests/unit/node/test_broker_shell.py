@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Iterable
 from pathlib import Path
 
-from emulator.core.effects import BrokerEffect, CreateLog, StopNode
-from emulator.core.errors import StorageError
-from emulator.core.inputs import BrokerInput
-from emulator.core.types import IncarnationId, NodeId, TopicId, TopicPartition
-from emulator.core.zookeeper.exchange import ZooKeeperInput
-from emulator.node.broker_shell import BrokerShell
-from emulator.node.config import NodeConfig
-from emulator.node.event_writer import EventWriter
-from emulator.rpc.run_token import RunToken
-from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem
+from laststand.emulator.core.effects import BrokerEffect, CreateLog, StopNode
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.inputs import BrokerInput
+from laststand.emulator.core.types import IncarnationId, NodeId, TopicId, TopicPartition
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperInput
+from laststand.emulator.node.broker_shell import BrokerShell
+from laststand.emulator.node.config import NodeConfig
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.rpc.run_token import RunToken
+from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem
 
 
 class WritingShell(BrokerShell):
@@ -27,7 +27,7 @@ class WritingShell(BrokerShell):
 
 
 async def test_after_a_write_that_failed_nothing_else_is_done(tmp_path: Path) -> None:
-    # KAFKA-10778 (S31). The process ends by the loop's handler of exceptions, which is that of ``emulator.node``.
+    # KAFKA-10778 (S31). The process ends by the loop's handler of exceptions, which is that of ``laststand.emulator.node``.
     loop = asyncio.get_running_loop()
     failed = loop.create_future()
     loop.set_exception_handler(lambda _, context: failed.set_result(context["exception"]))

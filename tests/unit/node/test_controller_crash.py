@@ -14,20 +14,20 @@ from collections.abc import Iterable
 
 import pytest
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     CreatableTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from emulator.core.controller.controller import Controller
-from emulator.core.effects import DrawNumber, PublishMetadata, SendResponse
-from emulator.core.errors import ErrorCode, StorageError
-from emulator.core.events import Event
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import ControllerInput, RequestReceived, Started, TimerFired
-from emulator.core.messages import (
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.effects import DrawNumber, PublishMetadata, SendResponse
+from laststand.emulator.core.errors import ErrorCode, StorageError
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import ControllerInput, RequestReceived, Started, TimerFired
+from laststand.emulator.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionData,
@@ -41,11 +41,11 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.metadata_version import BROKER_FEATURES
-from emulator.core.properties import NodeProperties
-from emulator.core.records import MetadataBatch
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.emulator.core.metadata_version import BROKER_FEATURES
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
     IncarnationId,
@@ -55,12 +55,12 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.node.controller_turn import ControllerTurns
-from emulator.node.event_writer import encode_event
-from emulator.node.metadata_journal import MetadataJournal
-from emulator.node.unreported_events import unreported_events
-from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
-from emulator.storage.power_loss_plan import Keep
+from laststand.emulator.node.controller_turn import ControllerTurns
+from laststand.emulator.node.event_writer import encode_event
+from laststand.emulator.node.metadata_journal import MetadataJournal
+from laststand.emulator.node.unreported_events import unreported_events
+from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
+from laststand.emulator.storage.power_loss_plan import Keep
 
 DATA_DIR = "/data"
 CAUSE = CauseId("test")

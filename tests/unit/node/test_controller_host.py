@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from emulator.core.errors import ConfigError
-from emulator.node.controller_host import await_controller
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.node.controller_host import await_controller
 
 
 def variables(address: str, *, era: str = "kafka-3.9-zk") -> dict[str, str]:

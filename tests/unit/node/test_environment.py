@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import ConfigError
-from emulator.core.types import NodeId, NodeRole
-from emulator.node.environment import ServerConfig, config_from_environment, server_from_environment
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.types import NodeId, NodeRole
+from laststand.emulator.node.environment import ServerConfig, config_from_environment, server_from_environment
 
 
 def variables(directory: Path, **more: str) -> dict[str, str]:

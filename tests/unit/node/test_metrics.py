@@ -7,20 +7,20 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.broker import Broker
-from emulator.core.events import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.broker import Broker
+from laststand.emulator.core.events import (
     AlterPartitionAnswered,
     AlterPartitionProposed,
     Event,
     UncleanLeaderElected,
     UncleanMethod,
 )
-from emulator.core.image import PartitionState
-from emulator.core.messages import ProducePartition, ProduceRequest
-from emulator.core.properties import NodeProperties, node_properties
-from emulator.core.switches import ERAS, Switches
-from emulator.core.types import (
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.messages import ProducePartition, ProduceRequest
+from laststand.emulator.core.properties import NodeProperties, node_properties
+from laststand.emulator.core.switches import ERAS, Switches
+from laststand.emulator.core.types import (
     BrokerId,
     IsrAnswer,
     LeaderEpoch,
@@ -32,12 +32,12 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.node.broker_metrics import BrokerMetrics
-from emulator.node.controller_metrics import ControllerMetrics
-from emulator.node.metric_families import counter, gauge
-from emulator.node.metrics_server import ServedMetrics
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.observer import NullObserver
+from laststand.emulator.node.broker_metrics import BrokerMetrics
+from laststand.emulator.node.controller_metrics import ControllerMetrics
+from laststand.emulator.node.metric_families import counter, gauge
+from laststand.emulator.node.metrics_server import ServedMetrics
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.observer import NullObserver
 from tests.unit.core.controller.controller_driver import CAUSE, CONTROLLER, ControllerDriver, ids
 
 ORDERS = TopicPartition("orders", 0)

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from emulator.core.messages import ProduceResponse, Response
-from emulator.core.types import CauseId
-from emulator.node.produce_times import ProduceTimes
-from emulator.rpc.data_codec import Attachment
+from laststand.emulator.core.messages import ProduceResponse, Response
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.node.produce_times import ProduceTimes
+from laststand.emulator.rpc.data_codec import Attachment
 
 CAUSE = CauseId("test")
 

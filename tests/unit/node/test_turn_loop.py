@@ -2,8 +2,8 @@
 
 import asyncio
 
-from emulator.core.node_clock import NodeClock
-from emulator.node.turn_loop import TURN_INPUTS_MAX, TurnLoop
+from laststand.emulator.core.node_clock import NodeClock
+from laststand.emulator.node.turn_loop import TURN_INPUTS_MAX, TurnLoop
 
 
 class Turns:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from emulator.core.events import ControllerEvent, FeatureChanged
-from emulator.core.types import CauseId, MetadataOffset, NodeId
-from emulator.node.event_writer import EventWriter
-from emulator.node.unreported_events import earlier_event_files, read_reported, unreported_events
+from laststand.emulator.core.events import ControllerEvent, FeatureChanged
+from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.node.unreported_events import earlier_event_files, read_reported, unreported_events
 
 
 def events(count: int) -> list[ControllerEvent]:

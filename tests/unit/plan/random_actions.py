@@ -4,22 +4,22 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.errors import ErrorCode
-from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition, Way
-from emulator.plan import administration_fields as admin
-from emulator.plan import fields
-from emulator.plan.actions import DEEDS, Action
-from emulator.plan.administration_fields import ConfigChange, FeatureLevel, TopicSpec
-from emulator.plan.channels import Channel, Link
-from emulator.plan.fields import AnyField
-from emulator.plan.names import Names
-from emulator.plan.nodes import CLIENT, CONTROLLER
-from emulator.plan.power import DiskLoss
-from emulator.plan.topics import PlannedTopic
-from emulator.storage.disk_model import DiskModel
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition, Way
+from laststand.emulator.plan import administration_fields as admin
+from laststand.emulator.plan import fields
+from laststand.emulator.plan.actions import DEEDS, Action
+from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel, TopicSpec
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.fields import AnyField
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 BROKERS: Final = 4
 PARTITIONS: Final = tuple(TopicPartition(topic, index) for topic in ("orders", "re-funds") for index in (0, 1))

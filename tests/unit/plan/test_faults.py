@@ -2,15 +2,15 @@
 
 import pytest
 
-from emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
-from emulator.core.types import CauseId, MetadataOffset, NodeId, Way
-from emulator.plan.actions import DEEDS, Action, ClockRate, CreateTopic, HealAll, OnChannel, Release
-from emulator.plan.channels import Channel, Link
-from emulator.plan.faults import EVERYTHING, Fault, ended_by, fault_events, faults_of
-from emulator.plan.lines import parse_action
-from emulator.plan.plan import parse_plan
-from emulator.simulator.journal import Journal
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
+from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId, Way
+from laststand.emulator.plan.actions import DEEDS, Action, ClockRate, CreateTopic, HealAll, OnChannel, Release
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.faults import EVERYTHING, Fault, ended_by, fault_events, faults_of
+from laststand.emulator.plan.lines import parse_action
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.simulation import Simulation
 from tests.unit.plan.test_lines import names
 
 

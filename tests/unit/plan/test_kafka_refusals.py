@@ -2,13 +2,13 @@
 
 import pytest
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.types import TopicPartition
-from emulator.plan.actions import DEEDS, DeleteRecords, ElectLeaders
-from emulator.plan.drivers import DriverName
-from emulator.plan.kafka_refusals import refused_kind
-from emulator.plan.lines import parse_action
-from emulator.plan.plan_lint import refusal
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.plan.actions import DEEDS, DeleteRecords, ElectLeaders
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.kafka_refusals import refused_kind
+from laststand.emulator.plan.lines import parse_action
+from laststand.emulator.plan.plan_lint import refusal
 
 PLAYED = {
     "kill",

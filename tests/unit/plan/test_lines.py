@@ -4,12 +4,12 @@ from typing import get_args
 
 import pytest
 
-from emulator.core.errors import ConfigError
-from emulator.core.types import TopicPartition
-from emulator.plan.actions import DEEDS, Action
-from emulator.plan.lines import LINE_VERBS, format_action, parse_action
-from emulator.plan.names import Names
-from emulator.plan.plan import Plan
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.plan.actions import DEEDS, Action
+from laststand.emulator.plan.lines import LINE_VERBS, format_action, parse_action
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.plan import Plan
 
 PARTITIONS = (TopicPartition("orders", 0), TopicPartition("refunds", 0))
 LINES = (

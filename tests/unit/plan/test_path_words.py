@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.plan.path_words import as_path_word, is_path_name, is_path_word
+from laststand.emulator.plan.path_words import as_path_word, is_path_name, is_path_word
 
 OUTSIDE = ("..", "../../x", "/abs", "a/../b", "a//b", "a/", "/", "", ".", "a/.", "a\nb", "a b", "~", "a\x00", "latest")
 

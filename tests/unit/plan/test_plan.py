@@ -2,9 +2,9 @@
 
 import pytest
 
-from emulator.core.errors import ConfigError
-from emulator.plan.actions import CreateTopic, Produce
-from emulator.plan.plan import PlanLineError, format_plan, parse_numbered, parse_plan
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.plan.actions import CreateTopic, Produce
+from laststand.emulator.plan.plan import PlanLineError, format_plan, parse_numbered, parse_plan
 
 PLAN = """\
 # Why.

@@ -2,13 +2,13 @@
 
 import pytest
 
-from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.plan.actions import DEEDS, ElectLeaders
-from emulator.plan.drivers import DriverName
-from emulator.plan.lines import parse_action
-from emulator.plan.names import Names
-from emulator.plan.plan import Plan, parse_plan
-from emulator.plan.plan_lint import find_problem, problems, refusal
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.plan.actions import DEEDS, ElectLeaders
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.lines import parse_action
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.plan import Plan, parse_plan
+from laststand.emulator.plan.plan_lint import find_problem, problems, refusal
 from tests.unit.plan.test_lines import names
 
 PLAN = parse_plan("cluster brokers=3\ntopic orders replicas=(0,1,2)\n")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.plan.plan import parse_plan
-from emulator.plan.plan_yaml import format_plan_yaml, has_workload, read_numbered_yaml, read_plan_yaml
-from emulator.plan.yaml_cursor import ScenarioError
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.plan.plan_yaml import format_plan_yaml, has_workload, read_numbered_yaml, read_plan_yaml
+from laststand.emulator.plan.yaml_cursor import ScenarioError
 
 ROOT = Path(__file__).parents[3]
 KEPT = sorted((ROOT / "tests/simulation/regressions").glob("*.txt"))

@@ -5,14 +5,14 @@ from pathlib import Path
 import msgspec
 from hypothesis import given
 
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.actions import Action
-from emulator.plan.lines import format_action, parse_action
-from emulator.plan.plan import Plan, format_plan, parse_plan
-from emulator.plan.plan_lint import problems
-from emulator.plan.plan_yaml import format_plan_yaml, read_plan_yaml
-from emulator.plan.steps import action_text, read_text
-from emulator.plan.topics import PlannedTopic
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.actions import Action
+from laststand.emulator.plan.lines import format_action, parse_action
+from laststand.emulator.plan.plan import Plan, format_plan, parse_plan
+from laststand.emulator.plan.plan_lint import problems
+from laststand.emulator.plan.plan_yaml import format_plan_yaml, read_plan_yaml
+from laststand.emulator.plan.steps import action_text, read_text
+from laststand.emulator.plan.topics import PlannedTopic
 from tests.unit.plan.random_actions import ACTIONS, names
 
 TOPICS = tuple(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.types import NodeId, TopicPartition, Way
-from emulator.plan.actions import (
+from laststand.emulator.core.types import NodeId, TopicPartition, Way
+from laststand.emulator.plan.actions import (
     ActionTemplate,
     Cut,
     HealAll,
@@ -18,14 +18,14 @@ from emulator.plan.actions import (
     PowerLoss,
     Start,
 )
-from emulator.plan.channels import Channel, Link
-from emulator.plan.names import Names
-from emulator.plan.nodes import CONTROLLER, DrawnFrom, DrawnNodes, NamedNode, RackNodes, ReplicaRole, RoleNode
-from emulator.plan.power import DiskLoss
-from emulator.plan.steps import action_text, read_action, read_text
-from emulator.plan.yaml_cursor import ScenarioError, open_document
-from emulator.storage.disk_model import DiskModel
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import CONTROLLER, DrawnFrom, DrawnNodes, NamedNode, RackNodes, ReplicaRole, RoleNode
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.plan.steps import action_text, read_action, read_text
+from laststand.emulator.plan.yaml_cursor import ScenarioError, open_document
+from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.unit.plan.random_actions import PARTITIONS, names
 
 ZERO, ONE = NodeId(0), NodeId(1)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from chaos.scenario.step_reader import read_step
-from emulator.plan.drivers import DriverName
-from emulator.plan.names import Names
-from emulator.plan.yaml_cursor import open_document
-from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, server_refusal
+from laststand.chaos.scenario.step_reader import read_step
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.yaml_cursor import open_document
+from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, server_refusal
 
 NAMES = Names(brokers=3, partitions=())
 

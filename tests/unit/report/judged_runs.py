@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from emulator.report.run_files import ReportedRun, read_reported_run
-from emulator.verification.judge_here import judge_here
+from laststand.emulator.report.run_files import ReportedRun, read_reported_run
+from laststand.emulator.verification.judge_here import judge_here
 from tests.verification.run_builder import RunBuilder, last_replica_standing
 
 

@@ -4,11 +4,11 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.events import Election
-from emulator.report.run_files import ReportedRun
-from emulator.verification.causes import CAUSES_MAX, EVENTS_MAX
-from emulator.verification.partition_story import CHANGES_MAX
-from emulator.verification.run_story import (
+from laststand.emulator.core.events import Election
+from laststand.emulator.report.run_files import ReportedRun
+from laststand.emulator.verification.causes import CAUSES_MAX, EVENTS_MAX
+from laststand.emulator.verification.partition_story import CHANGES_MAX
+from laststand.emulator.verification.run_story import (
     Acknowledged,
     Cause,
     CausedEvent,
@@ -21,9 +21,9 @@ from emulator.verification.run_story import (
     Promised,
     StateChange,
 )
-from emulator.verification.thinning import POINTS_MAX
-from emulator.verification.timeline import EventPlace
-from emulator.verification.verdict import RecordCounts
+from laststand.emulator.verification.thinning import POINTS_MAX
+from laststand.emulator.verification.timeline import EventPlace
+from laststand.emulator.verification.verdict import RecordCounts
 
 END_US: Final = 600_000_000
 _RECORDS: Final = 1_000_000

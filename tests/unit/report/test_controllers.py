@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.core.events import BrokerRegistered, Event, PartitionChanged, ZnodeWritten
-from emulator.core.types import CauseId, MetadataOffset, ZnodeWrite
-from emulator.report.figure import draw
-from emulator.report.run_files import ReportedRun
-from emulator.report.text_picture import text_picture
-from emulator.report.words import NodeNames
-from emulator.verification.controller_terms import CONTROLLER_NODE, state_node
+from laststand.emulator.core.events import BrokerRegistered, Event, PartitionChanged, ZnodeWritten
+from laststand.emulator.core.types import CauseId, MetadataOffset, ZnodeWrite
+from laststand.emulator.report.figure import draw
+from laststand.emulator.report.run_files import ReportedRun
+from laststand.emulator.report.text_picture import text_picture
+from laststand.emulator.report.words import NodeNames
+from laststand.emulator.verification.controller_terms import CONTROLLER_NODE, state_node
 from tests.unit.report.judged_runs import lost
 from tests.verification.run_builder import RunBuilder
 

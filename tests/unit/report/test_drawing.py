@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.report.axes import RecordAxis, TimeAxis
-from emulator.report.curves import curve
-from emulator.report.edges import causes_of, edges_of
-from emulator.report.figure import draw
-from emulator.report.markup import visible
-from emulator.report.run_files import ReportedRun
-from emulator.report.spans import Role, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
-from emulator.report.text_picture import COLUMNS, text_picture
-from emulator.report.words import deeds, number, offset_ranges, seconds
-from emulator.report.worst_first import worst_first
-from emulator.report.worst_moment import fewest_copies
-from emulator.verification.run_story import BrokenLink, Point
+from laststand.emulator.report.axes import RecordAxis, TimeAxis
+from laststand.emulator.report.curves import curve
+from laststand.emulator.report.edges import causes_of, edges_of
+from laststand.emulator.report.figure import draw
+from laststand.emulator.report.markup import visible
+from laststand.emulator.report.run_files import ReportedRun
+from laststand.emulator.report.spans import Role, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
+from laststand.emulator.report.text_picture import COLUMNS, text_picture
+from laststand.emulator.report.words import deeds, number, offset_ranges, seconds
+from laststand.emulator.report.worst_first import worst_first
+from laststand.emulator.report.worst_moment import fewest_copies
+from laststand.emulator.verification.run_story import BrokenLink, Point
 from tests.unit.report.judged_runs import kept, lost
 
 

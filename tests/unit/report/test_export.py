@@ -10,16 +10,16 @@ import msgspec
 import pytest
 from edn_format.exceptions import EDNDecodeError
 
-from emulator.cli.main import cli
-from emulator.core.errors import ConfigError
-from emulator.core.events import AnyEvent, MetadataApplied, TopicCreated
-from emulator.core.history import OperationType, PollOperation, SendOperation
-from emulator.core.types import CauseId, MetadataOffset, TopicId
-from emulator.report.export import TraceFormat, write_trace
-from emulator.report.jepsen import jepsen_lines
-from emulator.report.perfetto import TraceEvent, trace_events
-from emulator.report.run_files import ReportedRun
-from emulator.report.shiviz import READ_BY, LoggedEvent, shiviz_lines
+from laststand.cli.main import cli
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.events import AnyEvent, MetadataApplied, TopicCreated
+from laststand.emulator.core.history import OperationType, PollOperation, SendOperation
+from laststand.emulator.core.types import CauseId, MetadataOffset, TopicId
+from laststand.emulator.report.export import TraceFormat, write_trace
+from laststand.emulator.report.jepsen import jepsen_lines
+from laststand.emulator.report.perfetto import TraceEvent, trace_events
+from laststand.emulator.report.run_files import ReportedRun
+from laststand.emulator.report.shiviz import READ_BY, LoggedEvent, shiviz_lines
 from tests.unit.report.judged_runs import left_by, lost
 from tests.verification.run_builder import healthy
 

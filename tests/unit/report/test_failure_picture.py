@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.report.failure_picture import failure_picture
-from emulator.report.run_files import ReportedRun
-from emulator.verification.story_file import STORY_FILE
-from emulator.verification.verdict import Expected
+from laststand.emulator.report.failure_picture import failure_picture
+from laststand.emulator.report.run_files import ReportedRun
+from laststand.emulator.verification.story_file import STORY_FILE
+from laststand.emulator.verification.verdict import Expected
 from tests.unit.report.judged_runs import lost
 
 

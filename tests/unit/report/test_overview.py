@@ -6,12 +6,12 @@ from urllib.parse import unquote
 
 import msgspec
 
-from emulator.cli.pictures import leave_suite_reports
-from emulator.report.overview import PlayedCell, UnplayedCell, write_overview
-from emulator.report.page import REPORT_FILE
-from emulator.verification.availability import WorkloadAvailability
-from emulator.verification.verdict import Expected
-from emulator.verification.verdict_forms import write_verdict
+from laststand.cli.pictures import leave_suite_reports
+from laststand.emulator.report.overview import PlayedCell, UnplayedCell, write_overview
+from laststand.emulator.report.page import REPORT_FILE
+from laststand.emulator.verification.availability import WorkloadAvailability
+from laststand.emulator.verification.verdict import Expected
+from laststand.emulator.verification.verdict_forms import write_verdict
 from tests.unit.report.judged_runs import kept, left_by, lost
 from tests.unit.report.test_page import EVIL, Page
 from tests.verification.run_builder import healthy

@@ -10,18 +10,18 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from emulator.core.errors import ConfigError
-from emulator.report.check_sources import check_sources
-from emulator.report.comparison import compare_decisions
-from emulator.report.headline import headline
-from emulator.report.page import DRAWN_MAX, REPORT_FILE, render, write_report
-from emulator.report.run_files import ReportedRun, read_reported_run
-from emulator.report.steps import Tone
-from emulator.report.worst_first import worst_first
-from emulator.verification.losses import LossClass
-from emulator.verification.run_story import RunStory
-from emulator.verification.story_file import STORY_FILE
-from emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.report.check_sources import check_sources
+from laststand.emulator.report.comparison import compare_decisions
+from laststand.emulator.report.headline import headline
+from laststand.emulator.report.page import DRAWN_MAX, REPORT_FILE, render, write_report
+from laststand.emulator.report.run_files import ReportedRun, read_reported_run
+from laststand.emulator.report.steps import Tone
+from laststand.emulator.report.worst_first import worst_first
+from laststand.emulator.verification.losses import LossClass
+from laststand.emulator.verification.run_story import RunStory
+from laststand.emulator.verification.story_file import STORY_FILE
+from laststand.emulator.verification.verdict import Verdict, VerdictReport
 from tests.unit.report.judged_runs import judged, kept, left_by, lost
 from tests.verification.run_builder import RunBuilder, healthy
 

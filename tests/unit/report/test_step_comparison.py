@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.cli.main import cli
-from emulator.report.run_files import ReportedRun
-from emulator.report.step_comparison import Difference, compare_steps
-from emulator.verification.run_story import Step
+from laststand.cli.main import cli
+from laststand.emulator.report.run_files import ReportedRun
+from laststand.emulator.report.step_comparison import Difference, compare_steps
+from laststand.emulator.verification.run_story import Step
 from tests.unit.report.judged_runs import kept, lost
 
 

@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.core import admin_messages, messages
-from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import FetchPartitionResponse, FetchRequest, FetchResponse, ProduceRequest, ProduceResponse
-from emulator.core.records import MetadataBatch, ProducerIdsRecord, TopicRecord
-from emulator.core.types import (
+from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from laststand.emulator.core.records import MetadataBatch, ProducerIdsRecord, TopicRecord
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -26,9 +32,9 @@ from emulator.core.types import (
     ProducerId,
     TopicId,
 )
-from emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, UnaryApi, api_of
-from emulator.rpc.codec_error import CodecError
-from emulator.rpc.data_codec import (
+from laststand.emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, UnaryApi, api_of
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.data_codec import (
     decode_fetch_requests,
     decode_fetch_responses,
     decode_produce_requests,
@@ -39,8 +45,8 @@ from emulator.rpc.data_codec import (
     encode_produce_response,
     join_frame,
 )
-from emulator.rpc.generated import broker_pb2
-from emulator.rpc.metadata_codec import (
+from laststand.emulator.rpc.generated import broker_pb2
+from laststand.emulator.rpc.metadata_codec import (
     MetadataStreamRequest,
     MetadataStreamResponse,
     decode_stream_request,

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from emulator.rpc.frame_proxy import read_frame
-from emulator.rpc.limits import MESSAGE_BYTES_MAX
+from laststand.emulator.rpc.frame_proxy import read_frame
+from laststand.emulator.rpc.limits import MESSAGE_BYTES_MAX
 
 
 async def test_a_frame_that_is_longer_than_any_message_breaks_the_connection() -> None:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from emulator.core.events import MessageIntercepted
-from emulator.core.types import CauseId, MessageFate, NodeId, Way
-from emulator.rpc.interception import (
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.types import CauseId, MessageFate, NodeId, Way
+from laststand.emulator.rpc.interception import (
     INTERCEPTION_ORDERS,
     InterceptionOrder,
     InterceptionReport,

@@ -2,11 +2,11 @@
 
 import typing
 
-from emulator.core.admin_messages import AdminRequest, UnregisterBrokerRequest
-from emulator.core.messages import DeleteRecordsRequest
-from emulator.core.types import BrokerId, CauseId, NodeId
-from emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, ZOOKEEPER_BROKER_APIS
-from emulator.rpc.orders import ORDERS, is_order, order_given, order_received
+from laststand.emulator.core.admin_messages import AdminRequest, UnregisterBrokerRequest
+from laststand.emulator.core.messages import DeleteRecordsRequest
+from laststand.emulator.core.types import BrokerId, CauseId, NodeId
+from laststand.emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, ZOOKEEPER_BROKER_APIS
+from laststand.emulator.rpc.orders import ORDERS, is_order, order_given, order_received
 
 CONTROLLER = NodeId(100)
 

@@ -5,12 +5,12 @@ from typing import cast
 
 import grpc.aio
 
-from emulator.core.messages import FetchResponse
-from emulator.core.types import CauseId, CorrelationId, RequestFailure
-from emulator.rpc.channel import StreamCall
-from emulator.rpc.codec_error import CodecError
-from emulator.rpc.data_codec import Payload, Streamed
-from emulator.rpc.request_stream import AnswerPolicy, RequestStream
+from laststand.emulator.core.messages import FetchResponse
+from laststand.emulator.core.types import CauseId, CorrelationId, RequestFailure
+from laststand.emulator.rpc.channel import StreamCall
+from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.rpc.data_codec import Payload, Streamed
+from laststand.emulator.rpc.request_stream import AnswerPolicy, RequestStream
 
 
 class Call:

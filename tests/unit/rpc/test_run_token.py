@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import ConfigError
-from emulator.rpc.run_token import LINE_LENGTH, METADATA_KEY, RunToken
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.rpc.run_token import LINE_LENGTH, METADATA_KEY, RunToken
 
 
 def test_it_is_written_for_its_owner_alone_and_read_back(tmp_path: Path) -> None:

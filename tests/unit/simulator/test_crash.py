@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.core.effects import (
+from laststand.emulator.core.effects import (
     AppendToLog,
     CreateLog,
     DeleteLog,
@@ -14,15 +14,22 @@ from emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from emulator.core.events import BatchAppended, FaultInjected, IncarnationEnded, LogOpened, NodeStopped, PowerLost
-from emulator.core.messages import ProduceResponse
-from emulator.core.types import BrokerId, CauseId, NodeId, Offset, RequestId, TopicId, TopicPartition
-from emulator.plan.actions import CrashWithin
-from emulator.plan.lines import parse_action
-from emulator.plan.plan import parse_plan
-from emulator.simulator.crash import done_before
-from emulator.simulator.journal import Journal
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.core.events import (
+    BatchAppended,
+    FaultInjected,
+    IncarnationEnded,
+    LogOpened,
+    NodeStopped,
+    PowerLost,
+)
+from laststand.emulator.core.messages import ProduceResponse
+from laststand.emulator.core.types import BrokerId, CauseId, NodeId, Offset, RequestId, TopicId, TopicPartition
+from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.plan.lines import parse_action
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.crash import done_before
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.simulation import Simulation
 
 NAME = TopicPartition("orders", 0)
 DELETE = DeleteLog(partition=NAME)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from emulator.core.batch import BatchDescriptor, EpochEntry
-from emulator.core.effects import (
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
+from laststand.emulator.core.effects import (
     AppendToLog,
     CreateLog,
     RaiseLogStart,
@@ -14,10 +14,10 @@ from emulator.core.effects import (
     WriteEpochCheckpoint,
     WriteLogCheckpoints,
 )
-from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId, TopicPartition
-from emulator.simulator.disk import Disk, unsynced_batches
-from emulator.storage.disk_model import DiskModel
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId, TopicPartition
+from laststand.emulator.simulator.disk import Disk, unsynced_batches
+from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 NAME = TopicPartition("orders", 0)
 

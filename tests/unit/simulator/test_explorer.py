@@ -2,11 +2,11 @@
 
 import pytest
 
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.plan import Plan
-from emulator.plan.topics import PlannedTopic
-from emulator.simulator.explorer import SweepOptions, explore
-from emulator.simulator.profiles import PROFILES
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.simulator.explorer import SweepOptions, explore
+from laststand.emulator.simulator.profiles import PROFILES
 
 
 def cluster(brokers: int, replication_factor: int) -> Plan:

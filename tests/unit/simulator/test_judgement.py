@@ -2,14 +2,14 @@
 
 import pytest
 
-from emulator.core.promises import PROMISES
-from emulator.core.records import TopicRecord
-from emulator.core.switches import Switches
-from emulator.core.types import TopicPartition
-from emulator.plan.plan import parse_plan
-from emulator.simulator.judgement import Judgement, RunVerdict, judge
-from emulator.simulator.oracle.finding import Alarm, Guarantee
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.core.promises import PROMISES
+from laststand.emulator.core.records import TopicRecord
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.judgement import Judgement, RunVerdict, judge
+from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
+from laststand.emulator.simulator.simulation import Simulation
 
 ORDERS, REFUNDS = TopicPartition("orders", 0), TopicPartition("refunds", 0)
 

@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
-from emulator.core.types import NodeId, Way
-from emulator.plan.channels import Channel, Direction, Link
-from emulator.simulator.network import LATENCY_MS, Latency, Network
+from laststand.emulator.core.types import NodeId, Way
+from laststand.emulator.plan.channels import Channel, Direction, Link
+from laststand.emulator.simulator.network import LATENCY_MS, Latency, Network
 
 ZERO, ONE = NodeId(0), NodeId(1)
 LINK = Link(ZERO, ONE)

@@ -2,18 +2,18 @@
 
 import pytest
 
-from emulator.core.events import FaultInjected, MessageIntercepted
-from emulator.core.types import BrokerId, MessageFate, NodeId, TopicPartition
-from emulator.plan.actions import DEEDS, Action, PowerLoss, UnregisterBroker
-from emulator.plan.lines import parse_action
-from emulator.plan.nodes import CONTROLLER
-from emulator.plan.plan import parse_plan
-from emulator.plan.power import DiskLoss
-from emulator.simulator.journal import Journal
-from emulator.simulator.performer import perform, perform_and_record
-from emulator.simulator.power_loss import exact_loss
-from emulator.simulator.simulation import Simulation
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.core.events import FaultInjected, MessageIntercepted
+from laststand.emulator.core.types import BrokerId, MessageFate, NodeId, TopicPartition
+from laststand.emulator.plan.actions import DEEDS, Action, PowerLoss, UnregisterBroker
+from laststand.emulator.plan.lines import parse_action
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.performer import perform, perform_and_record
+from laststand.emulator.simulator.power_loss import exact_loss
+from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.unit.plan.test_lines import names
 
 PLAN = """\

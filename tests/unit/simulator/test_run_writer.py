@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.client.steps import BatchContent
-from emulator.core.types import TopicPartition
-from emulator.plan.plan import Plan, parse_plan
-from emulator.plan.plan_yaml import read_plan_yaml
-from emulator.simulator.batch_registry import batch_size
-from emulator.simulator.evidence import BatchBytes
-from emulator.simulator.run_writer import write_run
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.core.client.steps import BatchContent
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.plan.plan import Plan, parse_plan
+from laststand.emulator.plan.plan_yaml import read_plan_yaml
+from laststand.emulator.simulator.batch_registry import batch_size
+from laststand.emulator.simulator.evidence import BatchBytes
+from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.simulation import Simulation
 
 SEGMENTS = """\
 cluster brokers=3 log.retention.check.interval.ms=100

@@ -2,12 +2,12 @@
 
 import pytest
 
-from emulator.core.client.settings import ProducerSettings
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.simulator.cluster import SimulatedCluster
-from emulator.simulator.nodes import ProducerNode
+from laststand.emulator.core.client.settings import ProducerSettings
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes import ProducerNode
 
 ORDERS = TopicPartition("orders", 0)
 SESSION_MS = 2000

@@ -5,8 +5,8 @@ from itertools import permutations
 from random import Random
 from typing import Final
 
-from emulator.simulator.profiles import PROFILES
-from emulator.simulator.spreads import HEARTBEAT, LIMITS, SESSION, TIMES, draw_properties
+from laststand.emulator.simulator.profiles import PROFILES
+from laststand.emulator.simulator.spreads import HEARTBEAT, LIMITS, SESSION, TIMES, draw_properties
 
 SWEEP: Final = "leader.imbalance.check.interval.seconds"
 DRAWS: Final = 5_000

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from emulator.simulator.explorer import SweepOptions
-from emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR
-from emulator.simulator.sweep import PROGRESS_MIN, SweepReport, median, sweep
+from laststand.emulator.simulator.explorer import SweepOptions
+from laststand.emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR
+from laststand.emulator.simulator.sweep import PROGRESS_MIN, SweepReport, median, sweep
 
 
 @pytest.mark.parametrize("numbers", [[7], [1, 2], [3, 1, 2], [0, 0, 0, 9], [5, 1, 5, 1], [2, 2, 3, 3]])
@@ -44,8 +44,8 @@ def test_an_interrupted_sweep_reports_what_it_has() -> None:
 def test_a_long_sweep_tells_which_conjunctions_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     short = sweep(iter(range(1, 4)), SweepOptions())
     assert (short.gaps, short.too_little) == ([], [])
-    monkeypatch.setattr("emulator.simulator.sweep.PROOF_SCHEDULES", 3)
-    monkeypatch.setattr("emulator.simulator.sweep.CONJUNCTION_SCHEDULES", 3)
+    monkeypatch.setattr("laststand.emulator.simulator.sweep.PROOF_SCHEDULES", 3)
+    monkeypatch.setattr("laststand.emulator.simulator.sweep.CONJUNCTION_SCHEDULES", 3)
     report = sweep(iter(range(1, 4)), SweepOptions())
     assert set(MUST_OCCUR) & set(report.too_little)
     assert set(report.too_little) & set(MUST_OCCUR) <= set(report.gaps) <= set(CONJUNCTIONS)

@@ -1,10 +1,10 @@
 """A timer's cause names the node, its incarnation and the timer, in virtual time as in processes."""
 
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, NodeId
-from emulator.node.cause_ids import CauseIds
-from emulator.simulator.nodes import BrokerNode, ControllerNode
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.node.cause_ids import CauseIds
+from laststand.emulator.simulator.nodes import BrokerNode, ControllerNode
 
 
 def test_no_two_timers_of_simulated_nodes_have_the_same_cause() -> None:

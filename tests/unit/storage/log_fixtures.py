@@ -5,12 +5,12 @@ from functools import cache
 
 import msgspec
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
-from emulator.storage.filesystem import FileSystem, OpenMode
-from emulator.storage.memory_filesystem import MemoryFileSystem
-from emulator.storage.record_batch import PARSE_ANYTHING, parse_batch, stamp
-from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
+from laststand.emulator.storage.filesystem import FileSystem, OpenMode
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.storage.record_batch import PARSE_ANYTHING, parse_batch, stamp
+from laststand.emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
 
 PARTITION = TopicPartition("orders", 0)
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAQ")

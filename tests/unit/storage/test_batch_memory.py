@@ -1,6 +1,6 @@
 """The one budget that all logs of a broker share."""
 
-from emulator.storage.batch_memory import BatchMemory, Recent
+from laststand.emulator.storage.batch_memory import BatchMemory, Recent
 
 
 def test_the_oldest_goes_first_whichever_log_it_belongs_to() -> None:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
-from emulator.storage.bit_flip import FlippedBit, flip_last_batch
-from emulator.storage.power_loss import scan_log_end
-from emulator.storage.record_batch import crc_of
+from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
+from laststand.emulator.storage.bit_flip import FlippedBit, flip_last_batch
+from laststand.emulator.storage.power_loss import scan_log_end
+from laststand.emulator.storage.record_batch import crc_of
 from tests.unit.storage.log_fixtures import make_batches
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import StorageError
-from emulator.storage.disk_faults import DiskOperation, FaultyDisk, arm, seen_generation
-from emulator.storage.filesystem import OpenMode
-from emulator.storage.os_filesystem import OsFileSystem
-from emulator.storage.power_loss import lose_power
-from emulator.storage.power_loss_plan import Keep
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.storage.disk_faults import DiskOperation, FaultyDisk, arm, seen_generation
+from laststand.emulator.storage.filesystem import OpenMode
+from laststand.emulator.storage.os_filesystem import OsFileSystem
+from laststand.emulator.storage.power_loss import lose_power
+from laststand.emulator.storage.power_loss_plan import Keep
 
 
 def test_every_fsync_waits_for_as_long_as_is_armed_and_the_node_says_what_it_saw(

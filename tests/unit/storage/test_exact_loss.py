@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from emulator.storage.power_loss_plan import (
+from laststand.emulator.storage.power_loss_plan import (
     ContentSource,
     ExactLoss,
     FileView,

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import StorageError
-from emulator.core.inputs import LoadedLog, StrayLog
-from emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
-from emulator.storage import clean_shutdown
-from emulator.storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets
-from emulator.storage.log_directory import LogDirectory, make_log_directory, partition_of_directory
-from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
-from emulator.storage.os_filesystem import OsFileSystem
-from emulator.storage.partition_log import LogSettings
-from emulator.storage.power_loss_plan import Keep
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.inputs import LoadedLog, StrayLog
+from laststand.emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
+from laststand.emulator.storage import clean_shutdown
+from laststand.emulator.storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets
+from laststand.emulator.storage.log_directory import LogDirectory, make_log_directory, partition_of_directory
+from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
+from laststand.emulator.storage.os_filesystem import OsFileSystem
+from laststand.emulator.storage.partition_log import LogSettings
+from laststand.emulator.storage.power_loss_plan import Keep
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch, make_batches
 
 ROOT = "/data"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from emulator.core.errors import StorageError
-from emulator.core.types import Offset
-from emulator.storage.batch_memory import BatchMemory
-from emulator.storage.filesystem import read_file
-from emulator.storage.log_scan import LogScanResult
-from emulator.storage.memory_filesystem import MemoryFileSystem
-from emulator.storage.partition_log import LogSettings, PartitionLog
-from emulator.storage.recovery import create_log
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.types import Offset
+from laststand.emulator.storage.batch_memory import BatchMemory
+from laststand.emulator.storage.filesystem import read_file
+from laststand.emulator.storage.log_scan import LogScanResult
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
+from laststand.emulator.storage.recovery import create_log
 from tests.unit.storage.log_fixtures import (
     PARTITION,
     TOPIC_ID,

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from emulator.core.batch import LogSpan
-from emulator.core.types import Offset
-from emulator.storage.batch_memory import BatchMemory
-from emulator.storage.filesystem import read_file
-from emulator.storage.memory_filesystem import MemoryFileSystem
-from emulator.storage.partition_log import LogSettings, PartitionLog
-from emulator.storage.power_loss_plan import Keep
-from emulator.storage.recovery import LogCheckpoints, create_log, load_log
-from emulator.storage.retention import RetentionLimits
+from laststand.emulator.core.batch import LogSpan
+from laststand.emulator.core.types import Offset
+from laststand.emulator.storage.batch_memory import BatchMemory
+from laststand.emulator.storage.filesystem import read_file
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
+from laststand.emulator.storage.power_loss_plan import Keep
+from laststand.emulator.storage.recovery import LogCheckpoints, create_log, load_log
+from laststand.emulator.storage.retention import RetentionLimits
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch, make_batches
 
 PATH = "/logs/orders-0"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.types import Offset
-from emulator.storage.filesystem import FileSystem, OpenMode, read_file, write_atomically
-from emulator.storage.memory_filesystem import MemoryFileSystem
-from emulator.storage.os_filesystem import OsFileSystem
-from emulator.storage.power_loss import lose_power, scan_log_end
-from emulator.storage.power_loss_plan import PAGE_BYTES, ByteLoss, Keep, NameFate, NameLoss
+from laststand.emulator.core.types import Offset
+from laststand.emulator.storage.filesystem import FileSystem, OpenMode, read_file, write_atomically
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.storage.os_filesystem import OsFileSystem
+from laststand.emulator.storage.power_loss import lose_power, scan_log_end
+from laststand.emulator.storage.power_loss_plan import PAGE_BYTES, ByteLoss, Keep, NameFate, NameLoss
 from tests.unit.storage.log_fixtures import make_batch
 
 SEEDS = range(12)

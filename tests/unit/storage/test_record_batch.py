@@ -4,12 +4,12 @@ import struct
 
 import pytest
 
-from emulator.core.batch import BatchDescriptor, InvalidBatch
-from emulator.core.errors import CorruptRecordError, ErrorCode
-from emulator.core.types import ProducerEpoch, ProducerId
-from emulator.storage.batch_scan import BatchValidation, ScanEnd, scan_batches
-from emulator.storage.filesystem import OpenMode
-from emulator.storage.record_batch import (
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.errors import CorruptRecordError, ErrorCode
+from laststand.emulator.core.types import ProducerEpoch, ProducerId
+from laststand.emulator.storage.batch_scan import BatchValidation, ScanEnd, scan_batches
+from laststand.emulator.storage.filesystem import OpenMode
+from laststand.emulator.storage.record_batch import (
     HEADER_SIZE,
     PARSE_ANYTHING,
     crc_of,
@@ -18,7 +18,7 @@ from emulator.storage.record_batch import (
     split_batches,
     stamp,
 )
-from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch, read_records
+from laststand.emulator.storage.record_codec import ProducerFields, RecordContent, build_batch, read_records
 from tests.unit.storage.log_fixtures import durable_directory, make_batch, overwrite
 
 RECORDS = [

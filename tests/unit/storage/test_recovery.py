@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from emulator.core.batch import EpochEntry
-from emulator.core.errors import CorruptRecordError
-from emulator.core.inputs import LoadedLog
-from emulator.core.types import LeaderEpoch, Offset
-from emulator.storage.batch_memory import BatchMemory
-from emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, format_epochs
-from emulator.storage.filesystem import read_file
-from emulator.storage.memory_filesystem import MemoryFileSystem
-from emulator.storage.meta_properties import write_topic_id
-from emulator.storage.partition_log import LogSettings, PartitionLog
-from emulator.storage.producer_snapshot import encode_snapshot
-from emulator.storage.recovery import LogCheckpoints, load_log
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.errors import CorruptRecordError
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.types import LeaderEpoch, Offset
+from laststand.emulator.storage.batch_memory import BatchMemory
+from laststand.emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, format_epochs
+from laststand.emulator.storage.filesystem import read_file
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.storage.meta_properties import write_topic_id
+from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
+from laststand.emulator.storage.producer_snapshot import encode_snapshot
+from laststand.emulator.storage.recovery import LogCheckpoints, load_log
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch, make_batches, overwrite
 
 PATH = "/orders-0"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from emulator.core.properties import NodeProperties, topic_properties
-from emulator.core.switches import Switches
-from emulator.core.types import Offset
-from emulator.storage.partition_log import log_settings
-from emulator.storage.retention import RetentionLimits, SegmentSummary, deletable_segments, retention_limits
+from laststand.emulator.core.properties import NodeProperties, topic_properties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import Offset
+from laststand.emulator.storage.partition_log import log_settings
+from laststand.emulator.storage.retention import RetentionLimits, SegmentSummary, deletable_segments, retention_limits
 
 SEGMENTS = [
     SegmentSummary(base_offset=Offset(base), size=100, largest_timestamp_ms=base * 10) for base in (0, 10, 20, 30)

@@ -4,12 +4,20 @@ from collections.abc import Sequence
 
 import pytest
 
-from emulator.core.batch import EpochEntry
-from emulator.core.errors import StorageError
-from emulator.core.inputs import ProducerSnapshotEntry
-from emulator.core.types import BrokerEpoch, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId, TopicPartition
-from emulator.storage import clean_shutdown
-from emulator.storage.checkpoints import (
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.inputs import ProducerSnapshotEntry
+from laststand.emulator.core.types import (
+    BrokerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    ProducerEpoch,
+    ProducerId,
+    TopicPartition,
+)
+from laststand.emulator.storage import clean_shutdown
+from laststand.emulator.storage.checkpoints import (
     format_epochs,
     format_offsets,
     parse_epochs,
@@ -18,10 +26,10 @@ from emulator.storage.checkpoints import (
     read_offsets_leniently,
     write_offsets,
 )
-from emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, SimulatedCrashError
-from emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from emulator.storage.power_loss_plan import Keep
-from emulator.storage.producer_snapshot import (
+from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, SimulatedCrashError
+from laststand.emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from laststand.emulator.storage.power_loss_plan import Keep
+from laststand.emulator.storage.producer_snapshot import (
     decode_snapshot,
     delete_stray_snapshots,
     encode_snapshot,

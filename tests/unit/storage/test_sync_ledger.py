@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from emulator.storage.disk_model import DiskModel
-from emulator.storage.filesystem import OpenMode
-from emulator.storage.os_filesystem import OsFileSystem
-from emulator.storage.power_loss import lose_power
-from emulator.storage.power_loss_plan import Keep
-from emulator.storage.sync_ledger import SyncLedger
+from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.filesystem import OpenMode
+from laststand.emulator.storage.os_filesystem import OsFileSystem
+from laststand.emulator.storage.power_loss import lose_power
+from laststand.emulator.storage.power_loss_plan import Keep
+from laststand.emulator.storage.sync_ledger import SyncLedger
 
 
 def write_durably(filesystem: OsFileSystem, path: str, content: bytes) -> None:

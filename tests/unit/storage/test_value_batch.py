@@ -2,9 +2,9 @@
 
 import pytest
 
-from emulator.core.types import ProducerEpoch, ProducerId
-from emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
-from emulator.storage.value_batch import build_value_batch
+from laststand.emulator.core.types import ProducerEpoch, ProducerId
+from laststand.emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
+from laststand.emulator.storage.value_batch import build_value_batch
 
 IDENTITY = ProducerFields(producer_id=ProducerId(7), producer_epoch=ProducerEpoch(3), base_sequence=99)
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import MissingToolError
-from emulator.verification import archive_build
-from emulator.verification.archive_build import build_class_archive, main
-from emulator.verification.class_archive import ClassArchive
-from emulator.verification.java import Java
+from laststand.emulator.core.errors import MissingToolError
+from laststand.emulator.verification import archive_build
+from laststand.emulator.verification.archive_build import build_class_archive, main
+from laststand.emulator.verification.class_archive import ClassArchive
+from laststand.emulator.verification.java import Java
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emulator.verification.columns import NONE, Table
-from emulator.verification.integers import Ints
-from emulator.verification.matching import are_among, groups_of, keys_of
+from laststand.emulator.verification.columns import NONE, Table
+from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.matching import are_among, groups_of, keys_of
 
 
 class Colour(Enum):

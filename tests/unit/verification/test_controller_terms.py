@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from emulator.core.events import ZnodeWritten
-from emulator.core.types import CauseId, MetadataOffset, ZnodeWrite
-from emulator.verification.controller_terms import ControllerTerms, state_node
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.core.events import ZnodeWritten
+from laststand.emulator.core.types import CauseId, MetadataOffset, ZnodeWrite
+from laststand.emulator.verification.controller_terms import ControllerTerms, state_node
+from laststand.emulator.verification.timeline import CollectedEvent
 
 STATE = state_node("orders", 0)
 CREATED, CHANGED, DELETED = ZnodeWrite.CREATED, ZnodeWrite.DATA_CHANGED, ZnodeWrite.DELETED

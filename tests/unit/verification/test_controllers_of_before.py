@@ -2,8 +2,8 @@
 
 import pytest
 
-from emulator.core.events import Election, Event, PartitionChanged, ZnodeWritten
-from emulator.core.types import (
+from laststand.emulator.core.events import Election, Event, PartitionChanged, ZnodeWritten
+from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
     ChangeReason,
@@ -15,9 +15,9 @@ from emulator.core.types import (
     TopicId,
     ZnodeWrite,
 )
-from emulator.verification.checks.m14_one_controller import CHECK
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.checks.m14_one_controller import CHECK
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.timeline import CollectedEvent
 
 _CAUSE = CauseId("test")
 _STATE = "/brokers/topics/orders/partitions/0/state"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from emulator.verification.ended_runs import EndedRuns
+from laststand.emulator.verification.ended_runs import EndedRuns
 
 END = b'{"type":"RunEnded","problem":null}\n'
 

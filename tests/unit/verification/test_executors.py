@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import ConfigError
-from emulator.verification.executors import find_driver_address, is_local, pack_code, reason_of
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.verification.executors import find_driver_address, is_local, pack_code, reason_of
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,7 @@ def test_packed_code_is_all_that_a_task_imports(tmp_path: Path) -> None:
     archive = tmp_path / "code.zip"
     pack_code(archive)
     assert "emulator/verification/judge.py" in zipfile.ZipFile(archive).namelist()
-    program = (
-        "import sys; sys.path.insert(0, sys.argv[1]); from emulator.verification import judge; print(judge.__file__)"
-    )
+    program = "import sys; sys.path.insert(0, sys.argv[1]); from laststand.emulator.verification import judge; print(judge.__file__)"
     told = subprocess.run(
         [sys.executable, "-c", program, str(archive)], capture_output=True, text=True, cwd=tmp_path, check=True
     )

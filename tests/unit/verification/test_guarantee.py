@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.core import events as e
-from emulator.verification.configuration import Configuration
-from emulator.verification.guarantee import Guarantee, GuaranteeJudgement, judge_guarantee
-from emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
-from emulator.verification.vocabulary import tag
+from laststand.emulator.core import events as e
+from laststand.emulator.verification.configuration import Configuration
+from laststand.emulator.verification.guarantee import Guarantee, GuaranteeJudgement, judge_guarantee
+from laststand.emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
+from laststand.emulator.verification.vocabulary import tag
 from tests.verification.run_builder import RunBuilder, last_replica_standing
 
 Play = Callable[[RunBuilder], None]

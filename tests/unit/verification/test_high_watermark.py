@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from emulator.core.events import HighWatermarkAdvanced
-from emulator.verification.event_lines import LINES
-from emulator.verification.event_table import EventRows
-from emulator.verification.high_watermark import Terms, high_watermark_bounds
+from laststand.emulator.core.events import HighWatermarkAdvanced
+from laststand.emulator.verification.event_lines import LINES
+from laststand.emulator.verification.event_table import EventRows
+from laststand.emulator.verification.high_watermark import Terms, high_watermark_bounds
 
 
 def bound(*, maximal_isr: tuple[int, ...], ends: dict[int, int | None], log_end_offset: int = 100) -> int:

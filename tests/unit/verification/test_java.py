@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.errors import ConfigError, MissingToolError
-from emulator.verification.java import find_java, java_major
+from laststand.emulator.core.errors import ConfigError, MissingToolError
+from laststand.emulator.verification.java import find_java, java_major
 
 
 def java(home: Path, version: str) -> Path:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core.events import IncarnationEnd
-from emulator.verification.judge import judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.verification.judge import judge
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
 from tests.verification.run_builder import HARNESS, RunBuilder
 
 Mend = Callable[[RunBuilder], object]

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from emulator.core import events as e
-from emulator.core.types import LogDeletedReason, Offset, TopicId
-from emulator.verification.judge import judge
-from emulator.verification.loss_report import CopyFate, FirstLacking, OffsetRange, StoryKind
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.timeline import EventPlace
-from emulator.verification.verdict import GoneRange, ProducerCounts, VerdictReport
+from laststand.emulator.core import events as e
+from laststand.emulator.core.types import LogDeletedReason, Offset, TopicId
+from laststand.emulator.verification.judge import judge
+from laststand.emulator.verification.loss_report import CopyFate, FirstLacking, OffsetRange, StoryKind
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.timeline import EventPlace
+from laststand.emulator.verification.verdict import GoneRange, ProducerCounts, VerdictReport
 from tests.verification.run_builder import CAUSE, RunBuilder, healthy, last_replica_standing
 
 TYPES = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from emulator.core.events import Election, PartitionChanged
-from emulator.core.types import (
+from laststand.emulator.core.events import Election, PartitionChanged
+from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
     ChangeReason,
@@ -14,7 +14,7 @@ from emulator.core.types import (
     PartitionEpoch,
     TopicId,
 )
-from emulator.verification.losses import LossClass, classify_unsettled
+from laststand.emulator.verification.losses import LossClass, classify_unsettled
 
 LEADERLESS = PartitionChanged(
     cause_id=CauseId("test"),

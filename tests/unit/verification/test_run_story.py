@@ -11,24 +11,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.core.errors import ConfigError
-from emulator.core.events import Election, IncarnationEnd, LogFlushed
-from emulator.core.struct_docs import field_meanings
-from emulator.core.struct_schema import structs_of
-from emulator.core.types import CauseId, Offset, TopicId
-from emulator.plan.plan import parse_plan
-from emulator.simulator.run_writer import write_run
-from emulator.verification.causes import CAUSES_MAX, EVENTS_MAX
-from emulator.verification.cluster_facts import ClusterFacts
-from emulator.verification.flushed_logs import thinned_steps
-from emulator.verification.judge import Judgement, join_stories, judge
-from emulator.verification.loss_report import CopyFate
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.run_story import Point, RunStory
-from emulator.verification.story_file import STORY_FILE, read_story, write_story
-from emulator.verification.thinning import POINTS_MAX, thinned
-from emulator.verification.verdict_schema import STORY_SCHEMA_FILE
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.events import Election, IncarnationEnd, LogFlushed
+from laststand.emulator.core.struct_docs import field_meanings
+from laststand.emulator.core.struct_schema import structs_of
+from laststand.emulator.core.types import CauseId, Offset, TopicId
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.verification.causes import CAUSES_MAX, EVENTS_MAX
+from laststand.emulator.verification.cluster_facts import ClusterFacts
+from laststand.emulator.verification.flushed_logs import thinned_steps
+from laststand.emulator.verification.judge import Judgement, join_stories, judge
+from laststand.emulator.verification.loss_report import CopyFate
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.run_story import Point, RunStory
+from laststand.emulator.verification.story_file import STORY_FILE, read_story, write_story
+from laststand.emulator.verification.thinning import POINTS_MAX, thinned
+from laststand.emulator.verification.verdict_schema import STORY_SCHEMA_FILE
 from tests.verification.run_builder import RunBuilder, healthy, last_replica_standing
 
 REGRESSIONS = Path(__file__).parents[2] / "simulation" / "regressions"
@@ -157,7 +157,7 @@ def test_a_story_that_cannot_be_told_says_so_and_changes_no_verdict(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("no points")
 
-    monkeypatch.setattr("emulator.verification.judge.partition_story", fail)
+    monkeypatch.setattr("laststand.emulator.verification.judge.partition_story", fail)
     found = judged(healthy(tmp_path / "untold"))
     assert found.story == RunStory(problem="ZeroDivisionError: no points")
     assert (found.report.verdict, found.report.checks) == (expected.verdict, expected.checks)

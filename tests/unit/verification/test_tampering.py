@@ -10,18 +10,18 @@ import msgspec
 import pytest
 import yaml
 
-from emulator.core import events as e
-from emulator.core.records import MetadataBatch, ProducerIdsRecord
-from emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset, NodeId, ProducerId
-from emulator.node.metadata_journal import MetadataJournal
-from emulator.storage.filesystem import OpenMode
-from emulator.storage.memory_filesystem import MemoryFileSystem
-from emulator.verification.judge import judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.run_slices import UnfitError
-from emulator.verification.verdict import Verdict, VerdictReport
-from emulator.verification.verdict_forms import summary
+from laststand.emulator.core import events as e
+from laststand.emulator.core.records import MetadataBatch, ProducerIdsRecord
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset, NodeId, ProducerId
+from laststand.emulator.node.metadata_journal import MetadataJournal
+from laststand.emulator.storage.filesystem import OpenMode
+from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
+from laststand.emulator.verification.judge import judge
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.run_slices import UnfitError
+from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.verdict_forms import summary
 from tests.verification.packing import pack_run
 from tests.verification.resealing import Line, reseal
 from tests.verification.run_builder import CONTROLLER, ON, RunBuilder

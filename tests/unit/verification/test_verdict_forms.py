@@ -6,11 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.core.promises import PromiseKind
-from emulator.verification.doubt import Doubt
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.junit import Case, junit
-from emulator.verification.verdict import (
+from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.verification.doubt import Doubt
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.junit import Case, junit
+from laststand.emulator.verification.verdict import (
     CheckResult,
     CheckStatus,
     Expected,
@@ -20,7 +20,7 @@ from emulator.verification.verdict import (
     decide,
     expected_of,
 )
-from emulator.verification.verdict_forms import summary, write_verdict
+from laststand.emulator.verification.verdict_forms import summary, write_verdict
 from tests.unit.verification.some_loss import some_loss
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from emulator.verification.judge import judge
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import RunPlan, plan_run
-from emulator.verification.verdict import CheckStatus, Verdict
+from laststand.emulator.verification.judge import judge
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import RunPlan, plan_run
+from laststand.emulator.verification.verdict import CheckStatus, Verdict
 from tests.verification.run_builder import last_replica_standing
 
 FILES = (

@@ -6,8 +6,8 @@ import zlib
 import msgspec
 import pytest
 
-from emulator.core.events import Election, PartitionChanged, ZnodeWritten
-from emulator.core.types import (
+from laststand.emulator.core.events import Election, PartitionChanged, ZnodeWritten
+from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
     ChangeReason,
@@ -19,8 +19,8 @@ from emulator.core.types import (
     TopicId,
     ZnodeWrite,
 )
-from emulator.verification.controller_terms import state_node
-from emulator.verification.zookeeper_log import contradictions_of_zookeeper, read_zookeeper_log
+from laststand.emulator.verification.controller_terms import state_node
+from laststand.emulator.verification.zookeeper_log import contradictions_of_zookeeper, read_zookeeper_log
 
 STATE = state_node("orders", 0)
 TOPIC = "/brokers/topics/orders"

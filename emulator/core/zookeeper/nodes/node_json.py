@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from emulator.core.zookeeper.errors import MalformedNodeError
+from laststand.emulator.core.zookeeper.errors import MalformedNodeError
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = dict[str, JsonValue]

@@ -13,10 +13,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, PartitionEpoch
-from emulator.core.zookeeper.errors import MalformedNodeError
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
-from emulator.core.zookeeper.nodes.node_json import JsonObject, decode_object, encode, integer, integers
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, PartitionEpoch
+from laststand.emulator.core.zookeeper.errors import MalformedNodeError
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from laststand.emulator.core.zookeeper.nodes.node_json import JsonObject, decode_object, encode, integer, integers
 
 _WHAT: Final = "partition state"
 _NO_LEADER: Final = -1

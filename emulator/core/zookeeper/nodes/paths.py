@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.types import BrokerId, TopicPartition
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"

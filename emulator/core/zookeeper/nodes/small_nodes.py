@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.types import BrokerId, NodeId, TopicPartition
-from emulator.core.zookeeper.errors import MalformedNodeError
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper.nodes.node_json import JsonObject, decode_object, encode, integer
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.core.zookeeper.errors import MalformedNodeError
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper.nodes.node_json import JsonObject, decode_object, encode, integer
 
 LOG_DIR_FAILED: Final = 1
 """The only event of a log-directory notification."""

@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.types import BrokerId, NodeId, TopicId
-from emulator.core.zookeeper.errors import MalformedNodeError
-from emulator.core.zookeeper.nodes.node_json import JsonObject, JsonValue, decode_object, encode, number_list
+from laststand.emulator.core.types import BrokerId, NodeId, TopicId
+from laststand.emulator.core.zookeeper.errors import MalformedNodeError
+from laststand.emulator.core.zookeeper.nodes.node_json import JsonObject, JsonValue, decode_object, encode, number_list
 
 _WHAT: Final = "topic"
 

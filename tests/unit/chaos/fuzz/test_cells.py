@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.fuzz.cells import DrawingError, DrawnCells
-from chaos.fuzz.drawing import DrawOptions
-from emulator.core.switches import DEFAULT_ERA
+from laststand.chaos.fuzz.cells import DrawingError, DrawnCells
+from laststand.chaos.fuzz.drawing import DrawOptions
+from laststand.emulator.core.switches import DEFAULT_ERA
 
 OPTIONS = DrawOptions(first_seed=1, era=DEFAULT_ERA, profiles=("last-standing",))
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from chaos.fuzz.drawing import Drawn, DrawOptions, draw, expectation_of
-from chaos.scenario.conditions import Acked, CountPer, Since, Until
-from chaos.scenario.scenario import Scenario, VerdictName
-from chaos.scenario.scenario_file import read_scenario
-from emulator.core.switches import DEFAULT_ERA
-from emulator.core.types import Acks
-from emulator.plan.plan import parse_plan
-from emulator.simulator.profile import Budget
-from emulator.simulator.profiles import PROFILES
+from laststand.chaos.fuzz.drawing import Drawn, DrawOptions, draw, expectation_of
+from laststand.chaos.scenario.conditions import Acked, CountPer, Since, Until
+from laststand.chaos.scenario.scenario import Scenario, VerdictName
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.emulator.core.switches import DEFAULT_ERA
+from laststand.emulator.core.types import Acks
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.profile import Budget
+from laststand.emulator.simulator.profiles import PROFILES
 
 PLAYABLE = DrawOptions(first_seed=0, era=DEFAULT_ERA, profiles=("last-standing",))
 

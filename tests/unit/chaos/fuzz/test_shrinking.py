@@ -1,7 +1,7 @@
 """A plan that fails is shrunk where it fails: in the simulator, or else by playing shorter ones."""
 
-from chaos.fuzz.shrinking import shrink_failure
-from emulator.plan.plan import parse_plan
+from laststand.chaos.fuzz.shrinking import shrink_failure
+from laststand.emulator.plan.plan import parse_plan
 
 HEAD = "cluster brokers=3 era=kip-966{}\ntopic orders replicas=(0,1,2) min.insync.replicas=2\n"
 HARMLESS = (

@@ -3,13 +3,13 @@
 import pytest
 from msgspec import UNSET
 
-from chaos.kafka.causes import Causes
-from emulator.core.controller.decision import FencingCause, PartitionCause, RegistrationCause
-from emulator.core.controller.view import ClusterView
-from emulator.core.events import Election
-from emulator.core.image import MetadataImage
-from emulator.core.properties import NodeProperties
-from emulator.core.records import (
+from laststand.chaos.kafka.causes import Causes
+from laststand.emulator.core.controller.decision import FencingCause, PartitionCause, RegistrationCause
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -17,8 +17,8 @@ from emulator.core.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from emulator.core.switches import era_switches
-from emulator.core.types import (
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ChangeReason,
@@ -29,7 +29,7 @@ from emulator.core.types import (
     NodeId,
     TopicId,
 )
-from emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.nodes import CONTROLLER
 
 ZERO, ONE, TWO, THREE = (BrokerId(NodeId(number)) for number in range(4))
 ORDERS = TopicId("hgVbxQCe_Os7VnlrJKiLLQ")

@@ -8,17 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.kafka import imported_run
-from emulator.analysis.filling import BROKEN, fill_from
-from emulator.cli.main import cli
-from emulator.cli.user_error import UserError
-from emulator.core.errors import ConfigError
-from emulator.core.events import Election
-from emulator.report.run_files import ReportedRun, read_reported_run
-from emulator.verification.run_directory import open_run_directory
-from emulator.verification.run_plan import plan_run
-from emulator.verification.run_story import PartitionStory
-from emulator.verification.verdict import CheckStatus, Verdict
+from laststand.chaos.kafka import imported_run
+from laststand.cli.main import cli
+from laststand.cli.user_error import UserError
+from laststand.emulator.analysis.filling import BROKEN, fill_from
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.events import Election
+from laststand.emulator.report.run_files import ReportedRun, read_reported_run
+from laststand.emulator.verification.run_directory import open_run_directory
+from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.run_story import PartitionStory
+from laststand.emulator.verification.verdict import CheckStatus, Verdict
 from tests.kafka_logs.archives import VERSIONS, unpack
 
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from chaos.kafka.program import judged_as, judged_by
-from chaos.suite.cells import Cell
-from chaos.suite.selection import select
-from chaos.suite.suite import Suite
-from emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram
-from emulator.core.switches import era_switches
-from emulator.plan.drivers import DriverName
-from emulator.plan.overrides import parse_overrides
+from laststand.chaos.kafka.program import judged_as, judged_by
+from laststand.chaos.suite.cells import Cell
+from laststand.chaos.suite.selection import select
+from laststand.chaos.suite.suite import Suite
+from laststand.emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.overrides import parse_overrides
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from chaos.kafka.witness import NodeWitness
-from emulator.cluster.child import EndCause
-from emulator.cluster.layout import ClusterLayout
-from emulator.core.events import MessageIntercepted
-from emulator.core.switches import era_switches
-from emulator.core.types import BrokerId, CauseId, MessageFate, NodeId, Way
-from emulator.plan.nodes import CONTROLLER
-from emulator.storage.line_file import line_files, read_texts
+from laststand.chaos.kafka.witness import NodeWitness
+from laststand.emulator.cluster.child import EndCause
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.core.types import BrokerId, CauseId, MessageFate, NodeId, Way
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.storage.line_file import line_files, read_texts
 
 BROKER = NodeId(1)
 LINES = (

@@ -5,10 +5,10 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET
 
-from chaos.kafka.witness import NodeWitness
-from emulator.cluster.child import EndCause
-from emulator.cluster.layout import ClusterLayout
-from emulator.core.events import (
+from laststand.chaos.kafka.witness import NodeWitness
+from laststand.emulator.cluster.child import EndCause
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core.events import (
     AnyEvent,
     BrokerRegistered,
     BrokerUnfenced,
@@ -16,12 +16,12 @@ from emulator.core.events import (
     NodeStarted,
     OtherRecordCommitted,
 )
-from emulator.core.records import BrokerRegistrationChangeRecord, Record, RegisterBrokerRecord
-from emulator.core.switches import era_switches
-from emulator.core.types import BrokerEpoch, BrokerId, IncarnationId, MetadataOffset, NodeId
-from emulator.kafka.metadata_log import CONTROL_RECORD, CommittedBatch
-from emulator.kafka.metadata_records import OtherRecord
-from emulator.plan.nodes import CONTROLLER
+from laststand.emulator.core.records import BrokerRegistrationChangeRecord, Record, RegisterBrokerRecord
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, IncarnationId, MetadataOffset, NodeId
+from laststand.emulator.kafka.metadata_log import CONTROL_RECORD, CommittedBatch
+from laststand.emulator.kafka.metadata_records import OtherRecord
+from laststand.emulator.plan.nodes import CONTROLLER
 
 ZERO = BrokerId(NodeId(0))
 FIRST, SECOND = BrokerEpoch(1), BrokerEpoch(4)

@@ -1,7 +1,7 @@
 """What of a scenario the simulator explores: its cluster, but not its times."""
 
-from chaos.plans.cluster_plan import cluster_plan
-from chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.chaos.plans.cluster_plan import cluster_plan
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
 
 
 def test_the_cluster_of_a_scenario_without_its_times() -> None:

@@ -1,8 +1,8 @@
 """Which records count as lost: acknowledged by all, and not read at the end."""
 
-from chaos.plans.lost_records import RecordName, lost_records
-from emulator.core.history import OperationType, PolledBatch, PollOperation, SendOperation
-from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset
+from laststand.chaos.plans.lost_records import RecordName, lost_records
+from laststand.emulator.core.history import OperationType, PolledBatch, PollOperation, SendOperation
+from laststand.emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset
 
 
 def sent(first: int, count: int, *, outcome: OperationType = OperationType.OK, acks: int = -1) -> SendOperation:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from chaos.plans.lost_records import RecordName
-from chaos.plans.scenario_of_plan import SCALE, scenario_of, settled_or_missing
-from chaos.plans.settle_times import SettledPlan, settle
-from chaos.scenario.scenario import VerdictName
-from chaos.scenario.scenario_file import read_scenario
-from emulator.plan.actions import Kill, PowerLoss, Start
-from emulator.plan.plan import Plan, parse_plan
+from laststand.chaos.plans.lost_records import RecordName
+from laststand.chaos.plans.scenario_of_plan import SCALE, scenario_of, settled_or_missing
+from laststand.chaos.plans.settle_times import SettledPlan, settle
+from laststand.chaos.scenario.scenario import VerdictName
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.emulator.plan.actions import Kill, PowerLoss, Start
+from laststand.emulator.plan.plan import Plan, parse_plan
 
 HEAD = """\
 cluster brokers=3 era=kip-966 unclean_detection=off

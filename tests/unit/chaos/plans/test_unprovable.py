@@ -2,8 +2,8 @@
 
 import pytest
 
-from chaos.plans.unprovable import unprovable
-from emulator.plan.plan import parse_plan
+from laststand.chaos.plans.unprovable import unprovable
+from laststand.emulator.plan.plan import parse_plan
 
 HEAD = "cluster brokers=3 era=kip-966\ntopic orders replicas=(0,1,2) min.insync.replicas=2\n"
 

@@ -7,10 +7,10 @@ from typing import cast
 
 import pytest
 
-from chaos.play.administration import administer
-from chaos.play.target import Target
-from chaos.play.waiting import StepError
-from emulator.core.admin_messages import (
+from laststand.chaos.play.administration import administer
+from laststand.chaos.play.target import Target
+from laststand.chaos.play.waiting import StepError
+from laststand.emulator.core.admin_messages import (
     AdminRequest,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -32,10 +32,16 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResult, Request, Response
-from emulator.core.types import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.messages import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsResult,
+    Request,
+    Response,
+)
+from laststand.emulator.core.types import (
     BrokerId,
     ConfigResource,
     LeaderEpoch,
@@ -45,7 +51,7 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.plan.actions import (
+from laststand.emulator.plan.actions import (
     Administration,
     AlterConfig,
     CancelReassignment,
@@ -57,9 +63,9 @@ from emulator.plan.actions import (
     UnregisterBroker,
     UpdateFeature,
 )
-from emulator.plan.administration_fields import ConfigChange, FeatureLevel
-from emulator.plan.requests import actions_of
-from emulator.plan.topics import PlannedTopic
+from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from laststand.emulator.plan.requests import actions_of
+from laststand.emulator.plan.topics import PlannedTopic
 
 ORDERS = TopicPartition("orders", 0)
 ONE = BrokerId(NodeId(1))

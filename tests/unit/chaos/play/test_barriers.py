@@ -2,9 +2,9 @@
 
 import pytest
 
-from chaos.play.barriers import View, observe
-from chaos.play.roles import resolve
-from chaos.scenario.conditions import (
+from laststand.chaos.play.barriers import View, observe
+from laststand.chaos.play.roles import resolve
+from laststand.chaos.scenario.conditions import (
     Acked,
     AnyOf,
     BrokerIs,
@@ -23,17 +23,17 @@ from chaos.scenario.conditions import (
     Since,
     TopicIs,
 )
-from emulator.client.control import AckedCount, ClientCounts, ErrorCount
-from emulator.core.errors import ErrorCode
-from emulator.core.image import MetadataImage
-from emulator.core.records import (
+from laststand.emulator.client.control import AckedCount, ClientCounts, ErrorCount
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     PartitionRecord,
     Record,
     RegisterBrokerRecord,
     TopicRecord,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     Acks,
     BrokerEpoch,
     BrokerId,
@@ -46,8 +46,8 @@ from emulator.core.types import (
     TopicPartition,
     Way,
 )
-from emulator.plan.channels import Channel
-from emulator.plan.nodes import CONTROLLER, NamedNode, NodeRef, ReplicaRole, RoleNode
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.plan.nodes import CONTROLLER, NamedNode, NodeRef, ReplicaRole, RoleNode
 
 FULL, SMALL, EMPTY, MOVING = (TopicPartition("orders", number) for number in range(4))
 TOPIC_ID = TopicId("AAAAAAAAAAAAAAAAAAAAAA")

@@ -5,16 +5,16 @@ from typing import cast
 
 import pytest
 
-from chaos.play import ending
-from chaos.play.barriers import Observation
-from chaos.play.ending import restore_and_settle
-from chaos.play.target import Target
-from chaos.play.waiting import StepError
-from emulator.core.admin_messages import DescribeClusterResponse, DescribedBroker
-from emulator.core.errors import ErrorCode
-from emulator.core.events import ClusterSettled, Event
-from emulator.core.image import MetadataImage
-from emulator.core.types import BrokerEpoch, BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId
+from laststand.chaos.play import ending
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.ending import restore_and_settle
+from laststand.chaos.play.target import Target
+from laststand.chaos.play.waiting import StepError
+from laststand.emulator.core.admin_messages import DescribeClusterResponse, DescribedBroker
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ClusterSettled, Event
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId
 
 END = MetadataOffset(5)
 FENCED = -1

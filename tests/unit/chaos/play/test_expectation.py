@@ -5,12 +5,12 @@ import dataclasses
 import msgspec
 import pytest
 
-from chaos.play.expectation import compare
-from chaos.scenario.scenario import Bound, Expectation, VerdictName
-from emulator.core.promises import PromiseKind
-from emulator.verification.availability import PartitionAvailability, WorkloadAvailability
-from emulator.verification.guarantee import Guarantee
-from emulator.verification.verdict import (
+from laststand.chaos.play.expectation import compare
+from laststand.chaos.scenario.scenario import Bound, Expectation, VerdictName
+from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.verification.availability import PartitionAvailability, WorkloadAvailability
+from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.verdict import (
     CheckResult,
     CheckStatus,
     Expected,

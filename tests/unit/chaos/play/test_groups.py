@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from chaos.play.recorded_plan import PlayedStep
-from chaos.play.step_player import StepPlayer
-from chaos.play.waiting import StepError
-from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import read_scenario
+from laststand.chaos.play.recorded_plan import PlayedStep
+from laststand.chaos.play.step_player import StepPlayer
+from laststand.chaos.play.waiting import StepError
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.scenario.scenario_file import read_scenario
 from tests.unit.chaos.play.virtual_time import ready
 
 TEXT = """\

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from chaos.drivers import make_driver
-from chaos.play.runner import Run
-from chaos.scenario.scenario_file import read_scenario
+from laststand.chaos.drivers import make_driver
+from laststand.chaos.play.runner import Run
+from laststand.chaos.scenario.scenario_file import read_scenario
 from tests.unit.chaos.play.virtual_time import order_of
 
 TEXT = """\

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from chaos.play.recorded_plan import PlayedStep, write_plan
-from chaos.scenario.conditions import BrokerIs, Until
-from chaos.scenario.scenario_file import load_scenario
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.events import RequestedDeletion
-from emulator.core.switches import era_switches
-from emulator.core.types import CauseId, NodeId, Offset, TopicPartition
-from emulator.plan.actions import DeleteRecords, ElectLeaders, Kill, PowerLoss, effective
-from emulator.plan.nodes import NamedNode
-from emulator.plan.power import DiskLoss
-from emulator.storage.power_loss_plan import Keep
+from laststand.chaos.play.recorded_plan import PlayedStep, write_plan
+from laststand.chaos.scenario.conditions import BrokerIs, Until
+from laststand.chaos.scenario.scenario_file import load_scenario
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.events import RequestedDeletion
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.core.types import CauseId, NodeId, Offset, TopicPartition
+from laststand.emulator.plan.actions import DeleteRecords, ElectLeaders, Kill, PowerLoss, effective
+from laststand.emulator.plan.nodes import NamedNode
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.storage.power_loss_plan import Keep
 
 TEXT = """\
 name: test/story

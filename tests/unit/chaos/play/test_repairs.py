@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from chaos.play.ending import restore_and_settle
-from chaos.play.step_player import StepPlayer
-from chaos.scenario.scenario_file import read_scenario
-from emulator.core.types import BrokerId, NodeId
-from emulator.plan.actions import Action, Start, Stop
+from laststand.chaos.play.ending import restore_and_settle
+from laststand.chaos.play.step_player import StepPlayer
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.plan.actions import Action, Start, Stop
 from tests.unit.chaos.play.virtual_time import ready
 
 NODE = NodeId(2)

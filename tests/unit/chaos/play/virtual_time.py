@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
-from chaos.play.barriers import Observation
-from chaos.play.run_order import RunOrder
-from chaos.play.topics import create_topics
-from chaos.scenario.scenario import Scenario
-from chaos.simulated.driver import SimulatorDriver
-from chaos.simulated.target import SimulatedTarget
-from emulator.core.switches import Switches
-from emulator.plan.drivers import DriverName
+from laststand.chaos.play.barriers import Observation
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.topics import create_topics
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.simulated.driver import SimulatorDriver
+from laststand.chaos.simulated.target import SimulatedTarget
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.plan.drivers import DriverName
 
 
 def order_of(scenario: Scenario, directory: Path, *, seed: int) -> RunOrder:

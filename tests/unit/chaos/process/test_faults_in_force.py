@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaos.process.faults_in_force import FaultsInForce
-from emulator.core.events import Event
-from emulator.core.types import CauseId, MetadataOffset, NodeId
-from emulator.plan.actions import (
+from laststand.chaos.process.faults_in_force import FaultsInForce
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId
+from laststand.emulator.plan.actions import (
     Action,
     ClockRate,
     Cut,
@@ -23,8 +23,8 @@ from emulator.plan.actions import (
     Start,
     Switched,
 )
-from emulator.plan.channels import Link
-from emulator.plan.faults import fault_events
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.faults import fault_events
 
 ONE = (NodeId(1),)
 CUT = Cut(link=Link(NodeId(0), NodeId(1)))

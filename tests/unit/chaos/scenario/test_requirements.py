@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from chaos.play.expressible import not_in_era
-from chaos.scenario.requirements import rules_of, unmet
-from chaos.scenario.scenario import Scenario
-from chaos.scenario.scenario_file import read_scenario
-from chaos.suite.cells import cells_of
-from chaos.suite.selection import Selected
-from emulator.core.eras import ALL_ERAS, era_rules, rule_texts
-from emulator.core.inter_broker_protocol import PROPERTY
-from emulator.plan.drivers import DriverName
-from emulator.plan.overrides import parse_overrides
-from emulator.plan.yaml_cursor import ScenarioError
-from emulator.plan.zookeeper_refusals import NO_ZOOKEEPER
+from laststand.chaos.play.expressible import not_in_era
+from laststand.chaos.scenario.requirements import rules_of, unmet
+from laststand.chaos.scenario.scenario import Scenario
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.chaos.suite.cells import cells_of
+from laststand.chaos.suite.selection import Selected
+from laststand.emulator.core.eras import ALL_ERAS, era_rules, rule_texts
+from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.overrides import parse_overrides
+from laststand.emulator.plan.yaml_cursor import ScenarioError
+from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER
 
 TEXT = """\
 name: test/needs

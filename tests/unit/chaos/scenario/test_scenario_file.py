@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from chaos.play.workload import producers_of
-from chaos.scenario.conditions import (
+from laststand.chaos.play.workload import producers_of
+from laststand.chaos.scenario.conditions import (
     Acked,
     AnyOf,
     BrokerIs,
@@ -24,12 +24,12 @@ from chaos.scenario.conditions import (
     TopicIs,
     Until,
 )
-from chaos.scenario.conditions_yaml import until_entry
-from chaos.scenario.scenario import Bound, Ending, Scenario, VerdictName
-from chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.errors import ConfigError, ErrorCode
-from emulator.core.types import (
+from laststand.chaos.scenario.conditions_yaml import until_entry
+from laststand.chaos.scenario.scenario import Bound, Ending, Scenario, VerdictName
+from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.errors import ConfigError, ErrorCode
+from laststand.emulator.core.types import (
     Acks,
     BrokerId,
     ConfigResource,
@@ -40,7 +40,7 @@ from emulator.core.types import (
     TopicPartition,
     Way,
 )
-from emulator.plan.actions import (
+from laststand.emulator.plan.actions import (
     ActionTemplate,
     AlterConfig,
     CancelReassignment,
@@ -64,15 +64,15 @@ from emulator.plan.actions import (
     UnregisterBroker,
     UpdateFeature,
 )
-from emulator.plan.administration_fields import ConfigChange, FeatureLevel
-from emulator.plan.channels import Channel, Link
-from emulator.plan.drivers import DriverName
-from emulator.plan.nodes import NamedNode, ReplicaRole, RoleNode
-from emulator.plan.power import DiskLoss
-from emulator.plan.steps import action_entry, flow_text
-from emulator.plan.topics import PlannedTopic
-from emulator.plan.yaml_cursor import ScenarioError
-from emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
+from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import NamedNode, ReplicaRole, RoleNode
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.plan.steps import action_entry, flow_text
+from laststand.emulator.plan.topics import PlannedTopic
+from laststand.emulator.plan.yaml_cursor import ScenarioError
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 ORDERS = TopicPartition("orders", 0)
 HEAD = """\

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from chaos.scenario.scenario_file import find_scenario, scenario_names
-from chaos.scenario.schema import scenario_schema
-from emulator.cli.main import cli
+from laststand.chaos.scenario.scenario_file import find_scenario, scenario_names
+from laststand.chaos.scenario.schema import scenario_schema
+from laststand.cli.main import cli
 from tests.documented_scenarios import documented_scenarios
 
 VALIDATOR = jsonschema.Draft202012Validator(scenario_schema())

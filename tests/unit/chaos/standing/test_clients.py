@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.standing.clients import ClientRegister, complete_history
-from emulator.client.history import read_history
-from emulator.core.history import HistorySealed, OperationType, SendOperation
-from emulator.core.packed.layout import SUFFIX
-from emulator.core.packed.writing import LinePacker
-from emulator.core.types import CauseId
-from emulator.storage.file_digest import content_of
+from laststand.chaos.standing.clients import ClientRegister, complete_history
+from laststand.emulator.client.history import read_history
+from laststand.emulator.core.history import HistorySealed, OperationType, SendOperation
+from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.core.packed.writing import LinePacker
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.storage.file_digest import content_of
 
 INVOKE, OK, INFO = OperationType.INVOKE, OperationType.OK, OperationType.INFO
 

@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from chaos.standing.election_cost import candidates, common_end
-from chaos.standing.inspection import InspectedPartition, Replica
-from chaos.standing.status import PartitionStatus, StatusReport
-from emulator.cli.inspect import _print as print_inspected
-from emulator.cli.output import Output
-from emulator.cli.status import print_status
-from emulator.core.batch import EpochEntry
-from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, Offset, TopicId
+from laststand.chaos.standing.election_cost import candidates, common_end
+from laststand.chaos.standing.inspection import InspectedPartition, Replica
+from laststand.chaos.standing.status import PartitionStatus, StatusReport
+from laststand.cli.inspect import _print as print_inspected
+from laststand.cli.output import Output
+from laststand.cli.status import print_status
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, Offset, TopicId
 
 
 def broker(number: int) -> BrokerId:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.standing.link import NoClusterError, find_standing
-from chaos.standing.names import all_registered, register
-from chaos.standing.order import ORDER_FILE
-from emulator.cli.run_argument import RUN
+from laststand.chaos.standing.link import NoClusterError, find_standing
+from laststand.chaos.standing.names import all_registered, register
+from laststand.chaos.standing.order import ORDER_FILE
+from laststand.cli.run_argument import RUN
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import sys
 
 def test_a_supervisor_imports_neither_the_oracle_nor_numpy() -> None:
     code = (
-        "import sys, chaos.standing.__main__\n"
-        "heavy = [name for name in sys.modules if name.split('.')[0] == 'numpy' or name == 'emulator.verification']\n"
+        "import sys, laststand.chaos.standing.__main__\n"
+        "heavy = [name for name in sys.modules if name.split('.')[0] == 'numpy' or name == 'laststand.emulator.verification']\n"
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

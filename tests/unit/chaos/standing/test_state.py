@@ -6,19 +6,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.process.harness_log import HarnessLog
-from chaos.standing.groups import GroupFile
-from chaos.standing.link import NoClusterError, find_standing, not_connected
-from chaos.standing.listing import ClusterState, list_clusters
-from chaos.standing.order import ORDER_FILE, StandingOrder, write_order
-from chaos.standing.resumption import UnrecordedProcess, find_leftovers, find_unrecorded
-from chaos.standing.state import Ended, StandingState, boot_id, new_state, read_state, write_state
-from emulator.core.errors import ConfigError
-from emulator.core.events import ClientStarted, IncarnationEnd, NodeStopped
-from emulator.core.switches import Switches
-from emulator.core.types import CauseId, NodeId, Offset, TopicPartition
-from emulator.node.event_writer import EventWriter
-from emulator.plan.drivers import DriverName
+from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.standing.groups import GroupFile
+from laststand.chaos.standing.link import NoClusterError, find_standing, not_connected
+from laststand.chaos.standing.listing import ClusterState, list_clusters
+from laststand.chaos.standing.order import ORDER_FILE, StandingOrder, write_order
+from laststand.chaos.standing.resumption import UnrecordedProcess, find_leftovers, find_unrecorded
+from laststand.chaos.standing.state import Ended, StandingState, boot_id, new_state, read_state, write_state
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.events import ClientStarted, IncarnationEnd, NodeStopped
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import CauseId, NodeId, Offset, TopicPartition
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.plan.drivers import DriverName
 
 
 def state(*, boot: str | None = None, step: str | None = None, ended: Ended | None = None) -> StandingState:

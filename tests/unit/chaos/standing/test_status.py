@@ -2,11 +2,11 @@
 
 import pytest
 
-from chaos.standing.status import partition_status
-from emulator.core.eras import era_rules
-from emulator.core.image import MetadataImage, PartitionState
-from emulator.core.properties import node_properties
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
+from laststand.chaos.standing.status import partition_status
+from laststand.emulator.core.eras import era_rules
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 

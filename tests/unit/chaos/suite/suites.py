@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos.play.run_directory import create_run_directory_at
-from chaos.play.run_order import RunOrder
-from chaos.play.runner import RunStatus
-from chaos.scenario.scenario_file import read_scenario
-from chaos.suite.cells import Cell
-from chaos.suite.player import Listener
-from chaos.suite.results import CellResult
-from emulator.core.switches import era_switches
-from emulator.plan.drivers import DriverName
-from emulator.verification.doubt import Doubt
-from emulator.verification.verdict import Verdict, VerdictReport, expected_of
+from laststand.chaos.play.run_directory import create_run_directory_at
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.play.runner import RunStatus
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.chaos.suite.cells import Cell
+from laststand.chaos.suite.player import Listener
+from laststand.chaos.suite.results import CellResult
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.verification.doubt import Doubt
+from laststand.emulator.verification.verdict import Verdict, VerdictReport, expected_of
 
 SCENARIO = """\
 name: {name}

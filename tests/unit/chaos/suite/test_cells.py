@@ -2,10 +2,10 @@
 
 from itertools import islice
 
-from chaos.suite.cells import ALL, Cell, Shard, cells_of
-from chaos.suite.selection import Selected, select
-from emulator.plan.drivers import DriverName
-from emulator.plan.overrides import parse_overrides
+from laststand.chaos.suite.cells import ALL, Cell, Shard, cells_of
+from laststand.chaos.suite.selection import Selected, select
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.overrides import parse_overrides
 
 ACKS = "kip-966/acks-comparison"
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from chaos.suite import player as player_module
-from chaos.suite.cells import Cell
-from chaos.suite.player import BATCH, Keep, SuitePlayer, SuiteSettings
-from chaos.suite.results import CellStatus
-from emulator.core.errors import ConfigError
-from emulator.verification.verdict import Verdict, VerdictReport
+from laststand.chaos.suite import player as player_module
+from laststand.chaos.suite.cells import Cell
+from laststand.chaos.suite.player import BATCH, Keep, SuitePlayer, SuiteSettings
+from laststand.chaos.suite.results import CellStatus
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.verification.verdict import Verdict, VerdictReport
 from tests.unit.chaos.suite.suites import Heard, Judge, Orders, cell, report
 
 

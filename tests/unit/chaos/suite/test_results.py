@@ -5,9 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chaos.suite.annotations import annotations
-from chaos.suite.matrix import details, markdown, matrix, seeds, totals
-from chaos.suite.results import (
+from laststand.chaos.suite.annotations import annotations
+from laststand.chaos.suite.matrix import details, markdown, matrix, seeds, totals
+from laststand.chaos.suite.results import (
     CellResult,
     CellStatus,
     SuiteReport,
@@ -17,8 +17,8 @@ from chaos.suite.results import (
     unplayed_result,
     write_report,
 )
-from emulator.core.errors import ConfigError
-from emulator.verification.verdict import Expected, Verdict
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.verification.verdict import Expected, Verdict
 from tests.unit.chaos.suite.suites import cell, report
 
 PASSED = unplayed_result(cell("a"), status=CellStatus.PASSED)

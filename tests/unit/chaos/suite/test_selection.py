@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.scenario.scenario_file import scenario_names
-from chaos.suite.selection import select, suite_names
-from emulator.core.errors import ConfigError
-from emulator.plan.yaml_cursor import ScenarioError
+from laststand.chaos.scenario.scenario_file import scenario_names
+from laststand.chaos.suite.selection import select, suite_names
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.plan.yaml_cursor import ScenarioError
 
 SCENARIO = """\
 name: {name}

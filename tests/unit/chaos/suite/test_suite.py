@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from chaos.suite.cells import Cell
-from chaos.suite.results import CellStatus, SuiteReport, unplayed_result, write_report
-from chaos.suite.selection import select
-from chaos.suite.suite import make_suite, suite_again, toxiproxy_for
-from emulator.core.errors import MissingToolError
-from emulator.plan.drivers import DriverName
+from laststand.chaos.suite.cells import Cell
+from laststand.chaos.suite.results import CellStatus, SuiteReport, unplayed_result, write_report
+from laststand.chaos.suite.selection import select
+from laststand.chaos.suite.suite import make_suite, suite_again, toxiproxy_for
+from laststand.emulator.core.errors import MissingToolError
+from laststand.emulator.plan.drivers import DriverName
 
 STORY = "kip-966/last-replica-standing-kill"
 DRIVERS = (DriverName.SIMULATOR, DriverName.PROCESS)
 
 
 def test_each_cell_is_played_by_its_own_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.suite.suite.require_toxiproxy", lambda _driver: tmp_path / "toxiproxy-server")
+    monkeypatch.setattr("laststand.chaos.suite.suite.require_toxiproxy", lambda _driver: tmp_path / "toxiproxy-server")
     suite = make_suite(select([STORY]), eras=("kip-966",), drivers=DRIVERS, store=tmp_path / "store", seed=1)
     orders = [suite.order(cell) for cell in suite.cells]
     assert [order.driver for order in orders] == list(DRIVERS)
@@ -42,7 +42,7 @@ def test_a_power_loss_on_kafka_needs_a_compiler_before_the_start(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("chaos.suite.suite.require_toxiproxy", lambda _driver: tmp_path / "toxiproxy-server")
+    monkeypatch.setattr("laststand.chaos.suite.suite.require_toxiproxy", lambda _driver: tmp_path / "toxiproxy-server")
     stories = {name: select([f"kip-966/{name}"])[0].scenario for name in ("last-replica-standing", "unclean-election")}
     toxiproxy_for([stories["unclean-election"]], driver=DriverName.KAFKA)
     with pytest.raises(MissingToolError, match="a C compiler"):

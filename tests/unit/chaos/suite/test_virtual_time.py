@@ -12,12 +12,12 @@ import psutil
 import pytest
 import yaml
 
-from chaos.play.run_directory import create_run_directory_at
-from chaos.play.run_order import RunOrder
-from chaos.scenario.scenario_file import read_scenario
-from chaos.suite.virtual_time import PlayerLostError, VirtualTimePlayers
-from emulator.core.switches import era_switches
-from emulator.plan.drivers import DriverName
+from laststand.chaos.play.run_directory import create_run_directory_at
+from laststand.chaos.play.run_order import RunOrder
+from laststand.chaos.scenario.scenario_file import read_scenario
+from laststand.chaos.suite.virtual_time import PlayerLostError, VirtualTimePlayers
+from laststand.emulator.core.switches import era_switches
+from laststand.emulator.plan.drivers import DriverName
 
 SCENARIO = """\
 name: test/virtual-time
@@ -32,7 +32,7 @@ QUICK, ENDLESS = 1, 100_000_000
 OWNER = """\
 import asyncio, sys
 from pathlib import Path
-from chaos.suite.virtual_time import VirtualTimePlayers
+from laststand.chaos.suite.virtual_time import VirtualTimePlayers
 from tests.unit.chaos.suite.test_virtual_time import ENDLESS, order
 
 async def main():

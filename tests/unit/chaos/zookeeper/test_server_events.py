@@ -7,15 +7,15 @@ import zlib
 from pathlib import Path
 from typing import Any, Final
 
-from chaos.zookeeper.server_events import ServerEvents
-from emulator.cluster.layout import ClusterLayout
-from emulator.core.eras import era_rules
-from emulator.core.events import NodeStarted
-from emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, NodeRole
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, encode_broker
-from emulator.node.event_writer import EventWriter
-from emulator.plan.nodes import CONTROLLER
+from laststand.chaos.zookeeper.server_events import ServerEvents
+from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core.eras import era_rules
+from laststand.emulator.core.events import NodeStarted
+from laststand.emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, NodeRole
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, encode_broker
+from laststand.emulator.node.event_writer import EventWriter
+from laststand.emulator.plan.nodes import CONTROLLER
 
 BROKER: Final = BrokerId(NodeId(1))
 PATH: Final = b"/brokers/ids/1"

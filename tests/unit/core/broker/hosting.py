@@ -1,19 +1,19 @@
 """A hosted partition on its own, with followers 1 and 2 registered, for tests of one rule."""
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.isr_changes import maybe_expand_isr
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import RecordEvent
-from emulator.core.events import Event
-from emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
-from emulator.core.inputs import LoadedLog
-from emulator.core.properties import NodeProperties, topic_properties
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.isr_changes import maybe_expand_isr
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import RecordEvent
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.properties import NodeProperties, topic_properties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,

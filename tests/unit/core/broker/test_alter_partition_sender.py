@@ -5,18 +5,18 @@ And what an answer must not set off that is ahead of the metadata it was given b
 
 import msgspec
 
-from emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.isr import IsrProposal, PendingShrink
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.inputs import RequestFailed, ResponseReceived
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
-from emulator.core.properties import NodeProperties
-from emulator.core.records import ConfigRecord, PartitionChangeRecord, PartitionRecord, Record
-from emulator.core.switches import Switches, era_switches
-from emulator.core.types import (
+from laststand.emulator.core.broker.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.isr import IsrProposal, PendingShrink
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import ConfigRecord, PartitionChangeRecord, PartitionRecord, Record
+from laststand.emulator.core.switches import Switches, era_switches
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ConfigResource,

@@ -2,19 +2,24 @@
 
 from msgspec import UNSET, UnsetType
 
-from emulator.core.broker.partition import Partition
-from emulator.core.errors import ErrorCode
-from emulator.core.inputs import RequestFailed
-from emulator.core.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse, FetchRequest, FetchResponse
-from emulator.core.records import (
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import RequestFailed
+from laststand.emulator.core.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    FetchRequest,
+    FetchResponse,
+)
+from laststand.emulator.core.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     PartitionChangeRecord,
     PartitionRecord,
     TopicRecord,
 )
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, RequestFailure, TopicId, TopicPartition
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, RequestFailure, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, batch
 from tests.unit.core.broker.test_broker_steps import CAUSE, OWN_EPOCH, Life, fetch, produce, registered
 

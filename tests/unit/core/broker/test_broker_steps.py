@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker import Broker, BrokerConfig
-from emulator.core.effects import (
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker import Broker, BrokerConfig
+from laststand.emulator.core.effects import (
     AppendToLog,
     BrokerEffect,
     CloseConnection,
@@ -18,9 +18,9 @@ from emulator.core.effects import (
     StopNode,
     WriteHighWatermarks,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.events import ProduceAnswered
-from emulator.core.inputs import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core.inputs import (
     BrokerInput,
     LogsLoaded,
     MetadataReceived,
@@ -32,7 +32,7 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.messages import (
+from laststand.emulator.core.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -47,7 +47,7 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.records import (
+from laststand.emulator.core.records import (
     MetadataBatch,
     PartitionChangeRecord,
     PartitionRecord,
@@ -55,8 +55,8 @@ from emulator.core.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     BrokerState,

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from emulator.core.broker.control_fence import ControlFence
-from emulator.core.control_messages import StopReplicaRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.types import BrokerEpoch, BrokerId, NodeId
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.broker.control_fence import ControlFence
+from laststand.emulator.core.control_messages import StopReplicaRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, NodeId
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 
 RULES = ZOOKEEPER_ERAS["kafka-3.9-zk"].rules
 

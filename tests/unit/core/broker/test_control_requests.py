@@ -3,19 +3,19 @@
 import msgspec
 import pytest
 
-from emulator.core.batch import InvalidBatch
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.control_fence import ControlFence
-from emulator.core.broker.control_requests import ControlRequests, RolesTaken
-from emulator.core.broker.fetcher import FetcherPool
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.late_topic_ids import by_known_ids
-from emulator.core.broker.metadata_cache import MetadataCache, id_by_name, real_topic_id
-from emulator.core.broker.stray_cleanup import StrayLogs
-from emulator.core.broker.topic_configs import TopicConfigs
-from emulator.core.broker.turn import Turn
-from emulator.core.control_messages import (
+from laststand.emulator.core.batch import InvalidBatch
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.control_fence import ControlFence
+from laststand.emulator.core.broker.control_requests import ControlRequests, RolesTaken
+from laststand.emulator.core.broker.fetcher import FetcherPool
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.late_topic_ids import by_known_ids
+from laststand.emulator.core.broker.metadata_cache import MetadataCache, id_by_name, real_topic_id
+from laststand.emulator.core.broker.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.topic_configs import TopicConfigs
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.control_messages import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     LeaderAndIsrType,
@@ -24,11 +24,11 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.effects import DeleteLog
-from emulator.core.errors import ErrorCode
-from emulator.core.events import StrayDetected
-from emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest
-from emulator.core.types import (
+from laststand.emulator.core.effects import DeleteLog
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import StrayDetected
+from laststand.emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -40,8 +40,8 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 from tests.unit.core.broker.hosting import events_of, found_log
 
 ORDERS = TopicPartition("orders", 0)

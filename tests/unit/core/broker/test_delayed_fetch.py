@@ -2,13 +2,13 @@
 
 import pytest
 
-from emulator.core.broker import delayed_fetch
-from emulator.core.broker.delayed_fetch import LINGER_MS, RELEASE_AGAIN_MS, FetchHandler
-from emulator.core.broker.delayed_produce import ProduceHandler
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.broker import delayed_fetch
+from laststand.emulator.core.broker.delayed_fetch import LINGER_MS, RELEASE_AGAIN_MS, FetchHandler
+from laststand.emulator.core.broker.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
@@ -16,8 +16,8 @@ from emulator.core.messages import (
     ProducePartition,
     ProduceRequest,
 )
-from emulator.core.switches import Switches
-from emulator.core.types import Acks, BrokerEpoch, BrokerId, Offset, RequestId, TopicPartition
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import Acks, BrokerEpoch, BrokerId, Offset, RequestId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, Hosting, batch
 
 OTHER, THIRD, MISSING = (TopicPartition("orders", number) for number in (1, 2, 9))

@@ -2,15 +2,15 @@
 
 import pytest
 
-from emulator.core.batch import InvalidBatch
-from emulator.core.broker import delayed_produce
-from emulator.core.broker.delayed_produce import ProduceHandler
-from emulator.core.effects import SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.events import ProduceAnswered
-from emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse
-from emulator.core.switches import Switches
-from emulator.core.types import Acks, RequestId, TopicId, TopicPartition
+from laststand.emulator.core.batch import InvalidBatch
+from laststand.emulator.core.broker import delayed_produce
+from laststand.emulator.core.broker.delayed_produce import ProduceHandler
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import Acks, RequestId, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, batch, events_of
 
 MISSING = TopicPartition("payments", 0)

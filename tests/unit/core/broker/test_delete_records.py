@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from emulator.core.broker.delete_records import WAITING_MAX, DeleteRecordsHandler
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import RaiseLogStart, SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsTarget
-from emulator.core.types import BrokerId, CauseId, Offset, RequestId
+from laststand.emulator.core.broker.delete_records import WAITING_MAX, DeleteRecordsHandler
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import RaiseLogStart, SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsTarget
+from laststand.emulator.core.types import BrokerId, CauseId, Offset, RequestId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, Hosting
 
 TIMEOUT_MS = 300

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from emulator.core.effects import RecordEvent, SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.events import AlterPartitionAnswered, MetadataApplied
-from emulator.core.inputs import LogsLoaded, MetadataStreamOpened, RequestFailed, RequestReceived, Started
-from emulator.core.messages import (
+from laststand.emulator.core.effects import RecordEvent, SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import AlterPartitionAnswered, MetadataApplied
+from laststand.emulator.core.inputs import LogsLoaded, MetadataStreamOpened, RequestFailed, RequestReceived, Started
+from laststand.emulator.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
@@ -22,9 +22,17 @@ from emulator.core.messages import (
     OffsetForLeaderEpochResponse,
     Request,
 )
-from emulator.core.records import PartitionChangeRecord
-from emulator.core.switches import Switches, Truncation
-from emulator.core.types import IsrAnswer, LeaderEpoch, MetadataOffset, Offset, ProducerId, RequestFailure, RequestId
+from laststand.emulator.core.records import PartitionChangeRecord
+from laststand.emulator.core.switches import Switches, Truncation
+from laststand.emulator.core.types import (
+    IsrAnswer,
+    LeaderEpoch,
+    MetadataOffset,
+    Offset,
+    ProducerId,
+    RequestFailure,
+    RequestId,
+)
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import CAUSE, Life, fetch, produce, registered
 

@@ -1,11 +1,11 @@
 """A log directory that could not be loaded: reported, and what may lie in it is neither served nor made anew."""
 
-from emulator.core.effects import CreateLog, SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.inputs import LoadedLog, LogsLoaded, MetadataStreamOpened, Started
-from emulator.core.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
-from emulator.core.types import MetadataOffset, TopicId, TopicPartition
+from laststand.emulator.core.effects import CreateLog, SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import LoadedLog, LogsLoaded, MetadataStreamOpened, Started
+from laststand.emulator.core.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from laststand.emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
+from laststand.emulator.core.types import MetadataOffset, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import CAUSE, OWN_EPOCH, Life, error_of, produce, registered
 from tests.unit.core.broker.test_follower import loaded

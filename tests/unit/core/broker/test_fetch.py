@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from emulator.core.broker.fetch import (
+from laststand.emulator.core.broker.fetch import (
     Read,
     Reader,
     ReadFailed,
@@ -12,9 +12,9 @@ from emulator.core.broker.fetch import (
     partition_response,
     read_partition,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import FetchPartition
-from emulator.core.types import LeaderEpoch, Offset
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import FetchPartition
+from laststand.emulator.core.types import LeaderEpoch, Offset
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, Hosting
 
 BATCH_SIZE = 100

@@ -5,21 +5,21 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from emulator.core.batch import EpochEntry
-from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.broker.fetcher import FetcherPool
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.fetcher import FetcherPool
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     FetchPartition,
     FetchPartitionResponse,
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
 )
-from emulator.core.properties import NodeProperties
-from emulator.core.types import LeaderEpoch, Offset, TopicPartition
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME
 from tests.unit.core.broker.test_follower import Following, sent
 

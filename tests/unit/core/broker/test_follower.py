@@ -3,18 +3,18 @@
 import msgspec
 import pytest
 
-from emulator.core.batch import BatchDescriptor, EpochEndOffset, EpochEntry
-from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.broker.fetcher import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, FetcherPool, FollowState
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.log_opening import open_log
-from emulator.core.broker.truncation import truncation_target
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest, SyncLog, TruncateLog, WriteEpochCheckpoint
-from emulator.core.errors import ErrorCode
-from emulator.core.events import BecameFollower, BecameLeader, LogTruncated
-from emulator.core.inputs import LoadedLog, ProducerSnapshotEntry
-from emulator.core.messages import (
+from laststand.emulator.core.batch import BatchDescriptor, EpochEndOffset, EpochEntry
+from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.fetcher import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, FetcherPool, FollowState
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.log_opening import open_log
+from laststand.emulator.core.broker.truncation import truncation_target
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendRequest, SyncLog, TruncateLog, WriteEpochCheckpoint
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import BecameFollower, BecameLeader, LogTruncated
+from laststand.emulator.core.inputs import LoadedLog, ProducerSnapshotEntry
+from laststand.emulator.core.messages import (
     EpochPosition,
     EpochPositionResult,
     FetchPartitionResponse,
@@ -24,8 +24,8 @@ from emulator.core.messages import (
     ListOffsetsResult,
     OffsetForLeaderEpochRequest,
 )
-from emulator.core.switches import Switches, Truncation
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
+from laststand.emulator.core.switches import Switches, Truncation
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, batch, events_of
 
 EVERY_RULE_ON = Switches()

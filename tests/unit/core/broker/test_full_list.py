@@ -2,10 +2,10 @@
 
 import pytest
 
-from emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
-from emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest, LeaderAndIsrType
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
-from emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
+from laststand.emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest, LeaderAndIsrType
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 
 ORDERS = [TopicPartition("orders", number) for number in range(5)]
 OLD, NEW = TopicId("old"), TopicId("new")

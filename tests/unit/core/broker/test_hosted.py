@@ -1,8 +1,8 @@
 """Which partitions a broker serves, and what it says of the others."""
 
-from emulator.core.broker.hosted import HostedPartitions
-from emulator.core.errors import ErrorCode
-from emulator.core.types import TopicPartition
+from laststand.emulator.core.broker.hosted import HostedPartitions
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting
 
 ELSEWHERE = TopicPartition("orders", 1)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest
-from emulator.core.errors import InvariantError
-from emulator.core.messages import MetadataRequest
-from emulator.core.types import CauseId, CorrelationId, NodeId, RequestFailure
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.messages import MetadataRequest
+from laststand.emulator.core.types import CauseId, CorrelationId, NodeId, RequestFailure
 from tests.unit.core.broker.hosting import events_of
 
 PEER = NodeId(7)

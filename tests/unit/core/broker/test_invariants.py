@@ -5,13 +5,13 @@ import contextlib
 import msgspec
 import pytest
 
-from emulator.core.batch import EpochEntry
-from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.broker.invariants import check_hosted_partition, check_progress, partition_mark
-from emulator.core.broker.isr import Committed
-from emulator.core.broker.partition import PartitionRole
-from emulator.core.errors import InvariantError
-from emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.invariants import check_hosted_partition, check_progress, partition_mark
+from laststand.emulator.core.broker.isr import Committed
+from laststand.emulator.core.broker.partition import PartitionRole
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch
 from tests.unit.core.broker.hosting import FIRST, OWN, SECOND, Hosting
 
 

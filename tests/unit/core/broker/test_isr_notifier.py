@@ -2,11 +2,11 @@
 
 import pytest
 
-from emulator.core.broker.isr_notifier import LINGER_MS, MAX_DELAY_MS, IsrChangeNotifier, notify
-from emulator.core.types import TopicPartition
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import decode_isr_notification
-from emulator.core.zookeeper.operations import Create, NodeKind
+from laststand.emulator.core.broker.isr_notifier import LINGER_MS, MAX_DELAY_MS, IsrChangeNotifier, notify
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_isr_notification
+from laststand.emulator.core.zookeeper.operations import Create, NodeKind
 
 STARTED_MS = 1_000
 FIRST, SECOND = (TopicPartition("orders", number) for number in range(2))

@@ -3,11 +3,11 @@
 Nothing that the leader hears moves the high watermark any more: members have everything, and no record follows.
 """
 
-from emulator.core.errors import ErrorCode
-from emulator.core.inputs import ResponseReceived
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
-from emulator.core.records import BrokerRegistrationChangeRecord, PartitionRecord, TopicRecord
-from emulator.core.types import BrokerEpoch, RequestId, TopicId
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import ResponseReceived
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from laststand.emulator.core.records import BrokerRegistrationChangeRecord, PartitionRecord, TopicRecord
+from laststand.emulator.core.types import BrokerEpoch, RequestId, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND
 from tests.unit.core.broker.test_broker_steps import CAUSE, Life, error_of, fetch, produce, registered
 

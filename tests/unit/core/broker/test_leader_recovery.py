@@ -2,17 +2,17 @@
 
 import msgspec
 
-from emulator.core.broker.isr import Committed, PendingRecovery
-from emulator.core.broker.isr_changes import handle_answer
-from emulator.core.broker.leader_recovery import RETRY_MS, LeaderRecovery
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import RecoverLog, TruncateLog
-from emulator.core.errors import ErrorCode
-from emulator.core.events import LogTruncated, RecoveryFinished, RecoveryStarted
-from emulator.core.inputs import LogRecovered
-from emulator.core.messages import AlterPartitionResult
-from emulator.core.switches import ERAS, Switches
-from emulator.core.types import CauseId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch, ProducerId
+from laststand.emulator.core.broker.isr import Committed, PendingRecovery
+from laststand.emulator.core.broker.isr_changes import handle_answer
+from laststand.emulator.core.broker.leader_recovery import RETRY_MS, LeaderRecovery
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import RecoverLog, TruncateLog
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import LogTruncated, RecoveryFinished, RecoveryStarted
+from laststand.emulator.core.inputs import LogRecovered
+from laststand.emulator.core.messages import AlterPartitionResult
+from laststand.emulator.core.switches import ERAS, Switches
+from laststand.emulator.core.types import CauseId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch, ProducerId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting, batch, events_of
 
 RECOVERING, RECOVERED = LeaderRecoveryState.RECOVERING, LeaderRecoveryState.RECOVERED

@@ -3,20 +3,25 @@
 import msgspec
 import pytest
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.lifecycle import SHUTDOWN_INTERVAL_MS, STARTING_INTERVAL_MS, BrokerLifecycle, rack_of
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.lifecycle import (
+    SHUTDOWN_INTERVAL_MS,
+    STARTING_INTERVAL_MS,
+    BrokerLifecycle,
+    rack_of,
+)
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from emulator.core.properties import NodeProperties
-from emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CauseId, MetadataOffset, NodeId
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CauseId, MetadataOffset, NodeId
 from tests.unit.core.broker.hosting import Hosting
 
 INTERVAL_MS, SESSION_MS = 2_000, 9_000

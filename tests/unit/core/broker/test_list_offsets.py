@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import ListOffsetsPosition, ListOffsetsRequest, ListOffsetsResult
-from emulator.core.types import BrokerId, LeaderEpoch, Offset
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import ListOffsetsPosition, ListOffsetsRequest, ListOffsetsResult
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting, batch
 
 

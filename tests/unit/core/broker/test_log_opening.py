@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from emulator.core.batch import EpochEntry
-from emulator.core.broker.log_opening import create_log, open_log
-from emulator.core.effects import CreateLog, WriteEpochCheckpoint
-from emulator.core.events import LogOpened
-from emulator.core.inputs import LoadedLog
-from emulator.core.switches import Switches
-from emulator.core.types import LeaderEpoch, Offset, TopicId
+from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.broker.log_opening import create_log, open_log
+from laststand.emulator.core.effects import CreateLog, WriteEpochCheckpoint
+from laststand.emulator.core.events import LogOpened
+from laststand.emulator.core.inputs import LoadedLog
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import LeaderEpoch, Offset, TopicId
 from tests.unit.core.broker.hosting import NAME, TOPIC_ID, Hosting, batch, events_of
 
 OTHER_ID = TopicId("id-of-another")

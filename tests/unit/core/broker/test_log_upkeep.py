@@ -1,11 +1,11 @@
 """What a broker makes of segments that storage dropped, and of a request that names a partition twice."""
 
-from emulator.core.effects import AppendToLog, RecordEvent, WriteEpochCheckpoint
-from emulator.core.errors import ErrorCode
-from emulator.core.inputs import RequestReceived, SegmentsDeleted
-from emulator.core.messages import ProduceResponse
-from emulator.core.records import PartitionChangeRecord
-from emulator.core.types import Offset, RequestId
+from laststand.emulator.core.effects import AppendToLog, RecordEvent, WriteEpochCheckpoint
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import RequestReceived, SegmentsDeleted
+from laststand.emulator.core.messages import ProduceResponse
+from laststand.emulator.core.records import PartitionChangeRecord
+from laststand.emulator.core.types import Offset, RequestId
 from tests.unit.core.broker.hosting import NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import CAUSE, Life, fetch, produce
 

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from emulator.core.broker.log_writer import CutDurability, append_batches, restart_log, truncate_log
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.effects import (
+from laststand.emulator.core.broker.log_writer import CutDurability, append_batches, restart_log, truncate_log
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.effects import (
     AppendToLog,
     BrokerEffect,
     RecordEvent,
@@ -15,8 +15,8 @@ from emulator.core.effects import (
     WriteEpochCheckpoint,
     WriteLogCheckpoints,
 )
-from emulator.core.events import AppendRole, BatchAppended
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
+from laststand.emulator.core.events import AppendRole, BatchAppended
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
 from tests.unit.core.broker.hosting import FIRST, NAME, TOPIC_ID, Hosting, batch, events_of
 
 

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from emulator.core.broker.isr import proposed_isr
-from emulator.core.broker.maintenance import Maintenance
-from emulator.core.effects import WriteHighWatermarks, WriteLogCheckpoints
-from emulator.core.properties import NodeProperties
+from laststand.emulator.core.broker.isr import proposed_isr
+from laststand.emulator.core.broker.maintenance import Maintenance
+from laststand.emulator.core.effects import WriteHighWatermarks, WriteLogCheckpoints
+from laststand.emulator.core.properties import NodeProperties
 from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, SECOND, Hosting
 
 PROPERTIES = NodeProperties()

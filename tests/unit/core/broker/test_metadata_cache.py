@@ -2,12 +2,17 @@
 
 import msgspec
 
-from emulator.core.broker.metadata_cache import MetadataCache, id_by_name
-from emulator.core.broker.metadata_requests import metadata
-from emulator.core.control_messages import LiveBroker, MetadataPartition, NoLeaderReason, UpdateMetadataRequest
-from emulator.core.image import BrokerRegistration, PartitionState
-from emulator.core.messages import MetadataRequest
-from emulator.core.types import (
+from laststand.emulator.core.broker.metadata_cache import MetadataCache, id_by_name
+from laststand.emulator.core.broker.metadata_requests import metadata
+from laststand.emulator.core.control_messages import (
+    LiveBroker,
+    MetadataPartition,
+    NoLeaderReason,
+    UpdateMetadataRequest,
+)
+from laststand.emulator.core.image import BrokerRegistration, PartitionState
+from laststand.emulator.core.messages import MetadataRequest
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     IncarnationId,
@@ -18,8 +23,8 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 LEADER, FOLLOWER, OTHER = (BrokerId(NodeId(number)) for number in (1, 2, 3))
 ALIVE = BrokerRegistration(

@@ -1,10 +1,10 @@
 """What a broker says of the cluster when a client asks (Kafka's ``KRaftMetadataCache.getTopicMetadata``)."""
 
-from emulator.core.broker.metadata_requests import metadata
-from emulator.core.errors import ErrorCode
-from emulator.core.image import PartitionState
-from emulator.core.messages import MetadataPartition, MetadataRequest, MetadataTopic
-from emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
+from laststand.emulator.core.broker.metadata_requests import metadata
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.messages import MetadataPartition, MetadataRequest, MetadataTopic
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, OWN, SECOND, Hosting
 
 CONTROLLER = NodeId(100)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from emulator.core.broker.metadata_stream import BACKOFF_MAX_MS, MetadataStream
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import OpenMetadataStream
-from emulator.core.image import MetadataImage
-from emulator.core.records import MetadataBatch, TopicRecord
-from emulator.core.types import CauseId, MetadataOffset, TopicId
+from laststand.emulator.core.broker.metadata_stream import BACKOFF_MAX_MS, MetadataStream
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import OpenMetadataStream
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.records import MetadataBatch, TopicRecord
+from laststand.emulator.core.types import CauseId, MetadataOffset, TopicId
 
 
 def turn_at(now_ms: int) -> Turn:

@@ -3,17 +3,24 @@
 import msgspec
 import pytest
 
-from emulator.core.broker.follower_state import FollowerState
-from emulator.core.broker.isr import Committed, IsrProposal, IsrState, PendingExpand, PendingShrink, can_expand
-from emulator.core.broker.isr_changes import handle_answer, maybe_shrink_isr
-from emulator.core.broker.produce import commit_result
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import WriteEpochCheckpoint
-from emulator.core.errors import ErrorCode
-from emulator.core.events import AlterPartitionAnswered, HighWatermarkAdvanced
-from emulator.core.messages import AlterPartitionResult
-from emulator.core.switches import MaximalIsr, Switches
-from emulator.core.types import BrokerId, LeaderEpoch, Offset, PartitionEpoch
+from laststand.emulator.core.broker.follower_state import FollowerState
+from laststand.emulator.core.broker.isr import (
+    Committed,
+    IsrProposal,
+    IsrState,
+    PendingExpand,
+    PendingShrink,
+    can_expand,
+)
+from laststand.emulator.core.broker.isr_changes import handle_answer, maybe_shrink_isr
+from laststand.emulator.core.broker.produce import commit_result
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import WriteEpochCheckpoint
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import AlterPartitionAnswered, HighWatermarkAdvanced
+from laststand.emulator.core.messages import AlterPartitionResult
+from laststand.emulator.core.switches import MaximalIsr, Switches
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, PartitionEpoch
 from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, SECOND, TOPIC_ID, Hosting, events_of
 
 

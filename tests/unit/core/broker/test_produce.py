@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.produce import Appended, Refused, append_batch, check_batch
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import ProducePartition
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.produce import Appended, Refused, append_batch, check_batch
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import ProducePartition
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from tests.unit.core.broker.hosting import NAME, OWN, Hosting, batch
 
 LIMIT = 1000

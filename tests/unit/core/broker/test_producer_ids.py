@@ -2,19 +2,19 @@
 
 import pytest
 
-from emulator.core.broker.in_flight_requests import InFlightRequests
-from emulator.core.broker.producer_id_blocks import WAITING_MAX
-from emulator.core.broker.producer_ids import ProducerIds
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import SendRequest, SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.producer_id_blocks import WAITING_MAX
+from laststand.emulator.core.broker.producer_ids import ProducerIds
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import SendRequest, SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from emulator.core.types import BrokerEpoch, CauseId, ProducerEpoch, ProducerId, RequestId
+from laststand.emulator.core.types import BrokerEpoch, CauseId, ProducerEpoch, ProducerId, RequestId
 from tests.unit.core.broker.hosting import OWN, Hosting
 
 EPOCH = BrokerEpoch(7)

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.broker.producer_state import ProducerStates
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.inputs import ProducerSnapshotEntry
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.broker.producer_state import ProducerStates
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.inputs import ProducerSnapshotEntry
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from tests.unit.core.broker.hosting import NAME, TOPIC_ID, batch
 
 DAY_MS = 86_400_000

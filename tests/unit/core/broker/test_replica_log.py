@@ -5,10 +5,10 @@ from itertools import product
 import msgspec
 import pytest
 
-from emulator.core.batch import BatchDescriptor, LogSpan
-from emulator.core.broker.replica_log import ReplicaLog
-from emulator.core.inputs import ProducerSnapshotEntry
-from emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
+from laststand.emulator.core.batch import BatchDescriptor, LogSpan
+from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.inputs import ProducerSnapshotEntry
+from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from tests.unit.core.broker.hosting import NAME, TOPIC_ID, batch
 
 SIZES = (100, 30, 200, 70)

@@ -1,9 +1,9 @@
 """What a replica says of its log when somebody asks for it (KIP-966, GetReplicaLogInfo)."""
 
-from emulator.core.broker.replica_log_info import SERVED_MAX, replica_log_info
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import GetReplicaLogInfoRequest, ReplicaLogInfo
-from emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId
+from laststand.emulator.core.broker.replica_log_info import SERVED_MAX, replica_log_info
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import GetReplicaLogInfoRequest, ReplicaLogInfo
+from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting
 
 EPOCH = BrokerEpoch(5)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from emulator.core.broker.replica_selector import ReadableReplica, preferred_read_replica, select_in_rack
-from emulator.core.types import BrokerId, NodeId, Offset
+from laststand.emulator.core.broker.replica_selector import ReadableReplica, preferred_read_replica, select_in_rack
+from laststand.emulator.core.types import BrokerId, NodeId, Offset
 from tests.unit.core.broker.hosting import FIRST, OWN, SECOND, Hosting
 
 

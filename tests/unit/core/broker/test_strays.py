@@ -5,17 +5,17 @@ import itertools
 import msgspec
 import pytest
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.stray import stray_reason
-from emulator.core.broker.stray_cleanup import StrayLogs
-from emulator.core.broker.turn import Turn
-from emulator.core.effects import DeleteStrayLog, RenameStrayLog
-from emulator.core.events import StrayDeleted, StrayDetected
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import LoadedLog, StrayLog
-from emulator.core.records import PartitionRecord, TopicRecord
-from emulator.core.switches import ERAS, Switches
-from emulator.core.types import BrokerId, CauseId, StrayCleanup, StrayReason, TopicId
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.stray import stray_reason
+from laststand.emulator.core.broker.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.effects import DeleteStrayLog, RenameStrayLog
+from laststand.emulator.core.events import StrayDeleted, StrayDetected
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import LoadedLog, StrayLog
+from laststand.emulator.core.records import PartitionRecord, TopicRecord
+from laststand.emulator.core.switches import ERAS, Switches
+from laststand.emulator.core.types import BrokerId, CauseId, StrayCleanup, StrayReason, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, events_of, found_log
 
 OTHER_ID = TopicId("id-of-the-next-orders")

@@ -1,7 +1,7 @@
 """Configurations of topics as a ZooKeeper broker keeps them."""
 
-from emulator.core.broker.topic_configs import TopicConfigs
-from emulator.core.types import ConfigResource
+from laststand.emulator.core.broker.topic_configs import TopicConfigs
+from laststand.emulator.core.types import ConfigResource
 
 MIN_ISR = "min.insync.replicas"
 

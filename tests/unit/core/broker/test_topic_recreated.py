@@ -2,12 +2,12 @@
 
 import pytest
 
-from emulator.core.effects import AppendToLog, CreateLog, DeleteLog
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import FetchResponse, ProducePartitionResponse, ProduceRequest, ProduceResponse
-from emulator.core.records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerId, TopicId
+from laststand.emulator.core.effects import AppendToLog, CreateLog, DeleteLog
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import FetchResponse, ProducePartitionResponse, ProduceRequest, ProduceResponse
+from laststand.emulator.core.records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.test_broker_steps import Life, error_of, fetch, produce
 

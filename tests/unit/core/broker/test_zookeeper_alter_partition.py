@@ -2,19 +2,19 @@
 
 import pytest
 
-from emulator.core.broker.isr import IsrProposal, PendingExpand
-from emulator.core.broker.metadata_cache import id_by_name
-from emulator.core.broker.zookeeper_alter_partition import RETRY_BACKOFF_MS, ZooKeeperAlterPartition
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.broker.isr import IsrProposal, PendingExpand
+from laststand.emulator.core.broker.metadata_cache import id_by_name
+from laststand.emulator.core.broker.zookeeper_alter_partition import RETRY_BACKOFF_MS, ZooKeeperAlterPartition
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
     IsrMember,
 )
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, TopicId, TopicPartition
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, TopicId, TopicPartition
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 from tests.unit.core.broker.hosting import FIRST, OWN, SECOND, TOPIC_ID, Hosting
 
 EPOCH = BrokerEpoch(7)

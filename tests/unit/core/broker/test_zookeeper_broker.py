@@ -6,9 +6,9 @@ from typing import Final, TypeVar
 import msgspec
 import pytest
 
-from emulator.core.broker.config import BrokerConfig
-from emulator.core.broker.zookeeper_broker import SHUTDOWN_RETRIES_MAX, ZooKeeperBroker
-from emulator.core.broker.zookeeper_exchange import (
+from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.zookeeper_broker import SHUTDOWN_RETRIES_MAX, ZooKeeperBroker
+from laststand.emulator.core.broker.zookeeper_exchange import (
     AnswerControl,
     AskController,
     BrokerRegisteredAs,
@@ -18,7 +18,7 @@ from emulator.core.broker.zookeeper_exchange import (
     ZooKeeperBrokerEffect,
     ZooKeeperBrokerInput,
 )
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlAnswer,
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -31,10 +31,10 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.effects import CloseLogs, RecordEvent, SendResponse, StopNode, WriteHighWatermarks
-from emulator.core.errors import ErrorCode
-from emulator.core.events import BrokerStateChanged
-from emulator.core.inputs import (
+from laststand.emulator.core.effects import CloseLogs, RecordEvent, SendResponse, StopNode, WriteHighWatermarks
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import BrokerStateChanged
+from laststand.emulator.core.inputs import (
     LogsLoaded,
     RequestReceived,
     SegmentsDeleted,
@@ -42,8 +42,8 @@ from emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from emulator.core.inter_broker_protocol import ibp_level
-from emulator.core.messages import (
+from laststand.emulator.core.inter_broker_protocol import ibp_level
+from laststand.emulator.core.messages import (
     AlterPartitionRequest,
     DeleteRecordsRequest,
     DeleteRecordsTarget,
@@ -58,7 +58,7 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.types import (
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerState,
     CauseId,
@@ -68,12 +68,12 @@ from emulator.core.types import (
     Offset,
     RequestId,
 )
-from emulator.core.zookeeper.exchange import CloseSession, ZooKeeperAnswered, ZooKeeperRequest
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import Create, GetData, SetData
-from emulator.core.zookeeper.server import ZooKeeperServer
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.zookeeper.exchange import CloseSession, ZooKeeperAnswered, ZooKeeperRequest
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.operations import Create, GetData, SetData
+from laststand.emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 from tests.unit.core.broker.test_broker_steps import fetch, produce
 from tests.unit.core.broker.test_control_requests import ORDERS, OTHER, OWN, TERM, role
 

@@ -2,17 +2,17 @@
 
 import pytest
 
-from emulator.core.broker.isr import Committed, IsrProposal, PendingShrink
-from emulator.core.broker.isr_changes import maybe_shrink_isr
-from emulator.core.broker.isr_notifier import LOOK_INTERVAL_MS
-from emulator.core.broker.partition import Partition
-from emulator.core.broker.zookeeper_isr import LeaderIsrWrites
-from emulator.core.broker.zookeeper_isr_changes import IsrWritten, ZooKeeperIsrChanges
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
-from emulator.core.types import BrokerEpoch, TopicPartition
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.broker.isr import Committed, IsrProposal, PendingShrink
+from laststand.emulator.core.broker.isr_changes import maybe_shrink_isr
+from laststand.emulator.core.broker.isr_notifier import LOOK_INTERVAL_MS
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.zookeeper_isr import LeaderIsrWrites
+from laststand.emulator.core.broker.zookeeper_isr_changes import IsrWritten, ZooKeeperIsrChanges
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from laststand.emulator.core.types import BrokerEpoch, TopicPartition
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, SECOND, Hosting
 from tests.unit.core.broker.test_control_requests import Front
 

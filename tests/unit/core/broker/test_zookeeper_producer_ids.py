@@ -1,15 +1,15 @@
 """Blocks of producer ids in ZooKeeper: each is taken once, also where an answer was lost."""
 
-from emulator.core.broker.turn import Turn
-from emulator.core.broker.zookeeper_producer_ids import ZooKeeperProducerIds, take_block
-from emulator.core.effects import SendResponse
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import InitProducerIdRequest, InitProducerIdResponse
-from emulator.core.types import BrokerId, CauseId, NodeId, RequestId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock, encode_producer_ids
-from emulator.core.zookeeper.operations import Answers, Create, Program, SetData
-from emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.zookeeper_producer_ids import ZooKeeperProducerIds, take_block
+from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import InitProducerIdRequest, InitProducerIdResponse
+from laststand.emulator.core.types import BrokerId, CauseId, NodeId, RequestId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock, encode_producer_ids
+from laststand.emulator.core.zookeeper.operations import Answers, Create, Program, SetData
+from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 
 BROKER = BrokerId(NodeId(1))
 

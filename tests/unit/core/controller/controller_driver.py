@@ -2,9 +2,9 @@
 
 from typing import TypeVar
 
-from emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from emulator.core.controller.controller import Controller
-from emulator.core.effects import (
+from laststand.emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.effects import (
     AppendMetadata,
     ControllerEffect,
     DrawNumber,
@@ -13,10 +13,10 @@ from emulator.core.effects import (
     SendRequest,
     SendResponse,
 )
-from emulator.core.events import Event
-from emulator.core.image import MetadataImage
-from emulator.core.inputs import ControllerInput, MetadataSynced, RequestReceived, Started, TimerFired
-from emulator.core.messages import (
+from laststand.emulator.core.events import Event
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import ControllerInput, MetadataSynced, RequestReceived, Started, TimerFired
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -28,11 +28,11 @@ from emulator.core.messages import (
     Request,
     Response,
 )
-from emulator.core.metadata_version import BROKER_FEATURES
-from emulator.core.properties import NodeProperties
-from emulator.core.records import MetadataBatch
-from emulator.core.switches import Switches
-from emulator.core.types import (
+from laststand.emulator.core.metadata_version import BROKER_FEATURES
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,

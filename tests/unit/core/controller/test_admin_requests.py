@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterableConfig,
     AlterConfigsResource,
     AlterPartitionReassignmentsRequest,
@@ -35,16 +35,21 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.controller.elect_leaders import ELECT_LIMIT, sweep_preferred, sweep_unclean
-from emulator.core.controller.view import ClusterView
-from emulator.core.effective_config import effective_topic_properties
-from emulator.core.errors import ErrorCode
-from emulator.core.events import ConfigChanged, ElrCleared, PartitionChanged
-from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import ClearElr, Switches
-from emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, NodeId, TopicId, TopicPartition
+from laststand.emulator.core.controller.elect_leaders import ELECT_LIMIT, sweep_preferred, sweep_unclean
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.effective_config import effective_topic_properties
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ConfigChanged, ElrCleared, PartitionChanged
+from laststand.emulator.core.messages import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    IsrMember,
+)
+from laststand.emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import ClearElr, Switches
+from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, NodeId, TopicId, TopicPartition
 from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
 
 MIN_ISR = "min.insync.replicas"

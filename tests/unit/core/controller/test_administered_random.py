@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterableConfig,
     AlterConfigsResource,
     AlterPartitionReassignmentsRequest,
@@ -23,13 +23,13 @@ from emulator.core.admin_messages import (
     UnregisterBrokerRequest,
     UpdateFeaturesRequest,
 )
-from emulator.core.controller import invariants
-from emulator.core.controller.features import is_elr_enabled
-from emulator.core.events import PartitionChanged
-from emulator.core.image import MetadataImage
-from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.switches import ERAS, Switches
-from emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, TopicPartition
+from laststand.emulator.core.controller import invariants
+from laststand.emulator.core.controller.features import is_elr_enabled
+from laststand.emulator.core.events import PartitionChanged
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.switches import ERAS, Switches
+from laststand.emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, TopicPartition
 from tests.unit.core.controller.controller_driver import ids
 from tests.unit.core.controller.test_controller_random import ControllerMachine, broker_ids
 

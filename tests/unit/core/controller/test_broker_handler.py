@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from emulator.core.events import AlterPartitionDecided
-from emulator.core.messages import AlterPartitionResponse, BrokerHeartbeatResponse
-from emulator.core.types import MetadataOffset, TopicId
+from laststand.emulator.core.events import AlterPartitionDecided
+from laststand.emulator.core.messages import AlterPartitionResponse, BrokerHeartbeatResponse
+from laststand.emulator.core.types import MetadataOffset, TopicId
 from tests.unit.core.controller.controller_driver import ControllerDriver
 from tests.unit.core.controller.test_controller import booted
 

@@ -1,12 +1,12 @@
 """What is told of a committed record: every field that somebody else judges by."""
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
 )
-from emulator.core.events import ConfigChanged, ElrCleared, PartitionChanged
-from emulator.core.switches import ClearElr, Switches
+from laststand.emulator.core.events import ConfigChanged, ElrCleared, PartitionChanged
+from laststand.emulator.core.switches import ClearElr, Switches
 from tests.unit.core.controller.controller_driver import ids
 from tests.unit.core.controller.test_admin_requests import driver, set_configs, setting
 

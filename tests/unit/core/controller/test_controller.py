@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     CreatableTopic,
@@ -16,12 +16,12 @@ from emulator.core.admin_messages import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from emulator.core.controller.controller import Controller
-from emulator.core.controller.fencing import unfence_broker
-from emulator.core.controller.view import ClusterView
-from emulator.core.effects import StopNode
-from emulator.core.errors import ConfigError, ErrorCode, InvariantError
-from emulator.core.events import (
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.controller.fencing import unfence_broker
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.effects import StopNode
+from laststand.emulator.core.errors import ConfigError, ErrorCode, InvariantError
+from laststand.emulator.core.events import (
     AlterPartitionDecided,
     BrokerFenced,
     BrokerRegistered,
@@ -31,8 +31,8 @@ from emulator.core.events import (
     ProducerIdsAllocated,
     TopicCreated,
 )
-from emulator.core.inputs import MetadataSynced, RequestReceived, ShutdownRequested
-from emulator.core.messages import (
+from laststand.emulator.core.inputs import MetadataSynced, RequestReceived, ShutdownRequested
+from laststand.emulator.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionResponse,
@@ -41,11 +41,11 @@ from emulator.core.messages import (
     FeatureRange,
     MetadataRequest,
 )
-from emulator.core.metadata_version import BROKER_FEATURES, ELR, ELR_VERSION, LATEST, LEVELS, METADATA_VERSION
-from emulator.core.properties import NodeProperties
-from emulator.core.records import BrokerRegistrationChangeRecord, MetadataBatch
-from emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
-from emulator.core.types import (
+from laststand.emulator.core.metadata_version import BROKER_FEATURES, ELR, ELR_VERSION, LATEST, LEVELS, METADATA_VERSION
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import BrokerRegistrationChangeRecord, MetadataBatch
+from laststand.emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
+from laststand.emulator.core.types import (
     BrokerEpoch,
     ConfigResource,
     FeatureUpgradeType,

@@ -8,16 +8,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from emulator.core.controller import invariants
-from emulator.core.controller.min_isr import MinIsr, configured_min_isr
-from emulator.core.controller.registration import Shutdown
-from emulator.core.image import MetadataImage
-from emulator.core.messages import BrokerRegistrationRequest
-from emulator.core.metadata_version import BROKER_FEATURES
-from emulator.core.properties import NodeProperties
-from emulator.core.records import MetadataBatch
-from emulator.core.switches import ERAS
-from emulator.core.types import BrokerEpoch, IncarnationId, MetadataOffset
+from laststand.emulator.core.controller import invariants
+from laststand.emulator.core.controller.min_isr import MinIsr, configured_min_isr
+from laststand.emulator.core.controller.registration import Shutdown
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.messages import BrokerRegistrationRequest
+from laststand.emulator.core.metadata_version import BROKER_FEATURES
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.switches import ERAS
+from laststand.emulator.core.types import BrokerEpoch, IncarnationId, MetadataOffset
 from tests.unit.core.controller.controller_driver import CLUSTER, CONTROLLER, ORDERS, ControllerDriver, ids
 
 BROKERS = (0, 1, 2, 3)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from emulator.core.controller.election import Candidates, elect_leader
-from emulator.core.controller.recovery import RecoveryAction, decide_recovery
-from emulator.core.events import Election
-from emulator.core.image import PartitionState
-from emulator.core.switches import LastKnown
-from emulator.core.types import BrokerId, ElectionType, LeaderEpoch, PartitionEpoch, RecoveryStrategy, TopicId
+from laststand.emulator.core.controller.election import Candidates, elect_leader
+from laststand.emulator.core.controller.recovery import RecoveryAction, decide_recovery
+from laststand.emulator.core.events import Election
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.switches import LastKnown
+from laststand.emulator.core.types import BrokerId, ElectionType, LeaderEpoch, PartitionEpoch, RecoveryStrategy, TopicId
 from tests.unit.core.controller.controller_driver import ids
 
 

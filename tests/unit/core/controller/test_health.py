@@ -5,11 +5,11 @@ from typing import Literal
 import msgspec
 import pytest
 
-from emulator.core.controller.health import ControllerHealth, controller_health
-from emulator.core.controller.view import ClusterView
-from emulator.core.image import PartitionState
-from emulator.core.properties import NodeProperties
-from emulator.core.switches import Switches
+from laststand.emulator.core.controller.health import ControllerHealth, controller_health
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
 from tests.unit.core.controller.controller_driver import CONTROLLER, ORDERS, ControllerDriver, ids
 
 Strategy = Literal["None", "Balanced", "Aggressive"]

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from emulator.core.controller import invariants
-from emulator.core.errors import InvariantError
-from emulator.core.image import BrokerRegistration, ImageDelta, PartitionDelta, PartitionState
-from emulator.core.types import (
+from laststand.emulator.core.controller import invariants
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.image import BrokerRegistration, ImageDelta, PartitionDelta, PartitionState
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     IncarnationId,

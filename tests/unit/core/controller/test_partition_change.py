@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from emulator.core import metadata_version
-from emulator.core.controller.min_isr import MinIsr
-from emulator.core.controller.partition_change import PartitionRules, PartitionTarget, next_partition_change
-from emulator.core.image import PartitionState
-from emulator.core.switches import ClearElr, LastKnown
-from emulator.core.types import BrokerId, ElectionType, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from laststand.emulator.core import metadata_version
+from laststand.emulator.core.controller.min_isr import MinIsr
+from laststand.emulator.core.controller.partition_change import PartitionRules, PartitionTarget, next_partition_change
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.switches import ClearElr, LastKnown
+from laststand.emulator.core.types import BrokerId, ElectionType, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 
 RULES = PartitionRules(
     metadata_level=metadata_version.NO_BUMP_ON_SHRINK,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from emulator.core.controller.registration import Shutdown, judge_shutdown
-from emulator.core.messages import BrokerRegistrationRequest
-from emulator.core.metadata_version import BROKER_FEATURES, LATEST, level_of
-from emulator.core.switches import Switches
-from emulator.core.types import BrokerEpoch, BrokerId, IncarnationId, NodeId
+from laststand.emulator.core.controller.registration import Shutdown, judge_shutdown
+from laststand.emulator.core.messages import BrokerRegistrationRequest
+from laststand.emulator.core.metadata_version import BROKER_FEATURES, LATEST, level_of
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, IncarnationId, NodeId
 
 CLEAN, UNCLEAN = Shutdown.CLEAN, Shutdown.UNCLEAN
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.core.errors import ErrorCode
+from laststand.emulator.core.errors import ErrorCode
 from tests.unit.core.controller.controller_driver import ids
 from tests.unit.core.controller.test_controller import driver
 

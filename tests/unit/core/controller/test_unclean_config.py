@@ -2,13 +2,13 @@
 
 import pytest
 
-from emulator.core.admin_messages import ConfigSource
-from emulator.core.controller.unclean_config import recovery_strategy, strategy_values
-from emulator.core.effective_config import ConfigValue
-from emulator.core.image import MetadataImage
-from emulator.core.properties import node_properties
-from emulator.core.records import ConfigRecord
-from emulator.core.types import ConfigResource, MetadataOffset, NodeId, RecoveryStrategy
+from laststand.emulator.core.admin_messages import ConfigSource
+from laststand.emulator.core.controller.unclean_config import recovery_strategy, strategy_values
+from laststand.emulator.core.effective_config import ConfigValue
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.records import ConfigRecord
+from laststand.emulator.core.types import ConfigResource, MetadataOffset, NodeId, RecoveryStrategy
 
 STRATEGY, ENABLE = "unclean.recovery.strategy", "unclean.leader.election.enable"
 PLACES = {

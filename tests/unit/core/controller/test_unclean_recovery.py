@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 import pytest
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterableConfig,
     AlterConfigsResource,
     AlterPartitionReassignmentsRequest,
@@ -24,12 +24,12 @@ from emulator.core.admin_messages import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from emulator.core.controller import unclean_recovery
-from emulator.core.controller.unclean_recovery import UncleanRecoveries
-from emulator.core.controller.view import ClusterView
-from emulator.core.effects import SendRequest
-from emulator.core.errors import ErrorCode, InvariantError
-from emulator.core.events import (
+from laststand.emulator.core.controller import unclean_recovery
+from laststand.emulator.core.controller.unclean_recovery import UncleanRecoveries
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.effects import SendRequest
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.events import (
     DrawReceived,
     Election,
     PartitionChanged,
@@ -38,13 +38,13 @@ from emulator.core.events import (
     UncleanRecoveryDropped,
     UncleanRecoveryStarted,
 )
-from emulator.core.image import PartitionState
-from emulator.core.inputs import NumberDrawn, RequestFailed, ResponseReceived
-from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
-from emulator.core.properties import NodeProperties
-from emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
-from emulator.core.switches import Switches, era_switches, with_switch
-from emulator.core.types import (
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.inputs import NumberDrawn, RequestFailed, ResponseReceived
+from laststand.emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
+from laststand.emulator.core.switches import Switches, era_switches, with_switch
+from laststand.emulator.core.types import (
     BrokerEpoch,
     ConfigResource,
     CorrelationId,

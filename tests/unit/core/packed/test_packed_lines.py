@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.core import events as e
-from emulator.core.history import Attempt, OperationType, PolledBatch, PollOperation, SendOperation
-from emulator.core.packed.layout import CELL, KINDS, LAYOUTS, VERSION, join_id, split_id
-from emulator.core.packed.reading import LineReader, content_end, count_lines, json_lines, text_lines, whole_end
-from emulator.core.packed.writing import LinePacker
-from emulator.core.types import CauseId
+from laststand.emulator.core import events as e
+from laststand.emulator.core.history import Attempt, OperationType, PolledBatch, PollOperation, SendOperation
+from laststand.emulator.core.packed.layout import CELL, KINDS, LAYOUTS, VERSION, join_id, split_id
+from laststand.emulator.core.packed.reading import (
+    LineReader,
+    content_end,
+    count_lines,
+    json_lines,
+    text_lines,
+    whole_end,
+)
+from laststand.emulator.core.packed.writing import LinePacker
+from laststand.emulator.core.types import CauseId
 
 ENVELOPE = {"run": "r", "node": 1, "incarnation": 0}
 EDGES = st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31), 2**32, -(2**63) + 1, -(2**63), 2**63 - 1, 2**63, 2**70])

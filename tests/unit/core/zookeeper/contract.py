@@ -6,8 +6,8 @@ behind a client. A subclass provides the fixture ``zookeeper``; whatever it star
 
 from typing import Protocol
 
-from emulator.core.zookeeper.identifiers import NodeVersion, SessionId
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.identifiers import NodeVersion, SessionId
+from laststand.emulator.core.zookeeper.operations import (
     Answers,
     CheckVersion,
     ChildrenChanged,

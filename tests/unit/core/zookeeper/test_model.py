@@ -2,8 +2,8 @@
 
 import pytest
 
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.operations import (
     Answers,
     Create,
     Exists,
@@ -15,7 +15,7 @@ from emulator.core.zookeeper.operations import (
     WatchEvent,
     ZooKeeperFailure,
 )
-from emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 from tests.unit.core.zookeeper.contract import ZooKeeperContract, ZooKeeperUnderTest
 
 TIMEOUT_MS = 6000

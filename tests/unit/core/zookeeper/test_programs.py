@@ -2,12 +2,12 @@
 
 import pytest
 
-from emulator.core.errors import InvariantError
-from emulator.core.types import CorrelationId
-from emulator.core.zookeeper.exchange import ZooKeeperRequest
-from emulator.core.zookeeper.operations import Checked, Deleted, Exists, GetData, Program, StepAnswer
-from emulator.core.zookeeper.program_queue import ProgramQueue
-from emulator.core.zookeeper.program_runner import Finished, ProgramRunner
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.types import CorrelationId
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperRequest
+from laststand.emulator.core.zookeeper.operations import Checked, Deleted, Exists, GetData, Program, StepAnswer
+from laststand.emulator.core.zookeeper.program_queue import ProgramQueue
+from laststand.emulator.core.zookeeper.program_runner import Finished, ProgramRunner
 
 
 def ask_twice() -> Program[tuple[StepAnswer, StepAnswer]]:

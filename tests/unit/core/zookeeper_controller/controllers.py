@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ReassignablePartition,
 )
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlAnswer,
     ControlMessage,
     LeaderAndIsrRequest,
@@ -26,11 +26,16 @@ from emulator.core.control_messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.inter_broker_protocol import InterBrokerProtocol
-from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResponse, IsrMember
-from emulator.core.types import BrokerEpoch, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.messages import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    IsrMember,
+)
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
+from laststand.emulator.core.zookeeper.exchange import (
     CloseSession,
     OpenSession,
     SessionEstablished,
@@ -41,16 +46,16 @@ from emulator.core.zookeeper.exchange import (
     ZooKeeperReconnected,
     ZooKeeperRequest,
 )
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, decode_state
-from emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, decode_controller, encode_config
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
-from emulator.core.zookeeper.operations import Answers, Create, Program, ResultT, SetData, Step, Steps
-from emulator.core.zookeeper.server import ZooKeeperServer
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.controller import ZooKeeperController
-from emulator.core.zookeeper_controller.exchange import (
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, decode_state
+from laststand.emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, decode_controller, encode_config
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
+from laststand.emulator.core.zookeeper.operations import Answers, Create, Program, ResultT, SetData, Step, Steps
+from laststand.emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.controller import ZooKeeperController
+from laststand.emulator.core.zookeeper_controller.exchange import (
     AnswerController,
     ControlAnswered,
     ControlFailed,
@@ -64,8 +69,8 @@ from emulator.core.zookeeper_controller.exchange import (
     SendControlRequest,
     TimeCame,
 )
-from emulator.core.zookeeper_controller.term import Term
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperEra
+from laststand.emulator.core.zookeeper_controller.term import Term
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperEra
 
 CAUSE: Final = CauseId("test")
 TIMEOUT_MS: Final = 6000

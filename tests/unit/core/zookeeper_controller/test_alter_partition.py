@@ -5,17 +5,17 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import (
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
     AlterPartitionData,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
     IsrMember,
 )
-from emulator.core.types import LeaderEpoch, LeaderRecoveryState, PartitionEpoch, TopicId, TopicPartition
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import Delete, Transaction
+from laststand.emulator.core.types import LeaderEpoch, LeaderRecoveryState, PartitionEpoch, TopicId, TopicPartition
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.operations import Delete, Transaction
 from tests.unit.core.zookeeper_controller.controllers import ORDERS, TOPIC_ID, Cluster, alter, broker, isr_change
 
 UNKNOWN_ID = TopicId("AAAAAAAAAAcAAAAAAAAACA")

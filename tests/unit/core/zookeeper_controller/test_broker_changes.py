@@ -1,17 +1,17 @@
 """Brokers that come, go, ask to be let go, or came back before anybody looked, and log directories that fail."""
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     LiveBroker,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.types import BrokerEpoch, TopicPartition
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import encode_log_dir_event
-from emulator.core.zookeeper.operations import Create, NodeKind
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerEpoch, TopicPartition
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_log_dir_event
+from laststand.emulator.core.zookeeper.operations import Create, NodeKind
 from tests.unit.core.zookeeper_controller.controllers import ORDERS, Cluster, Process, broker, deletions, roles
 
 

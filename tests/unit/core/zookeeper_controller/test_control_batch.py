@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlMessage,
     ControlRequest,
     LeaderAndIsrPartition,
@@ -17,8 +17,8 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.inter_broker_protocol import InterBrokerProtocol, ibp_level
-from emulator.core.types import (
+from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol, ibp_level
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,
@@ -27,13 +27,13 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.context import ControllerContext, RegisteredBroker
-from emulator.core.zookeeper_controller.control_batch import ControlBatch
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.context import ControllerContext, RegisteredBroker
+from laststand.emulator.core.zookeeper_controller.control_batch import ControlBatch
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 from tests.unit.core.zookeeper_controller.controllers import ORDERS, TOPIC_ID, broker
 
 TERM: Final = ControllerEpoch(3)

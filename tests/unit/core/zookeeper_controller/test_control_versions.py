@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 import pytest
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlMessage,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
@@ -17,8 +17,8 @@ from emulator.core.control_messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from emulator.core.control_versions import FIELDS_SINCE, as_carried
-from emulator.core.types import BrokerEpoch, LeaderEpoch, LeaderRecoveryState, PartitionEpoch
+from laststand.emulator.core.control_versions import FIELDS_SINCE, as_carried
+from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, LeaderRecoveryState, PartitionEpoch
 from tests.unit.core.zookeeper_controller.controllers import ORDERS, TOPIC_ID
 from tests.unit.core.zookeeper_controller.test_control_batch import ONE, TERM, THREE, TWO, Batch
 

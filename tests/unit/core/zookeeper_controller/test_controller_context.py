@@ -2,11 +2,11 @@
 
 import pytest
 
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, TopicPartition
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
-from emulator.core.zookeeper.nodes.topic import ReplicaAssignment
-from emulator.core.zookeeper_controller.context import (
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, TopicPartition
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
+from laststand.emulator.core.zookeeper_controller.context import (
     ControllerContext,
     PartitionPhase,
     RegisteredBroker,

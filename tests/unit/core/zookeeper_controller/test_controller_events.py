@@ -2,21 +2,21 @@
 
 import pytest
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     LeaderAndIsrRequest,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionResponse
-from emulator.core.types import BrokerEpoch, LeaderRecoveryState
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import encode_isr_notification
-from emulator.core.zookeeper.operations import Create, NodeKind
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionResponse
+from laststand.emulator.core.types import BrokerEpoch, LeaderRecoveryState
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_isr_notification
+from laststand.emulator.core.zookeeper.operations import Create, NodeKind
 from tests.unit.core.zookeeper_controller.controllers import (
     ORDERS,
     Cluster,

@@ -3,15 +3,19 @@
 import msgspec
 import pytest
 
-from emulator.core.admin_messages import AlterPartitionReassignmentsRequest, ElectLeadersRequest, ReassignablePartition
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionResponse
-from emulator.core.zookeeper.errors import ControllerMovedError
-from emulator.core.zookeeper.exchange import SessionExpired
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import Delete, SetData, Steps, Transaction
-from emulator.core.zookeeper_controller.controller_election import register_controller
-from emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ReassignablePartition,
+)
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionResponse
+from laststand.emulator.core.zookeeper.errors import ControllerMovedError
+from laststand.emulator.core.zookeeper.exchange import SessionExpired
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.operations import Delete, SetData, Steps, Transaction
+from laststand.emulator.core.zookeeper_controller.controller_election import register_controller
+from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
 from tests.unit.core.zookeeper_controller.controllers import CAUSE, ORDERS, Cluster, Process, broker, isr_change, roles
 
 

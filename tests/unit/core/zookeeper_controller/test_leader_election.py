@@ -1,6 +1,6 @@
 """Elections of which nobody comes out (vectors have the others)."""
 
-from emulator.core.zookeeper_controller.leader_election import offline_leader
+from laststand.emulator.core.zookeeper_controller.leader_election import offline_leader
 from tests.unit.core.zookeeper_controller.controllers import broker
 
 

@@ -4,19 +4,19 @@ from typing import Final
 
 import pytest
 
-from emulator.core.admin_messages import (
+from laststand.emulator.core.admin_messages import (
     ElectablePartition,
     ElectLeadersRequest,
     ElectLeadersResponse,
     RequestedElection,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.types import TopicPartition
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.small_nodes import encode_config
-from emulator.core.zookeeper.operations import SetData
-from emulator.core.zookeeper_controller.config import ControllerConfig
-from emulator.core.zookeeper_controller.controller import FIRST_BALANCE_MS
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_config
+from laststand.emulator.core.zookeeper.operations import SetData
+from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper_controller.controller import FIRST_BALANCE_MS
 from tests.unit.core.zookeeper_controller.controllers import (
     ORDERS,
     Cluster,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from emulator.core.control_messages import LeaderAndIsrRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.messages import AlterPartitionResponse
-from emulator.core.types import TopicPartition
+from laststand.emulator.core.control_messages import LeaderAndIsrRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionResponse
+from laststand.emulator.core.types import TopicPartition
 from tests.unit.core.zookeeper_controller.controllers import (
     ORDERS,
     Cluster,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from emulator.core.zookeeper.identifiers import ControllerEpoch
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, encode_state
-from emulator.core.zookeeper.operations import Delete
-from emulator.core.zookeeper_controller.context import Replica, ReplicaPhase
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, encode_state
+from laststand.emulator.core.zookeeper.operations import Delete
+from laststand.emulator.core.zookeeper_controller.context import Replica, ReplicaPhase
 from tests.unit.core.zookeeper_controller.controllers import ORDERS, Cluster, broker
 
 

@@ -1,11 +1,11 @@
 """Topics that appear or grow, as whoever writes their nodes has it."""
 
-from emulator.core.types import TopicId, TopicPartition
-from emulator.core.zookeeper.identifiers import Zxid
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, encode_state
-from emulator.core.zookeeper.nodes.topic import decode_topic
-from emulator.core.zookeeper.operations import (
+from laststand.emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.core.zookeeper.identifiers import Zxid
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, encode_state
+from laststand.emulator.core.zookeeper.nodes.topic import decode_topic
+from laststand.emulator.core.zookeeper.operations import (
     Create,
     Delete,
     GetData,
@@ -14,8 +14,8 @@ from emulator.core.zookeeper.operations import (
     Steps,
     ZooKeeperFailure,
 )
-from emulator.core.zookeeper_controller.store import children_of
-from emulator.core.zookeeper_controller.topic_changes import topic_id_from
+from laststand.emulator.core.zookeeper_controller.store import children_of
+from laststand.emulator.core.zookeeper_controller.topic_changes import topic_id_from
 from tests.unit.core.zookeeper_controller.controllers import ORDERS, Cluster, broker, roles
 
 SECOND, THIRD = TopicPartition("orders", 1), TopicPartition("orders", 2)

@@ -1,15 +1,15 @@
 """Deletions: what a new controller finds, what waits and for whom, and which answers count."""
 
-from emulator.core.control_messages import (
+from laststand.emulator.core.control_messages import (
     PartitionError,
     StopReplicaEpoch,
     StopReplicaPartition,
     StopReplicaRequest,
     StopReplicaResponse,
 )
-from emulator.core.errors import ErrorCode
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.operations import Create
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.operations import Create
 from tests.unit.core.zookeeper_controller.controllers import (
     ORDERS,
     Cluster,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from emulator.core.types import TopicPartition
-from emulator.simulator.oracle.alarm_log import AlarmLog
-from emulator.simulator.oracle.finding import Alarm, Guarantee
-from emulator.simulator.oracle.guarantee import GuaranteeLedger
-from emulator.simulator.oracle.truth import PartitionTruth
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
+from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
+from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
+from laststand.emulator.simulator.oracle.truth import PartitionTruth
 
 NAME = TopicPartition("orders", 0)
 

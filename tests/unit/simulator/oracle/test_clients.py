@@ -2,10 +2,10 @@
 
 import msgspec
 
-from emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from emulator.core.history import Attempt, OperationType, PolledBatch
-from emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset
-from emulator.simulator.oracle.truth import PromisedBatch
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.history import Attempt, OperationType, PolledBatch
+from laststand.emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset
+from laststand.emulator.simulator.oracle.truth import PromisedBatch
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerRegistered,
     ConfigChanged,
     Election,
@@ -15,9 +15,9 @@ from emulator.core.events import (
     PartitionChanged,
     TopicDeleted,
 )
-from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, GetReplicaLogInfoRequest
-from emulator.core.metadata_version import ELR_VERSION
-from emulator.core.types import (
+from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest, GetReplicaLogInfoRequest
+from laststand.emulator.core.metadata_version import ELR_VERSION
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -34,9 +34,9 @@ from emulator.core.types import (
     TopicPartition,
     TruncationReason,
 )
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR, Conjunctions
-from emulator.simulator.wire import RequestFate
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR, Conjunctions
+from laststand.emulator.simulator.wire import RequestFate
 
 CAUSE = CauseId("test")
 NAME = TopicPartition("orders", 0)

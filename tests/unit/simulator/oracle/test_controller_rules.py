@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from emulator.core.admin_messages import RequestedElection
-from emulator.core.effects import AppendMetadata, SendRequest
-from emulator.core.errors import ErrorCode
-from emulator.core.events import (
+from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.effects import AppendMetadata, SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import (
     AlterPartitionDecided,
     BrokerFenced,
     BrokerRegistered,
@@ -19,11 +19,11 @@ from emulator.core.events import (
     UncleanRecoveryDropped,
     UncleanRecoveryStarted,
 )
-from emulator.core.inputs import ResponseReceived, TimerFired
-from emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
-from emulator.core.metadata_version import METADATA_VERSION
-from emulator.core.records import MetadataBatch
-from emulator.core.types import (
+from laststand.emulator.core.inputs import ResponseReceived, TimerFired
+from laststand.emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
+from laststand.emulator.core.metadata_version import METADATA_VERSION
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     ConfigResource,
@@ -40,8 +40,8 @@ from emulator.core.types import (
     RecoveryOrigin,
     RecoveryStrategy,
 )
-from emulator.plan.actions import ElectLeaders
-from emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.actions import ElectLeaders
+from laststand.emulator.plan.nodes import CONTROLLER
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,

@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from emulator.core.batch import BatchDescriptor
-from emulator.core.events import BecameLeader, IncarnationEnd, LogStartOffsetRaised
-from emulator.core.types import CauseId, IncarnationId, LeaderEpoch, NodeId, Offset, PartitionEpoch
-from emulator.plan.actions import DeleteRecords
-from emulator.simulator.disk_retention import RETENTION
-from emulator.simulator.oracle.finding import Guarantee
-from emulator.simulator.oracle.guarantee import GuaranteeLedger
-from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.events import BecameLeader, IncarnationEnd, LogStartOffsetRaised
+from laststand.emulator.core.types import CauseId, IncarnationId, LeaderEpoch, NodeId, Offset, PartitionEpoch
+from laststand.emulator.plan.actions import DeleteRecords
+from laststand.emulator.simulator.disk_retention import RETENTION
+from laststand.emulator.simulator.oracle.finding import Guarantee
+from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
+from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,

@@ -1,9 +1,9 @@
 """Which alarms are findings; and every promise that the simulator judges has a test in which its check fires."""
 
-from emulator.core.promises import PROMISES, JudgedBy
-from emulator.core.switches import MaximalIsr, Switches
-from emulator.core.types import StrayCleanup
-from emulator.simulator.oracle.finding import Alarm, Guarantee, is_finding
+from laststand.emulator.core.promises import PROMISES, JudgedBy
+from laststand.emulator.core.switches import MaximalIsr, Switches
+from laststand.emulator.core.types import StrayCleanup
+from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee, is_finding
 from tests.unit.simulator.oracle import (
     test_clients,
     test_controller_rules,

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     BrokerRegistered,
     ConfigChanged,
     Election,
@@ -11,8 +11,8 @@ from emulator.core.events import (
     IncarnationEnded,
     PartitionChanged,
 )
-from emulator.core.properties import NodeProperties
-from emulator.core.types import (
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -26,11 +26,11 @@ from emulator.core.types import (
     PartitionEpoch,
     TopicId,
 )
-from emulator.plan.nodes import CONTROLLER
-from emulator.simulator.nodes import incarnation_name
-from emulator.simulator.oracle.configuration import Configuration
-from emulator.simulator.oracle.guarantee import GuaranteeLedger
-from emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.nodes import incarnation_name
+from laststand.emulator.simulator.oracle.configuration import Configuration
+from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
+from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
 

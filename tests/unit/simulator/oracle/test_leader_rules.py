@@ -2,9 +2,9 @@
 
 import msgspec
 
-from emulator.core.broker.isr import PendingExpand, PendingShrink
-from emulator.core.errors import ErrorCode
-from emulator.core.events import (
+from laststand.emulator.core.broker.isr import PendingExpand, PendingShrink
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import (
     AlterPartitionAnswered,
     AlterPartitionProposed,
     BecameFollower,
@@ -12,9 +12,14 @@ from emulator.core.events import (
     HighWatermarkAdvanced,
     ReplicaProgress,
 )
-from emulator.core.messages import FetchPartitionResponse, FetchResponse, ListOffsetsResponse, ListOffsetsResult
-from emulator.core.switches import MaximalIsr
-from emulator.core.types import BrokerId, IsrAnswer, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch
+from laststand.emulator.core.messages import (
+    FetchPartitionResponse,
+    FetchResponse,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+)
+from laststand.emulator.core.switches import MaximalIsr
+from laststand.emulator.core.types import BrokerId, IsrAnswer, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from emulator.core.errors import ConfigError, InvariantError
-from emulator.core.messages import MetadataRequest
-from emulator.core.types import BrokerId, NodeId, Offset, PartitionEpoch, RequestId
-from emulator.plan.fields import PRODUCER_ALL
-from emulator.plan.plan import parse_plan
-from emulator.simulator.oracle.liveness import PARKED_MS, excused
-from emulator.simulator.wire import Parked
+from laststand.emulator.core.errors import ConfigError, InvariantError
+from laststand.emulator.core.messages import MetadataRequest
+from laststand.emulator.core.types import BrokerId, NodeId, Offset, PartitionEpoch, RequestId
+from laststand.emulator.plan.fields import PRODUCER_ALL
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.oracle.liveness import PARKED_MS, excused
+from laststand.emulator.simulator.wire import Parked
 from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, LEADER, NAME, Doctor, World, assert_fires, firing
 
 

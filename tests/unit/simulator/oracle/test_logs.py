@@ -2,8 +2,8 @@
 
 import msgspec
 
-from emulator.core.broker.epoch_cache import LeaderEpochCache
-from emulator.core.events import (
+from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.events import (
     AppendRole,
     HighWatermarkAdvanced,
     LogOpened,
@@ -12,8 +12,8 @@ from emulator.core.events import (
     StrayDetected,
     TopicDeleted,
 )
-from emulator.core.inputs import StrayLog
-from emulator.core.types import (
+from laststand.emulator.core.inputs import StrayLog
+from laststand.emulator.core.types import (
     LeaderEpoch,
     MetadataOffset,
     Offset,
@@ -22,7 +22,7 @@ from emulator.core.types import (
     TopicId,
     TruncationReason,
 )
-from emulator.simulator.disk import StoredLog
+from laststand.emulator.simulator.disk import StoredLog
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,

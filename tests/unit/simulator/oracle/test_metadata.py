@@ -4,10 +4,18 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, PartitionChanged
-from emulator.core.image import MetadataImage
-from emulator.core.records import MetadataBatch, PartitionChangeRecord, Record
-from emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, LogDeletedReason, MetadataOffset, NodeId, Offset
+from laststand.emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, PartitionChanged
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.records import MetadataBatch, PartitionChangeRecord, Record
+from laststand.emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    LogDeletedReason,
+    MetadataOffset,
+    NodeId,
+    Offset,
+)
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     CLUSTER,

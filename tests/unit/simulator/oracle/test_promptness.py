@@ -2,16 +2,16 @@
 
 import pytest
 
-from emulator.core.broker.delayed_produce import ProduceHandler
-from emulator.core.broker.partition import Partition
-from emulator.core.controller.broker_handler import BrokerHandler
-from emulator.core.controller.heartbeat import BrokerControlState
-from emulator.core.controller.turn import ControllerTurn
-from emulator.core.controller.view import ClusterView
-from emulator.core.image import BrokerRegistration
-from emulator.core.types import RecoveryStrategy
-from emulator.plan.plan import parse_plan
-from emulator.simulator.oracle.promptness import bound_ms, unclean_bound_ms
+from laststand.emulator.core.broker.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.controller.broker_handler import BrokerHandler
+from laststand.emulator.core.controller.heartbeat import BrokerControlState
+from laststand.emulator.core.controller.turn import ControllerTurn
+from laststand.emulator.core.controller.view import ClusterView
+from laststand.emulator.core.image import BrokerRegistration
+from laststand.emulator.core.types import RecoveryStrategy
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.oracle.promptness import bound_ms, unclean_bound_ms
 from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, NAME, PLAN, Doctor, World, assert_fires, firing
 
 

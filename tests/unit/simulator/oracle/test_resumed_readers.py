@@ -4,10 +4,10 @@ from typing import Final
 
 import pytest
 
-from emulator.core.client.steps import PollRecorded
-from emulator.core.history import OperationType, PolledBatch
-from emulator.core.types import LeaderEpoch, NodeId, Offset, TopicId
-from emulator.simulator.oracle.finding import Guarantee
+from laststand.emulator.core.client.steps import PollRecorded
+from laststand.emulator.core.history import OperationType, PolledBatch
+from laststand.emulator.core.types import LeaderEpoch, NodeId, Offset, TopicId
+from laststand.emulator.simulator.oracle.finding import Guarantee
 from tests.unit.simulator.oracle.world import CAUSE, LEADER, NAME, TOPIC, Doctor, World
 
 READER: Final = "reader"

@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from emulator.core.events import (
+from laststand.emulator.core.events import (
     AlterPartitionAnswered,
     LogOpened,
     LogTruncated,
     MetadataApplied,
     PowerLost,
 )
-from emulator.core.types import IsrAnswer, LeaderEpoch, Offset, PartitionEpoch, TruncationReason
-from emulator.plan.plan import parse_plan
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.core.types import IsrAnswer, LeaderEpoch, Offset, PartitionEpoch, TruncationReason
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.simulation import Simulation
 from tests.unit.simulator.oracle.world import CAUSE, FOLLOWER, LEADER, NAME, TOPIC, World
 
 _CUT: Final = LogTruncated(

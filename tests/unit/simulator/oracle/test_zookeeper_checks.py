@@ -6,11 +6,11 @@ from typing import Final, cast
 import msgspec
 import pytest
 
-from emulator.core.broker.zookeeper_broker import ZooKeeperBroker
-from emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest
-from emulator.core.events import AlterPartitionAnswered, BecameFollower, HighWatermarkAdvanced, LogDeleted
-from emulator.core.messages import AlterPartitionData, AlterPartitionRequest, IsrMember, Request
-from emulator.core.types import (
+from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+from laststand.emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest
+from laststand.emulator.core.events import AlterPartitionAnswered, BecameFollower, HighWatermarkAdvanced, LogDeleted
+from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest, IsrMember, Request
+from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
     CauseId,
@@ -24,23 +24,23 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
-from emulator.core.zookeeper.nodes import paths
-from emulator.core.zookeeper.nodes.partition_state import (
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import (
     LeaderAndIsr,
     PartitionLeadership,
     StateFormat,
     decode_state,
     encode_state,
 )
-from emulator.core.zookeeper.nodes.small_nodes import encode_controller
-from emulator.core.zookeeper.operations import Create, Delete, SetData, Step
-from emulator.core.zookeeper_controller.term import Term
-from emulator.core.zookeeper_rules import AlterIsrChecks, ZooKeeperRules
-from emulator.plan.plan import parse_plan
-from emulator.simulator.simulation import Simulation
-from emulator.simulator.zookeeper.cluster import ZooKeeperCluster
-from emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode
+from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_controller
+from laststand.emulator.core.zookeeper.operations import Create, Delete, SetData, Step
+from laststand.emulator.core.zookeeper_controller.term import Term
+from laststand.emulator.core.zookeeper_rules import AlterIsrChecks, ZooKeeperRules
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+from laststand.emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode
 
 ORDERS: Final = TopicPartition("orders", 0)
 ZERO, ONE, TWO = (BrokerId(NodeId(number)) for number in range(3))

@@ -6,8 +6,8 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 import pytest
 
-from emulator.core.broker.partition import Partition
-from emulator.core.events import (
+from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.events import (
     AppendRole,
     BatchAppended,
     Event,
@@ -15,8 +15,8 @@ from emulator.core.events import (
     IncarnationEnded,
     PartitionChanged,
 )
-from emulator.core.image import PartitionState
-from emulator.core.types import (
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
     LeaderEpoch,
@@ -27,11 +27,11 @@ from emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from emulator.plan.nodes import CONTROLLER, HARNESS
-from emulator.plan.plan import parse_plan
-from emulator.simulator.journal import Journal
-from emulator.simulator.nodes import BrokerNode
-from emulator.simulator.simulation import Simulation
+from laststand.emulator.plan.nodes import CONTROLLER, HARNESS
+from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.simulation import Simulation
 
 NAME: Final = TopicPartition("orders", 0)
 CAUSE: Final = CauseId("test")

@@ -1,16 +1,16 @@
 """A process's end of its session: what becomes of steps when connections and sessions end."""
 
-from emulator.core.types import CorrelationId
-from emulator.core.zookeeper.exchange import (
+from laststand.emulator.core.types import CorrelationId
+from laststand.emulator.core.zookeeper.exchange import (
     SessionEstablished,
     SessionExpired,
     ZooKeeperConnectionLost,
     ZooKeeperReconnected,
     ZooKeeperRequest,
 )
-from emulator.core.zookeeper.identifiers import SessionId
-from emulator.simulator.zookeeper.session_client import SessionClient
-from emulator.simulator.zookeeper.session_messages import (
+from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.simulator.zookeeper.session_client import SessionClient
+from laststand.emulator.simulator.zookeeper.session_messages import (
     ConnectRequest,
     ExecuteRequest,
     OpenSessionRequest,
