@@ -654,8 +654,8 @@ def verdict_page() -> str:
             f"What `laststand verify` and `run` write into a run's directory, as JSON. This is version {VERSION} "
             "(`version`): a version gains fields and loses none, so pass over fields that you do not know. "
             "[verdict.schema.json](../emulator/verification/verdict.schema.json) is its JSON Schema; an installed "
-            "Laststand has it beside `laststand.emulator.verification.verdict`. `laststand verify --json` prints a list of these "
-            "objects."
+            "Laststand has it beside `laststand.emulator.verification.verdict`. `laststand verify --json` prints a "
+            "list of these objects."
         ),
         "\n",
         _prose(

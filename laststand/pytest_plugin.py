@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from laststand.own_packages import HiddenPackageError, check_own_packages
-
 if TYPE_CHECKING:
     from laststand.chaos.suite.cells import Cell
     from laststand.chaos.suite.results import CellResult
@@ -84,10 +82,6 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
 
     Unless the test has asked for the verdict itself (``verify``), it has to be valid.
     """
-    try:
-        check_own_packages()
-    except HiddenPackageError as error:
-        pytest.fail(str(error), pytrace=False)
     from laststand.emulator.plan.path_words import as_path_word
     from laststand.emulator.report.failure_picture import failure_picture
     from laststand.emulator.verification.verdict import Verdict
@@ -117,10 +111,6 @@ class ScenarioFile(pytest.File):
         Raises:
             pytest.Collector.CollectError: the file cannot be played; the text names line and key.
         """
-        try:
-            check_own_packages()
-        except HiddenPackageError as error:
-            raise self.CollectError(str(error)) from None
         from laststand.chaos.suite.selection import select
         from laststand.chaos.suite.suite import make_suite
         from laststand.emulator.core.errors import EmulatorError

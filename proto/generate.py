@@ -15,7 +15,7 @@ from setuptools.command.build_py import build_py
 SOURCES: Final = Path(__file__).resolve().parent
 
 # The sources import each other by the path of the generated modules, so that those import each other absolutely.
-PACKAGE: Final = "emulator/rpc/generated"
+PACKAGE: Final = "laststand/emulator/rpc/generated"
 
 
 def generate(root: Path) -> None:

@@ -1,9 +1,9 @@
 """What the steps of a scenario act on: a cluster that can be observed, sent requests, and given faults and repairs.
 
 This protocol has two implementations: real processes (``laststand.chaos.process.target``) and virtual time
-(``laststand.chaos.simulated.target``). The meaning of steps, barriers and roles is defined above it, once for both. ``perform``
-returns when the action is done and recorded. In the simulator nothing happens between two calls: time passes only in
-``wait`` and while a method needs a response.
+(``laststand.chaos.simulated.target``). The meaning of steps, barriers and roles is defined above it, once for both.
+``perform`` returns when the action is done and recorded. In the simulator nothing happens between two calls: time
+passes only in ``wait`` and while a method needs a response.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Reads the steps of a scenario file: barriers (``conditions_yaml``), actions (``laststand.emulator.plan.steps``), control flow.
+"""Reads the steps of a scenario file: barriers, actions (``laststand.emulator.plan.steps``) and control flow.
 
 Control flow is gone once it is read: what is repeated stands there as often, so that steps have numbers and a recorded
 plan has them all.

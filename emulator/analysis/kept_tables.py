@@ -23,7 +23,7 @@ from typing import Final
 
 import msgspec
 
-import emulator
+import laststand.emulator
 from laststand.emulator.user_files import open_file, read_bytes
 from laststand.emulator.verification.run_plan import RunPlan
 
@@ -57,7 +57,7 @@ _DECODER: Final = msgspec.msgpack.Decoder(_Kept)
 @functools.cache
 def program_digest() -> bytes:
     """Returns the digest of this program's code: other code may fill other rows from the same evidence."""
-    package = Path(emulator.__file__).parent
+    package = Path(laststand.emulator.__file__).parent
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         _add(digest, str(path.relative_to(package)).encode())

@@ -1,4 +1,4 @@
-"""Whether the Docker SDK is there: whoever asks has not imported ``laststand.emulator.cluster.containers``, which needs it."""
+"""Tells whether the Docker SDK is installed, without an import of ``laststand.emulator.cluster.containers``."""
 
 import importlib.util
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class NodeProcess(Protocol):
-    """One process of a node, from its start to its end; ``laststand.emulator.cluster.child.Child`` says what each method does."""
+    """One process of a node, from its start to its end: the methods of ``laststand.emulator.cluster.child.Child``."""
 
     @property
     def pid(self) -> int:

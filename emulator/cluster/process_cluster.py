@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 CLIENT_NAME: Final = "client"
 """Name of the client process among the supervisor's children."""
 
-_SOURCES: Final = Path(__file__).parents[2]
+_SOURCES: Final = Path(__file__).parents[3]
 
 
 class ProcessCluster:

@@ -1,8 +1,8 @@
 """The owner of all child processes of a run: nothing that it starts outlives it.
 
 Leaving the ``async with`` block kills what still runs. If this process itself is killed, the kernel kills the children
-(``laststand.emulator.parent_death``). Every end is recorded with its cause, so that a verdict can take an unexpected crash into
-account::
+(``laststand.emulator.parent_death``). Every end is recorded with its cause, so that a verdict can take an unexpected
+crash into account::
 
     async with Supervisor() as supervisor:
         nodes = await asyncio.gather(*(supervisor.start(spec) for spec in specs))

@@ -1,7 +1,7 @@
 """Requests and responses between nodes, and between clients and nodes, with Kafka's names.
 
-Frozen values; the codec of ``laststand.emulator.rpc`` translates them to protobuf. ``None`` stands for Kafka's -1. Every response
-answers exactly one request. What administrators ask is in ``admin_messages``.
+Frozen values; the codec of ``laststand.emulator.rpc`` translates them to protobuf. ``None`` stands for Kafka's -1.
+Every response answers exactly one request. What administrators ask is in ``admin_messages``.
 """
 
 from typing import TypeAlias

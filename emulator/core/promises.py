@@ -1,8 +1,8 @@
 """What the emulator promises of every run: the one table of checks by id.
 
 Two oracles judge these promises independently of each other: the simulator's, which watches a cluster from outside
-while it runs, and ``laststand.emulator.verification``, which reads what a run left on disk. They share this table and nothing
-else of a check, so that a mistake in one is seen by the other.
+while it runs, and ``laststand.emulator.verification``, which reads what a run left on disk. They share this table and
+nothing else of a check, so that a mistake in one is seen by the other.
 
 A promise is kept in every era unless it names switches: then it restates a rule of the protocol, and is judged only
 where each of them has one of the listed values, written as in ``NodeStarted`` and in ``cluster.yaml``.

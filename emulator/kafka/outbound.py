@@ -1,4 +1,4 @@
-"""What a client sends to Apache Kafka: requests of the core in, its inputs out, as ``laststand.emulator.rpc.outbound`` does.
+"""Sends a client's requests to Apache Kafka, and turns the answers into inputs of the core.
 
 Each pair of node and kind of request has a connection of its own, opened at first use and again after it broke: a fetch
 that waits for records keeps nobody else waiting.

@@ -1,7 +1,8 @@
 """What is known of a partition's logs and acknowledgements while a run goes on, as curves that grow.
 
-The oracle tells the same of a run that has ended, from all of its evidence (``laststand.emulator.verification.partition_story``).
-Here acknowledgements are those that brokers tell of: nobody waits for the clients' history.
+The oracle tells the same of a run that has ended, from all of its evidence
+(``laststand.emulator.verification.partition_story``). Here acknowledgements are those that brokers tell of: nobody
+waits for the clients' history.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""``python -m laststand.emulator.node broker|controller [--config FILE]``: one node process, from its first event to its last.
+"""``python -m laststand.emulator.node broker|controller [--config FILE]``: one process of a node.
 
 The event log is opened before anything slow is imported, so that an incarnation that is killed early still has a file.
 Exit codes: 0 after an orderly end (SIGTERM), 254 for an invalid configuration, 255 for everything else. A bug ends the

@@ -1,9 +1,8 @@
 """The event log of one incarnation: one write per turn of the process, before the turn's messages leave.
 
-A broker packs the lines of frequent events (``laststand.emulator.core.packed``). Any other line is the event's own JSON with an
-envelope spliced in front. A process that is killed loses nothing that it had
-written; a power loss does not touch this file. The last line of a killed process may be torn; that of one that ended in
-order seals the file.
+A broker packs the lines of frequent events (``laststand.emulator.core.packed``). Any other line is the event's own JSON
+with an envelope spliced in front. A process that is killed loses nothing that it had written; a power loss does not
+touch this file. The last line of a killed process may be torn; that of one that ended in order seals the file.
 """
 
 import os

@@ -1,10 +1,10 @@
 """A broker's disk as the core sees it: batch descriptors with a synced part, checkpoints, the clean-shutdown file.
 
 Appends and truncations reach the page cache; a sync makes the log as it is then durable. Checkpoints, directory names
-and the clean-shutdown file are durable as soon as they are written, because ``laststand.emulator.storage`` syncs each of them.
-One name is not: that of the segment with which a log starts anew (``RestartLog``), until the log or its directory is
-synced. So a power loss takes batches away, brings back those of a truncation, or leaves a log that has no segment. A
-replaced disk is empty.
+and the clean-shutdown file are durable as soon as they are written, because ``laststand.emulator.storage`` syncs each
+of them. One name is not: that of the segment with which a log starts anew (``RestartLog``), until the log or its
+directory is synced. So a power loss takes batches away, brings back those of a truncation, or leaves a log that has no
+segment. A replaced disk is empty.
 
 On a disk with an ordered journal (``DiskModel``) nothing is brought back and no name is lost: a cut and a log that
 starts anew are followed by a checkpoint of recovery points, and syncing that commits them, too.

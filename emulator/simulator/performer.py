@@ -1,8 +1,8 @@
 """Performs actions on a simulated cluster. One that is impossible at the moment is a no-op.
 
-So a plan stays playable while parts of it are removed by shrinking. Every action of ``laststand.emulator.plan.actions`` has a
-case here. ``took_effect`` says whether the cluster changed, ``bit`` whether anything was affected: a process that ran,
-or an open link to a running node.
+So a plan stays playable while parts of it are removed by shrinking. Every action of ``laststand.emulator.plan.actions``
+has a case here. ``took_effect`` says whether the cluster changed, ``bit`` whether anything was affected: a process that
+ran, or an open link to a running node.
 """
 
 from typing import Final, assert_never

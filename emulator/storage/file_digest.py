@@ -1,6 +1,7 @@
 """The digest by which a file of evidence is sealed: SHA-256 over the SHA-256 of each MiB of it, in order.
 
-Parts of a large file can so be checked side by side. ``laststand.emulator.verification`` has an implementation of its own.
+Parts of a large file can so be checked side by side. ``laststand.emulator.verification`` has an implementation of its
+own.
 """
 
 import hashlib

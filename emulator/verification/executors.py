@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import emulator
+import laststand.emulator
 from laststand.emulator.core.errors import ConfigError, EmulatorError
 
 if TYPE_CHECKING:
@@ -73,10 +73,11 @@ def pack_code(archive: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    package = Path(emulator.__file__).parent
+    package = Path(laststand.emulator.__file__).parent
+    root = package.parents[1]
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
-        for path in sorted(package.rglob("*.py")):
-            packed.write(path, path.relative_to(package.parent))
+        for path in (package.parent / "__init__.py", *sorted(package.rglob("*.py"))):
+            packed.write(path, path.relative_to(root))
 
 
 def prepare_executors(spark: "SparkSession", directory: Path, *, imported: str) -> None:

@@ -2,8 +2,8 @@
 
 PySpark starts its JVM through two shell scripts and a second JVM that only composes a command line. Until the last of
 them is up, none notices that Python has died, and a whole core is spent on the way. So the command is composed here and
-dies with this process (``laststand.emulator.parent_death``); PySpark then connects to it, as to any gateway that already runs
-(``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, ``pyspark/java_gateway.py``)::
+dies with this process (``laststand.emulator.parent_death``); PySpark then connects to it, as to any gateway that
+already runs (``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, ``pyspark/java_gateway.py``)::
 
     gateway = SparkGateway.start(java=find_java(), log_path=..., heap_mb=1024)  # main thread, returns at once
     ...                                                                         # nodes run meanwhile

@@ -1,4 +1,4 @@
-"""Reads a segment of a packed file as columns: the oracle's own reader of ``laststand.emulator.core.packed``, which has the form.
+"""Reads a segment of a packed file (``laststand.emulator.core.packed``) as columns, with a reader of the oracle's own.
 
 Nothing is done line by line but for lines that are not packed. Whatever is not as it should be is a ``ValueError``:
 somebody else then says what is wrong with which line.

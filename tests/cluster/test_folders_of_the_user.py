@@ -54,4 +54,4 @@ def test_commands_play_and_judge(arguments: tuple[str, ...], project: Path) -> N
 
 
 def test_scenarios_are_tests(project: Path) -> None:
-    assert "1 passed" in run(PROGRAMS / "pytest", "-q", "-p", "no:cacheprovider", project=project)
+    assert "1 passed" in run(PROGRAMS / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", project=project)

@@ -1,8 +1,9 @@
-"""``judged.txt``: which contents of files have been gone through, so that no commit is needed to tell what has changed.
+"""``judged.txt`` lists code of which all mutants have been judged, so that no commit is needed to tell what changed.
 
-Each line is the SHA-256 of a file and its path, as ``sha256sum`` prints them.
+Each line is a digest of a file's code, without imports and docstrings, and the file's path.
 """
 
+import ast
 from collections.abc import Collection, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -40,5 +41,20 @@ class Judged:
 
 
 def digest_of(path: Path) -> str:
-    """Returns the SHA-256 of a file."""
-    return sha256(path.read_bytes()).hexdigest()
+    """Returns the SHA-256 of a file's statements: imports and docstrings have no mutants."""
+    tree = _WithoutText().visit(ast.parse(path.read_bytes()))
+    return sha256(ast.dump(tree).encode()).hexdigest()
+
+
+class _WithoutText(ast.NodeTransformer):
+    """Takes imports away, and strings that are statements."""
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """Removes the statement."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        """Removes the statement."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        """Removes the statement if it is a constant."""
+        return None if isinstance(node.value, ast.Constant) else node

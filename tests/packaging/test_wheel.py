@@ -22,7 +22,8 @@ from packaging.version import Version
 pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).parents[2]
-GENERATED = "emulator/rpc/generated"
+LINKED = ("emulator", "chaos")
+GENERATED = "laststand/emulator/rpc/generated"
 PROTOS = sorted(path.name for path in (ROOT / "proto").glob("*.proto"))
 
 
@@ -49,7 +50,7 @@ def sources() -> tuple[str, ...]:
     """Paths of all files that are in the repository, or would be if they were added."""
     git = ("git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
     listed = output_of(*git, cwd=ROOT).split("\0")
-    return tuple(sorted({name for name in listed if (ROOT / name).is_file()}))
+    return tuple(sorted({name for name in listed if name and (ROOT / name).exists()}))
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def clone(sources: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) ->
     directory = tmp_path_factory.mktemp("clone")
     for name in sources:
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, directory / name)
+        shutil.copy(ROOT / name, directory / name, follow_symlinks=False)
     assert [path for path in (directory / GENERATED).iterdir() if "_pb2" in path.name] == []
     return directory
 
@@ -93,9 +94,12 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_file_of_a_package_is_in_the_wheel(sources: tuple[str, ...], wheel: Path) -> None:
     names = names_in(wheel)
     (top_level,) = (name for name in names if name.endswith(".dist-info/top_level.txt"))
-    packages = zipfile.ZipFile(wheel).read(top_level).decode().split()
-    expected = {name for name in sources if name.split("/")[0] in packages and not name.endswith(".md")}
-    assert {"emulator/py.typed", "laststand/cli/main.py", "laststand/__init__.py", "laststand/py.typed"} <= expected
+    assert zipfile.ZipFile(wheel).read(top_level).decode().split() == ["laststand"]
+    folders = (*LINKED, "laststand")
+    files = {name for name in sources if name.split("/")[0] in folders and not name.endswith(".md")}
+    expected = {f"laststand/{name}" if name.startswith(LINKED) else name for name in files}
+    expected -= {f"laststand/{name}" for name in LINKED}
+    assert {"laststand/emulator/module_command.py", "laststand/cli/main.py", "laststand/py.typed"} <= expected
     assert len([name for name in expected if name.endswith(".yaml")]) > 20
     assert expected - names == set()
 
@@ -129,7 +133,7 @@ def test_generated_modules_run_with_the_oldest_protobuf_that_is_allowed(wheel: P
 
 @pytest.mark.spark
 def test_the_installed_program_plays_the_demo(programs: Path, tmp_path: Path) -> None:
-    imported = output_of(programs / "python", "-c", "import emulator; print(emulator.__file__)", cwd=tmp_path)
+    imported = output_of(programs / "python", "-c", "import laststand.emulator as e; print(e.__file__)", cwd=tmp_path)
     assert Path(imported).is_relative_to(programs.parent)
     demo = ("run", "kip-966/last-replica-standing", "--era", "kafka-3.9", "--era", "kip-966")
     lost, kept = output_of(programs / "laststand", *demo, cwd=tmp_path).splitlines()[-2:]
@@ -143,7 +147,12 @@ def test_the_installed_program_plays_the_demo(programs: Path, tmp_path: Path) ->
 @pytest.mark.spark
 def test_the_example_project_for_ci_passes_as_it_stands(programs: Path, tmp_path: Path) -> None:
     project = shutil.copytree(ROOT / "docs/examples/ci", tmp_path / "ci")
+    for name in (*LINKED, "proto", "docs"):  # the project's own, of which ours must import none
+        (project / name).mkdir()
+        (project / name / "__init__.py").write_text("raise ImportError('the package of the project')")
     quiet = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestDeprecationWarning")
     said = output_of(programs / "python", "-m", "pytest", *quiet, "--junitxml", "junit.xml", cwd=project)
     assert " 4 passed" in said
     assert (project / "junit.xml").is_file()
+    run = next(project.rglob("history.packed")).parent
+    assert "valid" in output_of(programs / "laststand", "verify", run, cwd=project)

@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_package_in_the_working_directory_is_not_imported(tmp_path: Path) -> None:
-    (tmp_path / "emulator").mkdir()
-    (tmp_path / "emulator/__init__.py").write_text("raise ImportError('the package of the user')")
+    (tmp_path / "grpc").mkdir()
+    (tmp_path / "grpc/__init__.py").write_text("raise ImportError('the package of the user')")
     subprocess.run(
         module_command("laststand.emulator.node", "--help"), cwd=tmp_path, check=True, capture_output=True, timeout=60
     )

@@ -1,8 +1,9 @@
 """Whether the two judges of a run agree, over many schedules and eras: ``make agreement SEEDS=1..1000 ERA=kip-966``.
 
-The simulator's oracle judges a run while it goes on, ``laststand.emulator.verification`` by what it left on disk. Each schedule
-is drawn, played, written and judged by both, in one process and without Spark. They agree if verdict, guarantee and
-number of lost records are the same, and if neither finds a promise broken that the other has to find broken, too.
+The simulator's oracle judges a run while it goes on, ``laststand.emulator.verification`` by what it left on disk. Each
+schedule is drawn, played, written and judged by both, in one process and without Spark. They agree if verdict,
+guarantee and number of lost records are the same, and if neither finds a promise broken that the other has to find
+broken, too.
 
 Prints each disagreement, and closes each era with counts. The exit code is 1 if there was a disagreement.
 """

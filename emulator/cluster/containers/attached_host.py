@@ -1,7 +1,7 @@
 """``NodeHost`` of a compose project: containers that somebody else made. They are started again, and never removed.
 
-Nodes draw their incarnation themselves (``laststand.emulator.node.environment``), so what a node is told from outside at its
-start is what its container was made with.
+Nodes draw their incarnation themselves (``laststand.emulator.node.environment``), so what a node is told from outside
+at its start is what its container was made with.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What Prometheus and Grafana are told about a cluster: targets, and one dashboard, as their files have it.
 
-The table ``PANELS`` is all that the dashboard shows. Its queries name metrics of ``laststand.emulator.node``; a test asks a
-Prometheus every one of them after a cluster has worked.
+The table ``PANELS`` is all that the dashboard shows. Its queries name metrics of ``laststand.emulator.node``; a test
+asks a Prometheus every one of them after a cluster has worked.
 """
 
 import json

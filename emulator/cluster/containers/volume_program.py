@@ -1,4 +1,4 @@
-"""``python -m laststand.emulator.cluster.containers.volume_program RUN``: sees the volumes of a project for its harness.
+"""``python -m laststand.emulator.cluster.containers.volume_program RUN``: shows a harness the volumes of its project.
 
 It runs in a container with the project's volumes, as the user of the nodes, and does to their files what the harness
 asks for (``volume_messages``). New events are shown as nodes write them, and so is the transaction log of a ZooKeeper

@@ -1,7 +1,8 @@
-"""``python -m laststand.emulator.cluster.containers.zookeeper_server [zoo.cfg]``: becomes the ZooKeeper server of its container.
+"""``python -m laststand.emulator.cluster.containers.zookeeper_server [zoo.cfg]``: runs a container's ZooKeeper server.
 
 The image has Java, which ``JAVA_HOME`` names, and ZooKeeper's jars in PySpark. A server that somebody else starts is
-told by its environment what to be (``laststand.emulator.node.environment``); of one that a harness starts, there is a file.
+told by its environment what to be (``laststand.emulator.node.environment``); of one that a harness starts, there is a
+file.
 """
 
 import os

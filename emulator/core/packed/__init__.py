@@ -23,6 +23,6 @@ byte first, at the places that ``layout`` gives them; texts, enumerations and tu
 id such as ``producer-0:17`` is the word before its last digits, and their number. A line that does not fit is not
 packed. A file may end within its last line, where its writer was killed.
 
-Pure: bytes come in and go out. ``writing`` packs, ``reading`` makes JSON lines again; ``laststand.emulator.verification`` has a
-reader of its own, which makes columns.
+Pure: bytes come in and go out. ``writing`` packs, ``reading`` makes JSON lines again;
+``laststand.emulator.verification`` has a reader of its own, which makes columns.
 """

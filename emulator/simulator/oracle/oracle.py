@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
-import emulator
+import laststand.emulator
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode, InvariantError
@@ -30,7 +30,7 @@ from laststand.emulator.simulator.oracle.losses import LostBatch
 from laststand.emulator.simulator.oracle.truth import PromisedBatch
 
 FULL_SCAN_STEPS: Final = 256
-_ROOT: Final = Path(emulator.__file__).parents[1]
+_ROOT: Final = Path(laststand.emulator.__file__).parents[1]
 
 
 class Oracle:

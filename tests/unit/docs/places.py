@@ -1,4 +1,7 @@
-"""Places that documents name: ``file::name``, a file under ``emulator`` or ``tests`` and what it defines."""
+"""Places that documents name: ``file::name``, a file and what it defines.
+
+Paths of the product begin at ``emulator`` or at the repository, paths of tests at ``tests``.
+"""
 
 import ast
 import re
@@ -15,8 +18,9 @@ def place_problems(where: str) -> Iterator[str]:
         if reference is None:
             yield f"{place!r} is not `file::name`"
             continue
-        path = ROOT / "emulator" / reference["path"]
-        if not path.is_file():
+        paths = [ROOT / folder / reference["path"] for folder in ("emulator", ".")]
+        path = next((path for path in paths if path.is_file()), None)
+        if path is None:
             yield f"no file {reference['path']}"
         elif reference["name"] not in set(_defined(ast.parse(path.read_text(encoding="utf-8")).body)):
             yield f"no {reference['name']} in {reference['path']}"

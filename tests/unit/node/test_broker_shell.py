@@ -27,7 +27,7 @@ class WritingShell(BrokerShell):
 
 
 async def test_after_a_write_that_failed_nothing_else_is_done(tmp_path: Path) -> None:
-    # KAFKA-10778 (S31). The process ends by the loop's handler of exceptions, which is that of ``laststand.emulator.node``.
+    # KAFKA-10778 (S31). The process ends by the loop's handler of exceptions (``laststand.emulator.node``).
     loop = asyncio.get_running_loop()
     failed = loop.create_future()
     loop.set_exception_handler(lambda _, context: failed.set_result(context["exception"]))

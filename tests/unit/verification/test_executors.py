@@ -50,12 +50,16 @@ def test_no_master_is_told_before_anything_starts(master: str, expected: str) ->
 def test_packed_code_is_all_that_a_task_imports(tmp_path: Path) -> None:
     archive = tmp_path / "code.zip"
     pack_code(archive)
-    assert "emulator/verification/judge.py" in zipfile.ZipFile(archive).namelist()
-    program = "import sys; sys.path.insert(0, sys.argv[1]); from laststand.emulator.verification import judge; print(judge.__file__)"
+    assert "laststand/emulator/verification/judge.py" in zipfile.ZipFile(archive).namelist()
+    imports = "import sys; sys.path.insert(0, sys.argv[1]); from laststand.emulator.verification import judge"
     told = subprocess.run(
-        [sys.executable, "-c", program, str(archive)], capture_output=True, text=True, cwd=tmp_path, check=True
+        [sys.executable, "-c", f"{imports}; print(judge.__file__)", str(archive)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
     )
-    assert told.stdout.strip() == f"{archive}/emulator/verification/judge.py"
+    assert told.stdout.strip() == f"{archive}/laststand/emulator/verification/judge.py"
 
 
 @pytest.mark.parametrize(
