@@ -56,7 +56,7 @@ def find_standing(place: Path) -> Path:
         NoClusterError: none of them.
     """
     named = DEFAULT_STORE / STANDING / place
-    for directory in (place, place / LATEST, place / STANDING / LATEST, named / LATEST):
+    for directory in (place, place / LATEST, *find_all(place)[-1:], named / LATEST):
         if (directory / ORDER_FILE).is_file():
             return directory.resolve()
     elsewhere = registered(str(place))

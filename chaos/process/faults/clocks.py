@@ -37,7 +37,7 @@ async def clock_rate(target: FaultTarget, action: ClockRate[NodeId]) -> Outcome:
     found = [rate for rate in seen if rate is not None]
     if len(found) < len(seen):
         return Outcome(took_effect=True, bit=False, seen=_NOT_ANSWERING)
-    return effective(f"it runs at {', '.join(f'{rate:.2f}' for rate in found)} of the right rate")
+    return effective(f"it runs at {', '.join(f'{rate:.3g}' for rate in found)} of the right rate")
 
 
 async def _rate(target: FaultTarget, node_id: NodeId, rate_ppm: int) -> float | None:

@@ -124,8 +124,11 @@ def test_a_cluster_is_found_by_directory_store_folder_and_name(tmp_path: Path, m
     directory = tmp_path / "store/standing/blue/20261122T120000.000"
     order(directory)
     (directory.parent / "latest").symlink_to(directory.name)
-    for place in (directory, directory.parent, Path("blue"), Path("store/standing/blue")):
+    for place in (directory, directory.parent, Path("blue"), Path("store/standing/blue"), Path("store")):
         assert find_standing(place) == directory
+    later = tmp_path / "store/standing/20261122T120100.000"
+    order(later)
+    assert find_standing(Path("store")) == later
     with pytest.raises(NoClusterError, match="laststand ps"):
         find_standing(Path("green"))
 
