@@ -27,6 +27,7 @@ from laststand.emulator.core.eras import is_zookeeper_era
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.report.failure_picture import failure_picture
+from laststand.emulator.verification.judges import JudgeName, NoSession, SessionSource
 from laststand.emulator.verification.session import SparkSessionStarter
 from laststand.emulator.verification.verdict import Expected, VerdictReport
 from laststand.emulator.verification.verdict_forms import write_verdict
@@ -85,6 +86,7 @@ class EraResult:
 def play_and_verify(
     orders: tuple[RunOrder, ...],
     *,
+    judge: JudgeName = JudgeName.SPARK,
     on_status: Callable[[RunStatus], None],
     on_phase: Callable[[str], None],
     watch: Watch | None = None,
@@ -93,6 +95,7 @@ def play_and_verify(
 
     Args:
         orders: what to play.
+        judge: who judges.
         on_status: told of every step of every run.
         on_phase: told in words what all runs together have come to.
         watch: entered with the runs before they begin, and left when the last of them has ended.
@@ -104,7 +107,9 @@ def play_and_verify(
         OSError: a verdict could not be written.
     """
     directories = [order.directory for order in orders]
-    starter = SparkSessionStarter(log_path=directories[0] / "spark.log", rehearsal=rehearse)
+    starter: SessionSource = NoSession()
+    if judge is JudgeName.SPARK:
+        starter = SparkSessionStarter(log_path=directories[0] / "spark.log", rehearsal=rehearse)
     starter.start()
     try:
         play_runs(orders, on_status=on_status, watch=watch)

@@ -3,7 +3,7 @@
 The driver lists files and reads no evidence. A task reads one run and judges it in plain Python (``judge``), in a
 process that is forked from one that has imported the checks (``worker_daemon``). A large run is judged by many tasks
 (``sliced``). Small ones share a job, some hundreds at a time, so that the driver never holds more than these, and what
-was judged is kept whatever becomes of the rest.
+was judged is kept whatever becomes of the rest. Without a session this process does what such a task does.
 """
 
 import contextlib
@@ -36,7 +36,11 @@ def _nobody(_: int, __: VerdictReport) -> None:
 
 
 def verify_runs(
-    paths: Sequence[Path], *, spark: "SparkSession", on_report: OnReport = _nobody, runs_per_job: int = RUNS_PER_JOB
+    paths: Sequence[Path],
+    *,
+    spark: "SparkSession | None",
+    on_report: OnReport = _nobody,
+    runs_per_job: int = RUNS_PER_JOB,
 ) -> tuple[VerdictReport, ...]:
     """Judges any number of runs in one go, and leaves the story of each in its directory (``story.json``).
 
@@ -44,7 +48,7 @@ def verify_runs(
 
     Args:
         paths: run directories, visible to Spark's workers; the reports come in the same order.
-        spark: the session.
+        spark: the session, or ``None`` to judge one run after another in this process.
         on_report: called with each report when it is there, in no certain order.
         runs_per_job: how many small runs share a Spark job.
 
@@ -72,9 +76,12 @@ def verify_runs(
 
 
 def judge_runs(
-    plans: Sequence[RunPlan], *, spark: "SparkSession", runs_per_job: int = RUNS_PER_JOB
+    plans: Sequence[RunPlan], *, spark: "SparkSession | None", runs_per_job: int = RUNS_PER_JOB
 ) -> Iterator[Judgement]:
     """Yields what is found of each planned run; of one that no task can judge, that it is ``unknown``."""
+    if spark is None:
+        yield from map(judge, plans)
+        return
     small: list[RunPlan] = []
     for plan in plans:
         found = _sliced(plan, spark) if is_large(plan) else None

@@ -22,16 +22,7 @@ if TYPE_CHECKING:
     from laststand.chaos.scenario.scenario import Scenario
     from laststand.cli.progress import Progress
     from laststand.emulator.plan.drivers import DriverName
-
-verify_option = click.option(
-    "--verify/--no-verify",
-    "is_judged",
-    default=True,
-    show_default=True,
-    help="Judge what was played; without it the exit code is 0 played, 2 a problem.",
-)
-"""Adds ``--no-verify``; the function gets ``is_judged``."""
-
+    from laststand.emulator.verification.judges import JudgeName
 
 view_option = click.option(
     "--view", "is_viewed", is_flag=True, help="Serve a live page on loopback while it is played, and print its address."
@@ -58,6 +49,7 @@ def play_and_judge(
     scenario: "Scenario",
     orders: "tuple[RunOrder, ...]",
     *,
+    judge: "JudgeName",
     is_reported: bool,
     output: Output,
     is_viewed: bool = False,
@@ -68,6 +60,7 @@ def play_and_judge(
     Args:
         scenario: of all orders.
         orders: what to play.
+        judge: who judges.
         is_reported: whether to write reports.
         output: the form of what is printed.
         is_viewed: whether to serve a live view meanwhile.
@@ -85,7 +78,7 @@ def play_and_judge(
         progress(tuple(each.name for each in orders)) as shown,
     ):
         watch = _watch(shown, is_viewed=is_viewed)
-        results = play_and_verify(orders, on_status=shown.status, on_phase=shown.phase, watch=watch)
+        results = play_and_verify(orders, judge=judge, on_status=shown.status, on_phase=shown.phase, watch=watch)
     reports = leave_reports([result.order.directory for result in results]) if is_reported else (None,) * len(results)
     print_results(scenario, results, reports, is_compared=is_compared, output=output)
     return results

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
+from laststand.cli.judge_option import verdict_options
 from laststand.cli.output import Output, json_option
 from laststand.cli.pictures import report_option
-from laststand.cli.play import play_and_judge, play_only, verify_option
+from laststand.cli.play import play_and_judge, play_only
 from laststand.cli.requirements import check_new
 from laststand.cli.run_argument import RUN
 from laststand.cli.user_error import UserError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from laststand.chaos.scenario.scenario import Scenario
     from laststand.emulator.core.switches import Switches
     from laststand.emulator.plan.plan import NumberedPlan, Plan
+    from laststand.emulator.verification.judges import JudgeName
 
 _STORE: Final = Path("store")
 _SEED_BITS: Final = 31
@@ -32,10 +34,12 @@ _SEED_BITS: Final = 31
 @click.argument("file", type=RUN)
 @click.option("--driver", type=click.Choice(["simulator", "process", "docker"]), default="simulator", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the run into this new directory.")
-@verify_option
+@verdict_options
 @report_option
 @json_option
-def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_reported: bool, output: Output) -> int:
+def replay(
+    file: Path, driver: str, out: Path | None, *, judge: "JudgeName | None", is_reported: bool, output: Output
+) -> int:
     """Play FILE: a plan as ``simulate`` prints it, the plan.yaml of a run, or the directory of a run.
 
     On real processes, in containers or not, a plan of the simulator is played with barriers that keep its order; if
@@ -55,12 +59,12 @@ def replay(file: Path, driver: str, out: Path | None, *, is_judged: bool, is_rep
     from laststand.cli.plan_file import is_scenario, read_plan
 
     if is_scenario(path):
-        recorded = _recorded(path, driver, out, is_judged=is_judged)
-        return _play_order(recorded, is_judged=is_judged, is_reported=is_reported, output=output)
+        recorded = _recorded(path, driver, out, judge=judge)
+        return _play_order(recorded, judge=judge, is_reported=is_reported, output=output)
     numbered, name = read_plan(path), as_path_word(file.resolve().name if file.is_dir() else file.stem)
     if driver != "simulator":
-        order = _translated(numbered.plan, name, driver, out, is_judged=is_judged, output=output)
-        return _play_order(order, is_judged=is_judged, is_reported=is_reported, output=output)
+        order = _translated(numbered.plan, name, driver, out, judge=judge, output=output)
+        return _play_order(order, judge=judge, is_reported=is_reported, output=output)
     return _simulate(path, numbered, name, out, is_reported=is_reported, output=output)
 
 
@@ -112,7 +116,7 @@ def _simulate(
 
 
 def _translated(
-    plan: "Plan", name: str, driver: str, out: Path | None, *, is_judged: bool, output: Output
+    plan: "Plan", name: str, driver: str, out: Path | None, *, judge: "JudgeName | None", output: Output
 ) -> "RunOrder":
     from laststand.chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
     from laststand.chaos.plans.settle_times import SettledPlan
@@ -123,7 +127,7 @@ def _translated(
         _print_missing(settled, output)
         raise UserError(f"--driver {driver}: the listed actions cannot be played there, so nothing was played")
     scenario = read_scenario(Path(f"{name}.yaml"), scenario_of(settled, name=f"replayed/{name}"))
-    return _order(scenario, plan.era, plan.rules(), scenario.properties, driver, out, is_judged=is_judged)
+    return _order(scenario, plan.era, plan.rules(), scenario.properties, driver, out, judge=judge)
 
 
 def _print_missing(missing: "tuple[Missing, ...]", output: Output) -> None:
@@ -135,7 +139,7 @@ def _print_missing(missing: "tuple[Missing, ...]", output: Output) -> None:
         click.echo(f"not expressible: {each.what}: {each.why}")
 
 
-def _recorded(path: Path, driver: str, out: Path | None, *, is_judged: bool) -> "RunOrder":
+def _recorded(path: Path, driver: str, out: Path | None, *, judge: "JudgeName | None") -> "RunOrder":
     from laststand.chaos.play.run_directory import read_cluster_file
     from laststand.chaos.scenario.scenario_file import load_scenario
     from laststand.emulator.core.errors import ConfigError
@@ -149,19 +153,17 @@ def _recorded(path: Path, driver: str, out: Path | None, *, is_judged: bool) -> 
         raise UserError(str(error)) from None
     if scenario.rules is not None:
         return _order(
-            scenario, scenario.rules.era, scenario.rules.switches, scenario.properties, driver, out, is_judged=is_judged
+            scenario, scenario.rules.era, scenario.rules.switches, scenario.properties, driver, out, judge=judge
         )
     cluster_file = path.with_name("cluster.yaml")
     if not cluster_file.is_file():
-        return _order(
-            scenario, DEFAULT_ERA, era_switches(DEFAULT_ERA), scenario.properties, driver, out, is_judged=is_judged
-        )
+        return _order(scenario, DEFAULT_ERA, era_switches(DEFAULT_ERA), scenario.properties, driver, out, judge=judge)
     try:
         rules = read_cluster_file(cluster_file)
         node_properties(dict(rules.properties))
     except ConfigError as error:
         raise UserError(f"{cluster_file}: {error}") from None
-    return _order(scenario, rules.era, rules.switches, rules.properties, driver, out, is_judged=is_judged)
+    return _order(scenario, rules.era, rules.switches, rules.properties, driver, out, judge=judge)
 
 
 def _order(
@@ -172,7 +174,7 @@ def _order(
     driver: str,
     out: Path | None,
     *,
-    is_judged: bool,
+    judge: "JudgeName | None",
 ) -> "RunOrder":
     """Finds everything else that the user can fix, and makes the run's directory."""
     from laststand.chaos.play.run_directory import check_store, create_run_directory, create_run_directory_at
@@ -180,13 +182,13 @@ def _order(
     from laststand.chaos.play.zookeeper_server import zookeeper_for
     from laststand.chaos.scenario.requirements import changes_of
     from laststand.chaos.suite.suite import toxiproxy_for
-    from laststand.cli.requirements import require_driver, require_spark
+    from laststand.cli.requirements import require_driver, require_judge
     from laststand.emulator.plan.drivers import DriverName
 
     chosen = DriverName(driver)
     require_driver(chosen, scenario, properties, eras=(era,))
-    if is_judged:
-        require_spark()
+    if judge is not None:
+        require_judge(judge)
     toxiproxy = toxiproxy_for((scenario,), driver=chosen)
     zookeeper = zookeeper_for((era,), chosen, (scenario,))
     if out is None:
@@ -208,10 +210,10 @@ def _order(
     )
 
 
-def _play_order(order: "RunOrder", *, is_judged: bool, is_reported: bool, output: Output) -> int:
+def _play_order(order: "RunOrder", *, judge: "JudgeName | None", is_reported: bool, output: Output) -> int:
     from laststand.cli.results import verdicts_exit_code
 
-    if not is_judged:
+    if judge is None:
         return play_only(order.scenario, (order,), output=output)
-    results = play_and_judge(order.scenario, (order,), is_reported=is_reported, output=output)
+    results = play_and_judge(order.scenario, (order,), judge=judge, is_reported=is_reported, output=output)
     return verdicts_exit_code([result.report for result in results])

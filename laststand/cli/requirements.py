@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from laststand.chaos.scenario.scenario import Scenario
     from laststand.emulator.core.switches import Switches
     from laststand.emulator.plan.drivers import DriverName
+    from laststand.emulator.verification.judges import JudgeName
 
 VERIFIER: Final = "LASTSTAND_VERIFIER"
 """A variable, which the client's service of a compose project has: how a command gets to where Spark is."""
@@ -48,6 +49,18 @@ def require_spark() -> None:
             expected = f"the image that has it: {verify_command('RUN')}"
         raise MissingToolError(tool="pyspark", expected=expected)
     find_java()
+
+
+def require_judge(judge: "JudgeName") -> None:
+    """Checks that a judge can judge.
+
+    Raises:
+        MissingToolError: it is Spark, and there is no pyspark, or no Java that is new enough.
+    """
+    from laststand.emulator.verification.judges import JudgeName
+
+    if judge is JudgeName.SPARK:
+        require_spark()
 
 
 def require_view() -> None:

@@ -11,9 +11,10 @@ from laststand.cli.against import AGAINST, CommandWithOtherRun, OtherRun, agains
 from laststand.cli.completion import complete_eras, complete_scenarios
 from laststand.cli.deprecated import warn_of_deprecated
 from laststand.cli.exit_codes import ExitCode
+from laststand.cli.judge_option import verdict_options
 from laststand.cli.output import Output, json_option
 from laststand.cli.pictures import report_option
-from laststand.cli.play import check_view, play_and_judge, play_only, verify_option, view_option
+from laststand.cli.play import check_view, play_and_judge, play_only, view_option
 from laststand.cli.settings import ERA_HELP, set_option, store_option
 from laststand.cli.suite import play_suite
 from laststand.cli.suite_options import SuiteChoice, suite_options
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from laststand.chaos.scenario.scenario import Scenario
     from laststand.chaos.suite.selection import Selected
     from laststand.emulator.plan.drivers import DriverName
+    from laststand.emulator.verification.judges import JudgeName
 
 
 @click.command(cls=CommandWithOtherRun, short_help="Play scenarios and verify the runs.")
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
 )
 @store_option
 @suite_options
-@verify_option
+@verdict_options
 @report_option
 @view_option
 @json_option
@@ -73,7 +75,7 @@ def run(
     store: Path,
     suite_choice: SuiteChoice,
     *,
-    is_judged: bool,
+    judge: "JudgeName | None",
     is_reported: bool,
     is_viewed: bool,
     output: Output,
@@ -97,7 +99,7 @@ def run(
     from laststand.chaos.kafka.program import kafka_program
     from laststand.chaos.suite.suite import make_suite, suite_again
     from laststand.cli.kafka_versions import era_on_kafka
-    from laststand.cli.requirements import require_spark
+    from laststand.cli.requirements import require_judge
     from laststand.emulator.plan.drivers import DriverName
     from laststand.emulator.plan.yaml_cursor import ScenarioError
 
@@ -106,7 +108,7 @@ def run(
         check_view(chosen[0])
     if against is not None and suite_choice.is_given:
         raise UserError(f"{AGAINST} takes no option of suites")
-    if against is not None and not is_judged:
+    if against is not None and judge is None:
         raise UserError(f"{AGAINST} says where two runs part, which takes verdicts: it excludes --no-verify")
     kafka = None
     if DriverName.KAFKA in chosen:
@@ -122,19 +124,22 @@ def run(
         if suite_choice.rerun is not None:
             if names or eras or settings or is_viewed:
                 raise UserError("--rerun excludes SCENARIO, --era, --set and --view: the results name them")
-            require_spark()
+            if judge is None:
+                raise UserError(
+                    "--rerun plays again what has not passed, which takes verdicts: it excludes --no-verify"
+                )
+            require_judge(judge)
             suite_choice.forms.check()
-            return play_suite(
-                suite_again(suite_choice.rerun, store=store), suite_choice, is_reported=is_reported, output=output
-            )
+            again = suite_again(suite_choice.rerun, store=store)
+            return play_suite(again, suite_choice, judge=judge, is_reported=is_reported, output=output)
         selected = _selected(names)
         if len(selected) > 1 or len(chosen) > 1 or suite_choice.is_given:
             if against is not None:
                 raise UserError(f"{AGAINST} compares two runs of one scenario on one driver")
-            if not is_judged or is_viewed:
+            if judge is None or is_viewed:
                 option = "--view shows" if is_viewed else "--no-verify plays"
                 raise UserError(f"{option} one scenario on one driver, and takes no option of suites")
-            require_spark()
+            require_judge(judge)
             suite = make_suite(
                 selected,
                 eras=eras,
@@ -147,7 +152,7 @@ def run(
                 shard=suite_choice.part,
             )
             suite_choice.forms.check()
-            return play_suite(suite, suite_choice, is_reported=is_reported, output=output)
+            return play_suite(suite, suite_choice, judge=judge, is_reported=is_reported, output=output)
     except ScenarioError as error:
         raise UserError(str(error)) from None
     (only,) = selected
@@ -159,18 +164,19 @@ def run(
         driver=chosen[0],
         seed=seed,
         store=store,
-        is_judged=is_judged,
+        judge=judge,
     )
     campaign = dataclasses.replace(campaign, kafka=kafka)
     from laststand.chaos.campaign import run_orders, worst
     from laststand.cli.results import outcome_exit_code
 
     orders = run_orders(campaign)
-    if not is_judged:
+    if judge is None:
         return play_only(campaign.scenario, orders, is_viewed=is_viewed, output=output)
     results = play_and_judge(
         campaign.scenario,
         orders,
+        judge=judge,
         is_reported=is_reported,
         is_viewed=is_viewed,
         is_compared=against is not None,
@@ -196,14 +202,14 @@ def _campaign(
     driver: "DriverName",
     seed: int | None,
     store: Path,
-    is_judged: bool,
+    judge: "JudgeName | None",
 ) -> "Campaign":
     """Finds everything that the user can fix, before anything starts."""
     from laststand.chaos.campaign import Campaign
     from laststand.chaos.play.run_directory import check_store
     from laststand.chaos.play.zookeeper_server import zookeeper_for
     from laststand.chaos.suite.suite import seed_of_all, toxiproxy_for
-    from laststand.cli.requirements import require_driver, require_rules, require_spark
+    from laststand.cli.requirements import require_driver, require_judge, require_rules
 
     if against is None:
         orders = _orders(scenario, tuple(dict.fromkeys(eras)), settings, driver)
@@ -217,8 +223,8 @@ def _campaign(
         require_rules(scenario, order.era, order.switches)
         of_topics = (each for topic in scenario.topics for each in topic.properties)
         warn_of_deprecated(dict((*scenario.properties, *order.properties, *of_topics)), era=order.era)
-    if is_judged:
-        require_spark()
+    if judge is not None:
+        require_judge(judge)
     check_store(store)
     toxiproxy = toxiproxy_for((scenario,), driver=driver)
     zookeeper = zookeeper_for([order.era for order in orders], driver, (scenario,))

@@ -94,7 +94,7 @@ def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[
 
 @contextlib.contextmanager
 def placed_runs(
-    names: Sequence[str], *, work_directory: Path | None, spark: "SparkSession"
+    names: Sequence[str], *, work_directory: Path | None, spark: "SparkSession | None"
 ) -> Iterator[list[RunPlace]]:
     """Copies runs at URIs for as long as this lasts, without those that are none; these are told to the user.
 
@@ -104,7 +104,7 @@ def placed_runs(
     with tempfile.TemporaryDirectory(dir=work_directory, prefix="runs-") as copies:
 
         def place(name: str) -> RunPlace:
-            if not is_uri(name):
+            if spark is None or not is_uri(name):
                 return RunPlace(name, None)
             copy = HadoopRun(name, Path(copies) / str(names.index(name)), spark=spark)
             open_run_directory(copy.path)
@@ -119,10 +119,13 @@ def _check_is_down(run: Path) -> None:
     Raises:
         UserError: it is.
     """
-    from laststand.chaos.standing.link import is_standing
     from laststand.chaos.standing.order import ORDER_FILE
 
-    if (run / ORDER_FILE).is_file() and is_standing(run):
+    if not (run / ORDER_FILE).is_file():
+        return
+    from laststand.chaos.standing.link import is_standing
+
+    if is_standing(run):
         raise UserError(f"{run}: the cluster is up; end it with: laststand down {run}")
 
 

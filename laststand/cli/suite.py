@@ -17,6 +17,7 @@ from laststand.cli.output import Output
 from laststand.cli.pictures import OVERVIEW_FILE, leave_suite_reports
 from laststand.cli.suite_options import Forms, PlayChoice, SuiteChoice
 from laststand.emulator.core.errors import EmulatorError, causes_of
+from laststand.emulator.verification.judges import JudgeName, NoSession, SessionSource
 
 if TYPE_CHECKING:
     from laststand.chaos.suite.player import Judge, SuitePlayer
@@ -28,7 +29,7 @@ _STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 _ACTIONS: Final = "GITHUB_ACTIONS"
 
 
-def play_suite(suite: "Suite", choice: SuiteChoice, *, is_reported: bool, output: Output) -> ExitCode:
+def play_suite(suite: "Suite", choice: SuiteChoice, *, judge: JudgeName, is_reported: bool, output: Output) -> ExitCode:
     """Plays a suite to its end, and reports what came of it; also where it is interrupted or breaks off.
 
     Raises:
@@ -38,24 +39,27 @@ def play_suite(suite: "Suite", choice: SuiteChoice, *, is_reported: bool, output
     """
     from laststand.cli.results import outcome_exit_code
 
-    with judging(suite.store) as judge:
-        report = play_cells(suite, choice, judge=judge, is_reported=is_reported, output=output)
+    with judging(suite.store, judge) as judge_runs:
+        report = play_cells(suite, choice, judge=judge_runs, is_reported=is_reported, output=output)
     return outcome_exit_code(report.outcome)
 
 
 @contextlib.contextmanager
-def judging(store: Path) -> "Iterator[Judge]":
-    """Yields what judges runs in a session that starts meanwhile and ends with the context.
+def judging(store: Path, name: JudgeName = JudgeName.SPARK) -> "Iterator[Judge]":
+    """Yields what judges runs, in a session that starts meanwhile and ends with the context unless it is not needed.
 
     Raises:
         MissingToolError: no Java, or no pyspark.
     """
     from laststand.chaos.play.run_directory import make_store
-    from laststand.emulator.verification.session import SparkSessionStarter
     from laststand.emulator.verification.verify import rehearse, verify_runs
 
     make_store(store)
-    starter = SparkSessionStarter(log_path=store.absolute() / "spark.log", rehearsal=rehearse)
+    starter: SessionSource = NoSession()
+    if name is JudgeName.SPARK:
+        from laststand.emulator.verification.session import SparkSessionStarter
+
+        starter = SparkSessionStarter(log_path=store.absolute() / "spark.log", rehearsal=rehearse)
 
     def judge(directories: "Sequence[Path]") -> "Sequence[VerdictReport]":
         with starter.at_work() as spark:

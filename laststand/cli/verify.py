@@ -1,19 +1,26 @@
 """``laststand verify``: verifies run directories."""
 
+import contextlib
 import time
 from collections.abc import Callable, Sized
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from laststand.cli.exit_codes import ExitCode
+from laststand.cli.judge_option import judge_option
 from laststand.cli.output import Output, json_option
 from laststand.cli.pictures import report_option
 from laststand.cli.spark_options import SparkChoice, spark_options
 from laststand.cli.user_error import UserError
+from laststand.emulator.verification.hadoop_runs import is_uri
+from laststand.emulator.verification.judges import JudgeName, NoSession, SessionSource
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from laststand.emulator.verification.verdict import VerdictReport
 
 _PROGRESS_S: Final = 5.0
@@ -28,11 +35,18 @@ _PROGRESS_S: Final = 5.0
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Stay, and verify each run below DIR when it ends.",
 )
+@judge_option
 @report_option
 @spark_options
 @json_option
 def verify(
-    runs: tuple[str, ...], watched: Path | None, *, is_reported: bool, spark_choice: SparkChoice, output: Output
+    runs: tuple[str, ...],
+    watched: Path | None,
+    *,
+    judge: JudgeName,
+    is_reported: bool,
+    spark_choice: SparkChoice,
+    output: Output,
 ) -> int:
     """Verify RUN directories, all in one Spark job, and write verdict.json, junit.xml and report.html into each.
 
@@ -40,6 +54,9 @@ def verify(
     is up, is named, and the others are verified. Without --master two threads of
     this machine do the work, with it a Spark cluster (docs/scale.md). A RUN may be the URI of a directory that Hadoop
     reaches (hdfs://HOST/runs/1); it is copied below --work-dir while it is judged.
+
+    With --judge here the same checks are called in this process, for one run after another: the verdicts are the same,
+    that of a small run comes in a second or two, and no Java is needed. A large run takes longer than with Spark.
 
     With --watch one session verifies runs as they end, until the process that started it is gone; with --json it prints
     a line for each.
@@ -51,21 +68,25 @@ def verify(
     from laststand.cli.results import print_verdicts, verdicts_exit_code
     from laststand.cli.run_places import existing_runs, named_runs, placed_runs
     from laststand.cli.watch import watch
-    from laststand.emulator.verification.class_archive import ArchiveUse
-    from laststand.emulator.verification.job_progress import told_progress
     from laststand.emulator.verification.verify import verify_runs
 
     if bool(runs) is (watched is not None):
         raise UserError("expected either RUN or --watch DIR")
+    if judge is JudgeName.HERE:
+        _check_without_spark(runs, spark_choice)
     work_directory = spark_choice.work_directory
     named = named_runs(runs)
     found = [] if watched is not None else existing_runs(named, work_directory=work_directory)
-    require_spark()
-    starter = spark_choice.starter(
-        log_directory=watched or Path(found[0]),
-        archive_use=ArchiveUse.WRITE,
-        imported="laststand.emulator.verification.judge",
-    )
+    starter: SessionSource = NoSession()
+    if judge is JudgeName.SPARK:
+        from laststand.emulator.verification.class_archive import ArchiveUse
+
+        require_spark()
+        starter = spark_choice.starter(
+            log_directory=watched or Path(found[0]),
+            archive_use=ArchiveUse.WRITE,
+            imported="laststand.emulator.verification.judge",
+        )
     starter.start()
     try:
         if watched is not None:
@@ -77,7 +98,7 @@ def verify(
             with (
                 starter.at_work() as spark,
                 placed_runs(found, work_directory=work_directory, spark=spark) as places,
-                told_progress(spark, _progress(kept, len(places))),
+                _told_progress(spark, kept, len(places)),
             ):
 
                 def keep(number: int, report: "VerdictReport") -> None:
@@ -93,6 +114,29 @@ def verify(
     exit_code = verdicts_exit_code(reports)
     written = sum(is_written for _, is_written in kept.values())
     return ExitCode.UNKNOWN if exit_code is ExitCode.VALID and written < len(named) else exit_code
+
+
+def _check_without_spark(runs: tuple[str, ...], choice: SparkChoice) -> None:
+    """Checks that nothing was asked for that only Spark does.
+
+    Raises:
+        UserError: it was.
+    """
+    if choice.is_given:
+        raise UserError(
+            "--judge here does without Spark, so it takes no --master, --conf, --driver-address, --work-dir"
+        )
+    if at_uri := next(filter(is_uri, runs), None):
+        raise UserError(f"{at_uri}: only Spark reads runs at URIs; expected a directory with --judge here")
+
+
+def _told_progress(spark: "SparkSession | None", judged: Sized, runs: int) -> AbstractContextManager[None]:
+    """Prints how far a verification has come, as long as Spark is at it."""
+    if spark is None:
+        return contextlib.nullcontext()
+    from laststand.emulator.verification.job_progress import told_progress
+
+    return told_progress(spark, _progress(judged, runs))
 
 
 def _progress(judged: Sized, runs: int) -> Callable[[int, int], None]:

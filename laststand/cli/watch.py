@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LOOK_INTERVAL_S: Final = 0.5
 
 
-def watch(spark: "SparkSession", directory: Path, *, is_reported: bool, output: Output) -> list[VerdictReport]:
+def watch(spark: "SparkSession | None", directory: Path, *, is_reported: bool, output: Output) -> list[VerdictReport]:
     """Judges each run below a directory when it ends, and prints its verdict, until whoever started this is gone.
 
     Returns:

@@ -1,0 +1,48 @@
+"""The judges of runs: tasks of Spark, or this process without a JVM. Both call ``judge.judge`` for each run."""
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class JudgeName(Enum):
+    """Name of a judge, as options have it."""
+
+    SPARK = "spark"
+    """Many runs at a time, large runs in slices, on this machine or on a cluster."""
+
+    HERE = "here"
+    """One run after another in this process: quick for small runs, and no Java is needed."""
+
+
+class SessionSource(Protocol):
+    """Starts, lends and ends the session in which ``verify_runs`` judges; ``None`` in its place means this process."""
+
+    def start(self) -> None:
+        """Starts the session in the background."""
+
+    def at_work(self) -> "AbstractContextManager[SparkSession | None]":
+        """Lends the session."""
+
+    def stop(self) -> None:
+        """Ends the session."""
+
+
+class NoSession:
+    """The source of no session, for ``JudgeName.HERE``."""
+
+    def start(self) -> None:
+        """Starts nothing."""
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Lends ``None``."""
+        yield None
+
+    def stop(self) -> None:
+        """Ends nothing."""
