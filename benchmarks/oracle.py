@@ -112,6 +112,9 @@ def _measure_command(runs: list[Path], large: Path) -> Iterator[Figure]:
     yield Figure(name="oracle_verify_s", unit="s", values=tuple(cost.wall_s for cost in one))
     yield Figure(name="oracle_verify_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in one))
     yield Figure(name="oracle_100_runs_ratio", unit="x", values=tuple(ratios))
+    here = [_cost_of("verify", "--judge", "here", str(runs[0])) for _ in range(REPETITIONS)]
+    yield Figure(name="oracle_verify_here_s", unit="s", values=tuple(cost.wall_s for cost in here))
+    yield Figure(name="oracle_verify_here_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in here))
     costs = [_verify([large]) for _ in range(REPETITIONS)]
     yield Figure(name="oracle_verify_1m_s", unit="s", values=tuple(cost.wall_s for cost in costs))
     yield Figure(name="oracle_verify_1m_cpu_s", unit="s", values=tuple(cost.cpu_s for cost in costs))

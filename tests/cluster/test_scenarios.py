@@ -18,7 +18,10 @@ from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario,
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.eras import era_rules, with_rule
 from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.verification.judge_here import judge_here
+from laststand.emulator.verification.story_file import STORY_FILE
 from laststand.emulator.verification.verdict import Expected, VerdictReport
+from laststand.emulator.verification.verdict_forms import VERDICT_FILE, write_verdict
 from laststand.emulator.verification.verify import verify_runs
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 
@@ -48,10 +51,13 @@ AS_PROCESSES = {
 AT_A_TIME = 3
 """Runs of processes that are played side by side: they mostly wait."""
 
+IN_STORIES = [name for name in scenario_names() if "last-replica-standing" in name]
+"""Scenarios that test_story and test_zookeeper_story play as processes in each era; here in one."""
+
 IN_VIRTUAL_TIME = [
     (name, era)
     for name in scenario_names()
-    if "last-replica-standing" not in name  # test_story plays these as processes
+    if name not in IN_STORIES
     if not not_expressible(scenario := load_scenario(find_scenario(name)), (), DriverName.SIMULATOR)
     for era, _ in scenario.expect
 ]
@@ -91,6 +97,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Jud
     store = tmp_path_factory.mktemp("scenarios") / "store"
     wanted = [(DriverName.PROCESS, name, era) for name, era in AS_PROCESSES.items()]
     wanted += [(DriverName.SIMULATOR, name, era) for name, era in IN_VIRTUAL_TIME]
+    wanted += [(DriverName.SIMULATOR, name, load_scenario(find_scenario(name)).expect[0][0]) for name in IN_STORIES]
     wanted += [(driver, name, era) for name, era in DOCUMENTED for driver in DRIVERS]
     orders = [order(name, era, driver, store) for driver, name, era in wanted]
     simulated = [each for each in orders if each.driver is DriverName.SIMULATOR]
@@ -112,6 +119,18 @@ def assert_as_expected(judged: Judged, driver: DriverName, name: str, era: str) 
 @pytest.mark.parametrize(("name", "era"), IN_VIRTUAL_TIME)
 def test_in_virtual_time_a_scenario_does_what_it_expects(name: str, era: str, judged: Judged) -> None:
     assert_as_expected(judged, DriverName.SIMULATOR, name, era)
+
+
+def test_this_process_judges_each_scenario_as_spark_does(judged: Judged) -> None:
+    one_of_each = {name: result for (_, name, _), result in judged.items()}
+    assert one_of_each.keys() >= set(scenario_names())
+    for name, (played, by_spark) in one_of_each.items():
+        story = (played.directory / STORY_FILE).read_bytes()
+        write_verdict(by_spark, played.directory)
+        verdict = (played.directory / VERDICT_FILE).read_bytes()
+        judge_here(played.directory)
+        assert (played.directory / VERDICT_FILE).read_bytes() == verdict, name
+        assert (played.directory / STORY_FILE).read_bytes() == story, name
 
 
 @pytest.mark.parametrize(("name", "era"), AS_PROCESSES.items())

@@ -5,13 +5,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from laststand.cli.replay import replay
+from laststand.cli.run import run
 from laststand.cli.spark_options import parse_conf
 from laststand.cli.user_error import UserError
 from laststand.cli.verify import verify
 from laststand.emulator.core.errors import ConfigError
+from tests.verification.run_builder import healthy
+
+WITHOUT_SPARK = """
+import sys
+
+sys.modules["pyspark"] = sys.modules["py4j"] = None  # whoever imports one of them fails
+from laststand.cli.main import main
+
+sys.exit(main())
+"""
 
 WITHOUT_THE_WHEEL = """
 import importlib.util
@@ -73,3 +86,41 @@ def test_no_java_is_a_mistake_told_in_a_line(tmp_path: Path) -> None:
     assert "java was not found; expected Java 17 or later" in line
     assert f"{old} (version 11)" in line
     assert not (tmp_path / "verdict.json").exists()
+
+
+def test_runs_are_judged_here_without_spark_and_java(tmp_path: Path) -> None:
+    runs = [healthy(tmp_path / "valid" / "1").finish(), healthy(tmp_path / "empty" / "1").finish()]
+    (runs[1] / "history.jsonl").unlink()
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SPARK, "verify", "--judge", "here", *map(str, runs)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)},
+        timeout=60,
+    )
+    assert (result.returncode, result.stderr) == (2, "")
+    for directory, verdict in zip(runs, ("valid", "unknown"), strict=True):
+        assert {path.name for path in directory.iterdir()} >= {"verdict.json", "junit.xml", "report.html", "story.json"}
+        assert f"{directory}\n{verdict.upper()}: " in result.stdout
+    assert not [path for directory in runs for path in directory.glob("spark*")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["RUN", "--master", "local[2]"], "does without Spark, so it takes no --master"),
+        (["hdfs://namenode/runs/1"], "hdfs://namenode/runs/1: only Spark reads runs at URIs"),
+    ],
+)
+def test_what_only_spark_does_is_refused_by_the_judge_without_it(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(verify, ["--judge", "here", *arguments])
+    assert isinstance(result.exception, UserError)
+    assert message in str(result.exception)
+
+
+@pytest.mark.parametrize("verb", [run, replay])
+def test_nobody_judges_what_is_not_to_be_judged(verb: click.Command, tmp_path: Path) -> None:
+    result = CliRunner().invoke(verb, [str(tmp_path), "--judge", "here", "--no-verify"])
+    assert isinstance(result.exception, UserError)
+    assert "--no-verify excludes --judge" in str(result.exception)
