@@ -21,7 +21,7 @@ from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
 from laststand.emulator.core.admin_messages import CreateTopicsRequest, CreateTopicsResponse
 from laststand.emulator.core.eras import ZooKeeperSwitches, era_rules
 from laststand.emulator.core.messages import Request, Response
-from laststand.emulator.core.zookeeper_administration import write_topic
+from laststand.emulator.core.zookeeper.administration import write_topic
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.topics import PlannedTopic
 

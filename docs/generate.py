@@ -33,7 +33,6 @@ from laststand.emulator.core.client.settings import (
 )
 from laststand.emulator.core.controller.unclean_config import STRATEGY
 from laststand.emulator.core.effective_config import NODE_PROPERTY_OF
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.packed import layout as packed_layout
 from laststand.emulator.core.promises import PROMISES, JudgedBy, PromiseKind
 from laststand.emulator.core.properties import NodeProperties, TopicProperties, property_texts
@@ -42,6 +41,7 @@ from laststand.emulator.core.struct_docs import field_meanings, first_paragraph
 from laststand.emulator.core.struct_schema import enums_of, structs_of
 from laststand.emulator.core.switches import ERAS
 from laststand.emulator.core.types import Acks, RecoveryStrategy, TopicPartition
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import DEEDS, Deed
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.fields import AnyField

@@ -15,9 +15,9 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.eras import era_rules, rule_texts
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.switches import ERAS, Switches
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperRules
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, ZooKeeperRules
 
 DOCS: Final = Path(__file__).parent
 REPOSITORY: Final = DOCS.parent
@@ -49,7 +49,7 @@ def eras_page() -> str:
 
 
 def zookeeper_eras_page() -> str:
-    """Returns ``eras-zookeeper.md`` with its tables as they follow from ``core/zookeeper_rules.py``."""
+    """Returns ``eras-zookeeper.md`` with its tables as they follow from ``core/zookeeper/rules.py``."""
     rules = ZooKeeperRules.__struct_fields__
     shared = rule_texts(ERAS["kafka-3.9"])
     differing = [name for name in shared if any(texts[name] != shared[name] for texts in map(_texts, ZOOKEEPER_ERAS))]

@@ -8,8 +8,8 @@ from laststand.chaos.scenario.requirements import rules_of, unmet
 from laststand.chaos.scenario.scenario import Scenario, Step
 from laststand.emulator.cluster.zookeeper_program import session_refusal
 from laststand.emulator.core.eras import is_zookeeper_era
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import AlterConfig, CreateTopic
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import ZOOKEEPER_WORD

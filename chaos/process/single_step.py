@@ -9,8 +9,8 @@ from laststand.chaos.scenario.scenario import Step
 from laststand.chaos.scenario.step_reader import read_step
 from laststand.emulator.core.eras import unanswered_protocol
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import (
     ActionTemplate,
     Kill,

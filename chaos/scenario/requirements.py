@@ -21,8 +21,8 @@ from laststand.emulator.core.eras import (
     unanswered_protocol,
     with_rule,
 )
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import Start, UpdateFeature
 from laststand.emulator.plan.yaml_cursor import Cursor
 

@@ -35,9 +35,9 @@ from laststand.emulator.core.client.settings import (
 )
 from laststand.emulator.core.eras import ALL_ERAS, changes, era_label, era_rules, with_rule
 from laststand.emulator.core.errors import ConfigError, suggestion
-from laststand.emulator.core.inter_broker_protocol import PROPERTY, parse_ibps
 from laststand.emulator.core.promises import OUTCOME_CHECKS
 from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, parse_ibps
 from laststand.emulator.plan.actions import CreateTopic
 from laststand.emulator.plan.fields import milliseconds, take_enum
 from laststand.emulator.plan.names import Names

@@ -11,10 +11,10 @@ from laststand.chaos.scenario.scenario_file import BROKERS_MAX, TITLE_LENGTH_MAX
 from laststand.chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
 from laststand.emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
 from laststand.emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.promises import OUTCOME_CHECKS
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import LeaderRecoveryState
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import DEEDS, Deed
 from laststand.emulator.plan.administration_fields import TopicSpec
 from laststand.emulator.plan.names import ALL

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from laststand.chaos.process.fault_target import FaultTarget
-from laststand.emulator.core.broker.high_watermark import effective_min_isr
+from laststand.emulator.core.broker.replicas.high_watermark import effective_min_isr
 from laststand.emulator.core.image import MetadataImage, PartitionState
 from laststand.emulator.core.properties import NodeProperties, topic_properties
 from laststand.emulator.core.switches import Switches

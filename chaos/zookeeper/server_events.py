@@ -19,8 +19,8 @@ from laststand.emulator.core.events import Event, MessageIntercepted, NodeStarte
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import node_properties, property_texts
 from laststand.emulator.core.types import BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
+from laststand.emulator.core.zookeeper.history import ZooKeeperHistory
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.core.zookeeper_history import ZooKeeperHistory
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.storage.line_file import line_files, stream_lines
 from laststand.emulator.storage.sync_ledger import durable_prefixes

@@ -44,15 +44,15 @@ from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.messages import DescribeTopicPartitionsRequest, Request, Response
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId
-from laststand.emulator.core.zookeeper.nodes import paths
-from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
-from laststand.emulator.core.zookeeper_administration import (
+from laststand.emulator.core.zookeeper.administration import (
     administrate,
     described_cluster,
     write_config,
     write_partitions,
     write_topic,
 )
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.orders import is_order, order_given
 

@@ -29,7 +29,7 @@ from laststand.emulator.cluster.ports import LOOPBACK
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.cluster.sync_shim import sync_shim_environment
-from laststand.emulator.core.broker.lifecycle import rack_of
+from laststand.emulator.core.broker.kraft.lifecycle import rack_of
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CLIENT

@@ -20,9 +20,9 @@ from laststand.emulator.cluster.node_files import NodeFiles
 from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.eras import plain_switches
-from laststand.emulator.core.inter_broker_protocol import IbpLevel
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import NodeId, NodeRole
+from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
 from laststand.emulator.node.config import NodeConfig, encode_config, zookeeper_config
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CLIENT

@@ -1,6 +1,6 @@
 """All eras, those of KRaft clusters and those of ZooKeeper clusters, and their rules by name.
 
-``switches`` has the rules that every cluster has; a ZooKeeper cluster has more (``zookeeper_rules``) and a protocol
+``switches`` has the rules that every cluster has; a ZooKeeper cluster has more (``zookeeper.rules``) and a protocol
 version. Who reads only the former takes a ``ZooKeeperSwitches`` for what it is: switches.
 """
 
@@ -11,17 +11,6 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.inter_broker_protocol import (
-    LATEST,
-    PROPERTY,
-    VERSIONS,
-    IbpLevel,
-    InterBrokerProtocol,
-    IsrChange,
-    format_ibps,
-    ibp_level,
-    parse_ibps,
-)
 from laststand.emulator.core.switches import (
     ERAS,
     Switches,
@@ -32,7 +21,18 @@ from laststand.emulator.core.switches import (
     with_switch,
 )
 from laststand.emulator.core.types import BrokerId
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, AlterIsrChecks, ZooKeeperRules
+from laststand.emulator.core.zookeeper.inter_broker_protocol import (
+    LATEST,
+    PROPERTY,
+    VERSIONS,
+    IbpLevel,
+    InterBrokerProtocol,
+    IsrChange,
+    format_ibps,
+    ibp_level,
+    parse_ibps,
+)
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, AlterIsrChecks, ZooKeeperRules
 
 
 class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):

@@ -394,7 +394,7 @@ ERAS: Final = MappingProxyType(
         "kip-966": _KIP_966,
     }
 )
-"""Presets that name real protocols. Those of ZooKeeper clusters are in ``zookeeper_rules``."""
+"""Presets that name real protocols. Those of ZooKeeper clusters are in ``zookeeper.rules``."""
 
 ERAS_WITH_ZOOKEEPER: Final = frozenset(
     {"kafka-2.5-zk", "kafka-2.6-zk", "kafka-3.1-zk", "kafka-3.2-zk", "kafka-3.9-zk", "kip-550-zk"}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.metrics_core import Metric
 
-from laststand.emulator.core.broker.broker import Broker
-from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.kraft.broker import Broker
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import (
     AlterPartitionAnswered,
@@ -26,7 +26,7 @@ from laststand.emulator.node.metric_families import counter, gauge, partition_ga
 from laststand.emulator.node.produce_times import ProduceTimes
 
 if TYPE_CHECKING:
-    from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+    from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
 
 _MANAGER = "kafka_server_replicamanager"
 

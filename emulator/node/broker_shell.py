@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
 
-from laststand.emulator.core.broker.broker import Broker
-from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.kraft.broker import Broker
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.effects import (
     AppendToLog,
     BrokerEffect,
@@ -74,7 +74,7 @@ from laststand.emulator.storage.filesystem import Buffer, FileSystem
 from laststand.emulator.storage.log_scan import LogScan
 
 if TYPE_CHECKING:
-    from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+    from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
     from laststand.emulator.node.metrics_server import ServedMetrics
     from laststand.emulator.node.produce_times import ProduceTimes
 

@@ -10,12 +10,12 @@ import msgspec
 
 from laststand.emulator.core.eras import ZooKeeperSwitches
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.properties import NodeProperties, node_properties, property_texts
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
+from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.rpc.interception import InterceptionOrder
 from laststand.emulator.rpc.run_token import RunToken
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from laststand.emulator.core.broker.broker import Broker
+from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.events import LogFlushed
 from laststand.emulator.core.inputs import SegmentsDeleted
 from laststand.emulator.core.properties import NodeProperties
@@ -19,7 +19,7 @@ from laststand.emulator.node.cause_ids import CauseIds
 from laststand.emulator.node.turn_loop import monotonic_ms
 
 if TYPE_CHECKING:
-    from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+    from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
 
 INTERVAL_S: Final = 0.25
 """Resolution of ``flush.ms``, of what is told of flushes, and of delayed deletions."""

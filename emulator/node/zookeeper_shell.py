@@ -7,8 +7,8 @@ others do, and what the core wants of ZooKeeper goes to the session, after the t
 from collections.abc import Iterator
 from typing import Final
 
-from laststand.emulator.core.broker.config import BrokerConfig
-from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
 from laststand.emulator.core.effects import AppendToLog, BrokerEffect
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.events import PeerReachable, PeerUnreachable
@@ -26,8 +26,8 @@ from laststand.emulator.core.zookeeper.exchange import (
     ZooKeeperReconnected,
     ZooKeeperRequest,
 )
-from laststand.emulator.core.zookeeper_process import ZooKeeperProcess
-from laststand.emulator.core.zookeeper_traffic import NetworkedProcess
+from laststand.emulator.core.zookeeper.process import ZooKeeperProcess
+from laststand.emulator.core.zookeeper.traffic import NetworkedProcess
 from laststand.emulator.node.batch_bytes import batch_bytes
 from laststand.emulator.node.broker_shell import Arrival, BrokerShell
 from laststand.emulator.node.config import NodeConfig

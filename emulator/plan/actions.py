@@ -19,9 +19,9 @@ import msgspec
 from laststand.emulator.core.admin_messages import RequestedElection
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import RequestedDeletion
-from laststand.emulator.core.inter_broker_protocol import PROPERTY as IBP_PROPERTY
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, Offset, TopicPartition, Way
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY as IBP_PROPERTY
 from laststand.emulator.plan import fields as field
 from laststand.emulator.plan.administration_fields import (
     ConfigChange,

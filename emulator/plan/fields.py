@@ -14,10 +14,10 @@ from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inter_broker_protocol import PROPERTY as IBP_PROPERTY
-from laststand.emulator.core.inter_broker_protocol import VERSIONS as IBP_VERSIONS
-from laststand.emulator.core.inter_broker_protocol import is_ibp
 from laststand.emulator.core.types import TopicPartition, Way
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY as IBP_PROPERTY
+from laststand.emulator.core.zookeeper.inter_broker_protocol import VERSIONS as IBP_VERSIONS
+from laststand.emulator.core.zookeeper.inter_broker_protocol import is_ibp
 from laststand.emulator.plan.channels import CONTROLLER_SYNC, SYNC, Channel, Link
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.nodes import GROUP_WORDS, DrawnFrom, DrawnNodes, NodeRef, RackNodes, node_text, parse_node

@@ -5,9 +5,9 @@ from typing import Final
 
 from laststand.emulator.core.eras import ZooKeeperSwitches, is_rule, unanswered_protocol, with_rule
 from laststand.emulator.core.errors import ConfigError, suggestion
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.properties import is_node_property, node_properties, node_property_names
 from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,10 +28,10 @@ from laststand.emulator.core.eras import (
     with_rule,
 )
 from laststand.emulator.core.errors import ConfigError, EmulatorError
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.properties import NodeProperties, is_node_property, node_properties
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import Action, HealAll, HealLink, HealNodes, Release, Resume, Wait
 from laststand.emulator.plan.lines import format_action, parse_action
 from laststand.emulator.plan.names import Names

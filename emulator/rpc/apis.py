@@ -8,7 +8,7 @@ import typing
 from types import MappingProxyType
 from typing import Final, cast
 
-from laststand.emulator.core import control_messages, messages
+from laststand.emulator.core import messages
 from laststand.emulator.core.admin_messages import (
     AdminRequest,
     AdminResponse,
@@ -20,6 +20,7 @@ from laststand.emulator.core.admin_messages import (
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2
 from laststand.emulator.rpc.struct_codec import StructCodec
 

@@ -6,7 +6,7 @@ crash after them is the same as a kill between turns.
 
 from collections.abc import Sequence
 
-from laststand.emulator.core.broker.turn import FileEffect
+from laststand.emulator.core.broker.replicas.turn import FileEffect
 from laststand.emulator.core.effects import (
     CreateLog,
     DeleteLog,

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
-from laststand.emulator.core.broker import Broker, BrokerConfig
-from laststand.emulator.core.broker.invariants import PartitionMark
-from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.kraft.broker import Broker
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.invariants import PartitionMark
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.client.consumer import Consumer
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from laststand.emulator.simulator.administrator_profiles import ADMINISTRATORS
 from laststand.emulator.simulator.fault_profiles import FAULTS
 from laststand.emulator.simulator.profile import Profile

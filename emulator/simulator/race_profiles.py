@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from laststand.emulator.core.broker.replica_selector import RACK_AWARE
+from laststand.emulator.core.broker.replicas.replica_selector import RACK_AWARE
 from laststand.emulator.simulator.profile import COMMON, Profile
 
 READS_FROM_FOLLOWERS: Final = (("broker.rack", "rack-{node}"), ("replica.selector.class", RACK_AWARE))

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.broker.lifecycle import rack_of
-from laststand.emulator.core.broker.replica_selector import RACK_AWARE
+from laststand.emulator.core.broker.kraft.lifecycle import rack_of
+from laststand.emulator.core.broker.replicas.replica_selector import RACK_AWARE
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from laststand.emulator.core.errors import ConfigError

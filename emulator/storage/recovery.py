@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
-from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.errors import CorruptRecordError
 from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.types import Offset, TopicId, TopicPartition

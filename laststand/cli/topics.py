@@ -200,7 +200,7 @@ def describe(
     """
     from laststand.chaos.standing.order import read_order
     from laststand.cli.tables import print_json
-    from laststand.emulator.core.broker.high_watermark import effective_min_isr
+    from laststand.emulator.core.broker.replicas.high_watermark import effective_min_isr
 
     directory = locate(place)
     listings = administer(directory, lambda admin: describe_all(admin, (*names, *more_names), page_size=page_size))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from laststand.chaos.standing.state import Ended, read_state
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.storage.line_file import stream_lines
 from laststand.emulator.zookeeper.transaction_log import TransactionLogReader
 from tests.cluster.survivors import await_end, leave_nothing

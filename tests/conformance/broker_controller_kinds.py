@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from laststand.emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
-from laststand.emulator.core.broker.isr import IsrProposal, PendingShrink
-from laststand.emulator.core.broker.lifecycle import BrokerLifecycle
-from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.kraft.lifecycle import BrokerLifecycle
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.replicas.isr import IsrProposal, PendingShrink
+from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.messages import (

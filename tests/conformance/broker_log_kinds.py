@@ -6,12 +6,16 @@ from typing import Any, Final
 import msgspec
 
 from laststand.emulator.core.batch import BatchDescriptor, EpochEndOffset
-from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
-from laststand.emulator.core.broker.following import append_as_follower, follow_high_watermark, follow_log_start
-from laststand.emulator.core.broker.log_writer import CutDurability, truncate_log
-from laststand.emulator.core.broker.producer_state import DuplicateBatch, ProducerEntry, RejectedBatch
-from laststand.emulator.core.broker.replica_log import ReplicaLog
-from laststand.emulator.core.broker.truncation import truncation_target
+from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.replicas.following import (
+    append_as_follower,
+    follow_high_watermark,
+    follow_log_start,
+)
+from laststand.emulator.core.broker.replicas.log_writer import CutDurability, truncate_log
+from laststand.emulator.core.broker.replicas.producer_state import DuplicateBatch, ProducerEntry, RejectedBatch
+from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
+from laststand.emulator.core.broker.replicas.truncation import truncation_target
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
 from laststand.emulator.storage.producer_snapshot import snapshot_entry
 from tests.conformance.broker_world import (

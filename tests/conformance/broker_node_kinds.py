@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from laststand.emulator.core.broker import Broker
-from laststand.emulator.core.broker.replica_log_info import replica_log_info
-from laststand.emulator.core.broker.stray import stray_reason
+from laststand.emulator.core.broker.kraft.broker import Broker
+from laststand.emulator.core.broker.kraft.stray import stray_reason
+from laststand.emulator.core.broker.replicas.replica_log_info import replica_log_info
 from laststand.emulator.core.effects import BrokerEffect, SendRequest, SendResponse
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage

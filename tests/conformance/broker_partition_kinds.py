@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from laststand.emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from laststand.emulator.core.broker.delayed_produce import ProduceHandler
-from laststand.emulator.core.broker.fetch import (
+from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.replicas.fetch import (
     Diverging,
     Read,
     Reader,
@@ -16,20 +16,26 @@ from laststand.emulator.core.broker.fetch import (
     ReadResult,
     read_partition,
 )
-from laststand.emulator.core.broker.follower_state import FollowerState
-from laststand.emulator.core.broker.high_watermark import (
+from laststand.emulator.core.broker.replicas.follower_state import FollowerState
+from laststand.emulator.core.broker.replicas.high_watermark import (
     advance_high_watermark,
     effective_min_isr,
     follower_high_watermark,
 )
-from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
-from laststand.emulator.core.broker.isr import Committed, IsrProposal, PendingExpand, PendingShrink, proposed_isr
-from laststand.emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr, maybe_shrink_isr
-from laststand.emulator.core.broker.log_opening import open_log
-from laststand.emulator.core.broker.log_writer import append_batches
-from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from laststand.emulator.core.broker.produce import append_batch, commit_result
-from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.replicas.isr import (
+    Committed,
+    IsrProposal,
+    PendingExpand,
+    PendingShrink,
+    proposed_isr,
+)
+from laststand.emulator.core.broker.replicas.isr_changes import handle_answer, maybe_expand_isr, maybe_shrink_isr
+from laststand.emulator.core.broker.replicas.log_opening import open_log
+from laststand.emulator.core.broker.replicas.log_writer import append_batches
+from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.replicas.produce import append_batch, commit_result
+from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.effects import RecordEvent, SendRequest
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import AlterPartitionAnswered, AppendRole, ProduceAnswered

@@ -6,20 +6,20 @@ from typing import Any, Final
 import msgspec
 
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
-from laststand.emulator.core.broker.delayed_produce import ProduceHandler
-from laststand.emulator.core.broker.delete_records import delete_records
-from laststand.emulator.core.broker.fetch import (
+from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.replicas.delete_records import delete_records
+from laststand.emulator.core.broker.replicas.fetch import (
     Diverging,
     Read,
     Reader,
     ReadFailed,
     visible_end_offset,
 )
-from laststand.emulator.core.broker.hosted import check_leader_epoch
-from laststand.emulator.core.broker.list_offsets import list_offsets
-from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from laststand.emulator.core.broker.partition import PartitionRole
-from laststand.emulator.core.broker.produce import append_batch
+from laststand.emulator.core.broker.replicas.hosted import check_leader_epoch
+from laststand.emulator.core.broker.replicas.list_offsets import list_offsets
+from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.replicas.partition import PartitionRole
+from laststand.emulator.core.broker.replicas.produce import append_batch
 from laststand.emulator.core.effects import CloseConnection, SendResponse
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.messages import (

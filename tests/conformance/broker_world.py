@@ -6,12 +6,12 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
-from laststand.emulator.core.broker.config import BrokerConfig
-from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
-from laststand.emulator.core.broker.hosted import HostedPartitions
-from laststand.emulator.core.broker.partition import Partition
-from laststand.emulator.core.broker.replica_log import ReplicaLog
-from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
+from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
 from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.properties import field_name, is_node_property, node_properties, topic_properties

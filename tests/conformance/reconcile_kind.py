@@ -6,14 +6,14 @@ from typing import Any, Final
 import msgspec
 
 from laststand.emulator.core.batch import BatchDescriptor, LogSpan
-from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
-from laststand.emulator.core.broker.fetch import Reader, partition_response, read_partition
-from laststand.emulator.core.broker.fetcher import FetcherPool, FollowState
-from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
-from laststand.emulator.core.broker.list_offsets import list_offsets
-from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from laststand.emulator.core.broker.replica_log import ReplicaLog
-from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.replicas.fetch import Reader, partition_response, read_partition
+from laststand.emulator.core.broker.replicas.fetcher import FetcherPool, FollowState
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.replicas.list_offsets import list_offsets
+from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
+from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.effects import RecordEvent, SendRequest
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import FollowerHighWatermarkUpdated

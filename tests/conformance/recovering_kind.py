@@ -5,17 +5,17 @@ from typing import Any, Final
 
 import msgspec
 
-from laststand.emulator.core.broker.alter_partition_sender import AlterPartitionSender
-from laststand.emulator.core.broker.delete_records import DeleteRecordsHandler
-from laststand.emulator.core.broker.fetch import Read, Reader, ReadFailed, ReadResult, read_partition
-from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
-from laststand.emulator.core.broker.isr import Committed, PendingExpand, PendingRecovery, PendingShrink
-from laststand.emulator.core.broker.isr_changes import handle_answer, maybe_expand_isr
-from laststand.emulator.core.broker.leader_recovery import LeaderRecovery
-from laststand.emulator.core.broker.list_offsets import LATEST_TIMESTAMP, list_offsets
-from laststand.emulator.core.broker.offset_for_leader_epoch import offsets_for_leader_epochs
-from laststand.emulator.core.broker.produce import Appended, append_batch
-from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
+from laststand.emulator.core.broker.replicas.delete_records import DeleteRecordsHandler
+from laststand.emulator.core.broker.replicas.fetch import Read, Reader, ReadFailed, ReadResult, read_partition
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.replicas.isr import Committed, PendingExpand, PendingRecovery, PendingShrink
+from laststand.emulator.core.broker.replicas.isr_changes import handle_answer, maybe_expand_isr
+from laststand.emulator.core.broker.replicas.leader_recovery import LeaderRecovery
+from laststand.emulator.core.broker.replicas.list_offsets import LATEST_TIMESTAMP, list_offsets
+from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.replicas.produce import Appended, append_batch
+from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.effects import RecoverLog, SendRequest, SendResponse
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.inputs import LogRecovered

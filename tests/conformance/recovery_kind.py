@@ -12,12 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from laststand.emulator.core.batch import InvalidBatch, LogSpan
-from laststand.emulator.core.broker.config import BrokerConfig
-from laststand.emulator.core.broker.following import follow_log_start
-from laststand.emulator.core.broker.log_opening import open_log
-from laststand.emulator.core.broker.partition import Partition
-from laststand.emulator.core.broker.replica_log import ReplicaLog
-from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.following import follow_log_start
+from laststand.emulator.core.broker.replicas.log_opening import open_log
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
+from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.properties import NodeProperties, topic_properties
 from laststand.emulator.core.types import (

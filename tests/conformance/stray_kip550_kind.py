@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from laststand.emulator.core.broker.turn import Turn
-from laststand.emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest
+from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.effects import DeleteStrayLog
 from laststand.emulator.core.types import BrokerEpoch, CauseId, LeaderEpoch, PartitionEpoch
+from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest
 from tests.conformance.broker_node_kinds import partition_of
 from tests.conformance.harness import Fields, Handler, Vector, outcome_mismatches
 from tests.conformance.zookeeper_broker_kinds import BrokerWorld, loaded_log

@@ -7,9 +7,9 @@ and what the core wants done is done to the directory, whose content is then loo
 from collections.abc import Mapping
 from typing import Any, Final
 
-from laststand.emulator.core.broker.stray import stray_reason
-from laststand.emulator.core.broker.stray_cleanup import StrayLogs
-from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.kraft.stray import stray_reason
+from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.effects import DeleteStrayLog, RenameStrayLog
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.inputs import StrayLog

@@ -8,7 +8,7 @@ from (those of ``replica_log_info``). What is left out of an answer is as regist
 from collections.abc import Mapping
 from typing import Final
 
-from laststand.emulator.core.broker.replica_log import ReplicaLog
+from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.controller.recovery import ReplicaReport, choose_leader
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, PartitionEpoch

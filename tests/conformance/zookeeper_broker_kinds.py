@@ -5,33 +5,21 @@ from typing import Any, Final
 
 import msgspec
 
-from laststand.emulator.core.broker.config import BrokerConfig
-from laststand.emulator.core.broker.control_fence import ControlFence
-from laststand.emulator.core.broker.control_requests import ControlRequests
-from laststand.emulator.core.broker.fetcher import FetcherPool
-from laststand.emulator.core.broker.full_list import LocalLog, listed, names_all_replicas, strays_of
-from laststand.emulator.core.broker.hosted import HostedPartitions
-from laststand.emulator.core.broker.in_flight_requests import InFlightRequests
-from laststand.emulator.core.broker.isr import Committed, PendingExpand, PendingShrink, PendingState
-from laststand.emulator.core.broker.isr_changes import maybe_expand_isr, maybe_shrink_isr
-from laststand.emulator.core.broker.metadata_cache import MetadataCache, real_topic_id
-from laststand.emulator.core.broker.partition import Partition, PartitionRole
-from laststand.emulator.core.broker.stray_cleanup import StrayLogs
-from laststand.emulator.core.broker.topic_configs import TopicConfigs
-from laststand.emulator.core.broker.turn import Turn
-from laststand.emulator.core.broker.zookeeper_isr import LeaderIsrWrites, leader_write, write_isr
-from laststand.emulator.core.control_messages import (
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrType,
-    LiveBroker,
-    MetadataPartition,
-    NoLeaderReason,
-    StopReplicaEpoch,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.replicas.isr import Committed, PendingExpand, PendingShrink, PendingState
+from laststand.emulator.core.broker.replicas.isr_changes import maybe_expand_isr, maybe_shrink_isr
+from laststand.emulator.core.broker.replicas.partition import Partition, PartitionRole
+from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.broker.zookeeper.control_fence import ControlFence
+from laststand.emulator.core.broker.zookeeper.control_requests import ControlRequests
+from laststand.emulator.core.broker.zookeeper.full_list import LocalLog, listed, names_all_replicas, strays_of
+from laststand.emulator.core.broker.zookeeper.isr import LeaderIsrWrites, leader_write, write_isr
+from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCache, real_topic_id
+from laststand.emulator.core.broker.zookeeper.topic_configs import TopicConfigs
 from laststand.emulator.core.effects import CreateLog, DeleteLog, RecordEvent
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import StrayDetected
@@ -48,6 +36,18 @@ from laststand.emulator.core.types import (
     PartitionEpoch,
     TopicId,
     TopicPartition,
+)
+from laststand.emulator.core.zookeeper.control_messages import (
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    LeaderAndIsrType,
+    LiveBroker,
+    MetadataPartition,
+    NoLeaderReason,
+    StopReplicaEpoch,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
 )
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.core.zookeeper.nodes import paths

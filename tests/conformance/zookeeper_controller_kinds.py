@@ -5,15 +5,6 @@ from typing import Any, Final
 
 import msgspec
 
-from laststand.emulator.core.control_messages import (
-    LeaderAndIsrRequest,
-    NoLeaderReason,
-    PartitionError,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    UpdateMetadataRequest,
-)
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.messages import (
     AlterPartitionData,
@@ -31,19 +22,28 @@ from laststand.emulator.core.types import (
     RequestId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.nodes import paths
-from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
-from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
-from laststand.emulator.core.zookeeper_controller import leader_election
-from laststand.emulator.core.zookeeper_controller.context import (
+from laststand.emulator.core.zookeeper.control_messages import (
+    LeaderAndIsrRequest,
+    NoLeaderReason,
+    PartitionError,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+)
+from laststand.emulator.core.zookeeper.controller import leader_election
+from laststand.emulator.core.zookeeper.controller.context import (
     PartitionPhase,
     RegisteredBroker,
     Replica,
     ReplicaPhase,
 )
-from laststand.emulator.core.zookeeper_controller.controller import ZooKeeperController
-from laststand.emulator.core.zookeeper_controller.exchange import AnswerController, ControllerAsked
-from laststand.emulator.core.zookeeper_controller.leader_election import ElectionStrategy, Electorate, elect_leader
+from laststand.emulator.core.zookeeper.controller.controller import ZooKeeperController
+from laststand.emulator.core.zookeeper.controller.exchange import AnswerController, ControllerAsked
+from laststand.emulator.core.zookeeper.controller.leader_election import ElectionStrategy, Electorate, elect_leader
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
+from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
 from tests.conformance.harness import Fields, Handler, Vector, mismatches
 from tests.conformance.unreadable import recovery_state, refusal_of_bytes
 from tests.conformance.zookeeper_world import (

@@ -4,12 +4,17 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from laststand.emulator.core.broker.isr_notifier import IsrChangeNotifier, notify
-from laststand.emulator.core.broker.zookeeper_isr import IsrWrite, write_isr
-from laststand.emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest, StopReplicaPartition
-from laststand.emulator.core.control_versions import has_field
+from laststand.emulator.core.broker.zookeeper.isr import IsrWrite, write_isr
+from laststand.emulator.core.broker.zookeeper.isr_notifier import IsrChangeNotifier, notify
 from laststand.emulator.core.types import BrokerEpoch, TopicId
 from laststand.emulator.core.zookeeper.broker_registration import register_broker
+from laststand.emulator.core.zookeeper.control_messages import (
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+)
+from laststand.emulator.core.zookeeper.control_versions import has_field
+from laststand.emulator.core.zookeeper.controller.controller_election import ControllerTerm, register_controller
 from laststand.emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
 from laststand.emulator.core.zookeeper.nodes import paths
@@ -41,7 +46,6 @@ from laststand.emulator.core.zookeeper.operations import (
     Write,
 )
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
-from laststand.emulator.core.zookeeper_controller.controller_election import ControllerTerm, register_controller
 from tests.conformance.harness import Fields, Handler, Vector, mismatches
 from tests.conformance.zookeeper_world import (
     PARTITION,

@@ -3,15 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from laststand.emulator.core.control_messages import (
-    ControlMessage,
-    LeaderAndIsrRequest,
-    StopReplicaEpoch,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol, ibp_level
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -22,7 +14,24 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from laststand.emulator.core.zookeeper.control_messages import (
+    ControlMessage,
+    LeaderAndIsrRequest,
+    StopReplicaEpoch,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
+from laststand.emulator.core.zookeeper.controller.context import (
+    PartitionPhase,
+    RegisteredBroker,
+    Replica,
+    ReplicaPhase,
+)
+from laststand.emulator.core.zookeeper.controller.controller_election import ControllerTerm
+from laststand.emulator.core.zookeeper.controller.term import Term
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion, SessionId
+from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol, ibp_level
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import (
     LeaderAndIsr,
@@ -46,17 +55,8 @@ from laststand.emulator.core.zookeeper.operations import (
     SetData,
     Transaction,
 )
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
-from laststand.emulator.core.zookeeper_controller.config import ControllerConfig
-from laststand.emulator.core.zookeeper_controller.context import (
-    PartitionPhase,
-    RegisteredBroker,
-    Replica,
-    ReplicaPhase,
-)
-from laststand.emulator.core.zookeeper_controller.controller_election import ControllerTerm
-from laststand.emulator.core.zookeeper_controller.term import Term
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from tests.conformance.harness import Fields, Vector
 
 PARTITION: Final = TopicPartition("t", 0)

@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.broker.broker import Broker
-from laststand.emulator.core.broker.delayed_fetch import LINGER_MS, FetchHandler
+from laststand.emulator.core.broker.kraft.broker import Broker
+from laststand.emulator.core.broker.replicas.delayed_fetch import LINGER_MS, FetchHandler
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.messages import (
     FetchPartition,

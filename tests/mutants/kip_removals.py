@@ -13,73 +13,75 @@ from tests.mutants.removals import Removal, main
 KIP_REMOVALS: Final = (
     Removal(
         row="kip-966",
-        place="core/broker/high_watermark.py::advance_high_watermark",
+        place="core/broker/replicas/high_watermark.py::advance_high_watermark",
         code="if committed_isr_size < required_isr_size:",
         instead="if False:",
         test="tests/interaction/test_scripts.py::test_script[high_watermark_waits_for_min_isr]",
     ),
     Removal(
         row="kip-966",
-        place="core/broker/partition.py::Partition.advance_high_watermark",
+        place="core/broker/replicas/partition.py::Partition.advance_high_watermark",
         code="len(self.committed_isr),",
         instead="len(maximal),",
-        test=("tests/unit/core/broker/test_partition_leader.py::test_a_sent_expansion_does_not_count_towards_min_isr"),
+        test=(
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_sent_expansion_does_not_count_towards_min_isr"
+        ),
     ),
     Removal(
         row="kip-966",
-        place="core/broker/isr.py::maximal_isr",
+        place="core/broker/replicas/isr.py::maximal_isr",
         code="return state.committed if isinstance(state, PendingShrink) else proposed_isr(state)",
         instead="return committed_isr(state)",
         test="tests/interaction/test_scripts.py::test_script[isr_shrink_and_expand]",
     ),
     Removal(
         row="kip-966",
-        place="core/broker/partition.py::Partition.advance_high_watermark",
+        place="core/broker/replicas/partition.py::Partition.advance_high_watermark",
         code="min_isr if self._config.switches.hw_requires_min_isr else 0",
         instead="0",
-        test="tests/unit/core/broker/test_partition_leader.py::test_the_gate_of_min_isr_is_a_switch",
+        test="tests/unit/core/broker/replicas/test_partition_leader.py::test_the_gate_of_min_isr_is_a_switch",
     ),
     Removal(
         row="kip-966",
-        place="core/broker/delayed_produce.py::ProduceHandler._answer",
+        place="core/broker/replicas/delayed_produce.py::ProduceHandler._answer",
         code="if request.acks != Acks.NONE:",
         instead="if True:",
         test=(
-            "tests/unit/core/broker/test_broker_steps.py::test_acks_zero_has_no_answer_and_it"
+            "tests/unit/core/broker/kraft/test_broker_steps.py::test_acks_zero_has_no_answer_and_it"
             "s_failure_closes_the_connection"
         ),
     ),
     Removal(
         row="kip-966",
-        place="core/broker/delayed_produce.py::ProduceHandler.handle_request",
+        place="core/broker/replicas/delayed_produce.py::ProduceHandler.handle_request",
         code="if request.acks == Acks.ALL:",
         instead="if True:",
         test="tests/interaction/test_scripts.py::test_script[high_watermark_waits_for_min_isr]",
     ),
     Removal(
         row="kip-966",
-        place="core/broker/produce.py::append_batch",
+        place="core/broker/replicas/produce.py::append_batch",
         code="if acks == Acks.ALL and partition.is_under_min_isr:",
         instead="if False:",
         test="tests/interaction/test_scripts.py::test_script[min_isr_above_replicas_as_configured]",
     ),
     Removal(
         row="kip-966",
-        place="core/broker/produce.py::commit_result",
+        place="core/broker/replicas/produce.py::commit_result",
         code="if partition.log.high_watermark < required_offset:",
         instead="if False:",
         test=(
-            "tests/unit/core/broker/test_broker_steps.py::test_acks_all_waits_for_the_followe"
+            "tests/unit/core/broker/kraft/test_broker_steps.py::test_acks_all_waits_for_the_followe"
             "r_and_file_effects_come_first"
         ),
     ),
     Removal(
         row="kip-966",
-        place="core/broker/fetch.py::visible_end_offset",
+        place="core/broker/replicas/fetch.py::visible_end_offset",
         code="partition.log.log_end_offset if reader.replica_id is not None else partition.log.high_watermark",
         instead="partition.log.log_end_offset",
         test=(
-            "tests/unit/core/broker/test_delayed_fetch.py::test_a_high_watermark_answers_the_consumers_that_have_enough"
+            "tests/unit/core/broker/replicas/test_delayed_fetch.py::test_a_high_watermark_answers_the_consumers_that_have_enough"
         ),
     ),
     Removal(
@@ -105,7 +107,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-966",
-        place="core/broker/partition.py::Partition.advance_high_watermark",
+        place="core/broker/replicas/partition.py::Partition.advance_high_watermark",
         code="min_isr if self._config.switches.hw_requires_min_isr else 0",
         instead="0",
         test="tests/interaction/test_scripts.py::test_script[high_watermark_waits_for_min_isr]",
@@ -119,11 +121,11 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-966",
-        place="core/broker/isr_changes.py::maybe_shrink_isr",
+        place="core/broker/replicas/isr_changes.py::maybe_shrink_isr",
         code="if leaving:",
         instead="if False:",
         test=(
-            "tests/unit/core/broker/test_maintenance.py::test_members_that_lag_are_dropped_at"
+            "tests/unit/core/broker/replicas/test_maintenance.py::test_members_that_lag_are_dropped_at"
             "_every_half_of_the_lag_time"
         ),
     ),
@@ -190,7 +192,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-966",
-        place="core/broker/partition.py::Partition.become_leader",
+        place="core/broker/replicas/partition.py::Partition.become_leader",
         code="self.isr_state = Committed(state.isr)",
         instead="self.isr_state = Committed((*state.isr, *state.elr))",
         test="tests/interaction/test_scripts.py::test_script[s17_min_isr_changed_elr_kept]",
@@ -668,21 +670,21 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-966",
-        place="core/broker/replica_log_info.py::_log_info",
+        place="core/broker/replicas/replica_log_info.py::_log_info",
         code="last_written_leader_epoch=found.log.last_written_leader_epoch",
         instead="last_written_leader_epoch=found.leader_epoch",
         test=(
-            "tests/unit/core/broker/test_replica_log_info.py::test_the_log_is_told_with_the_e"
+            "tests/unit/core/broker/replicas/test_replica_log_info.py::test_the_log_is_told_with_the_e"
             "poch_of_its_last_record_and_that_of_the_metadata"
         ),
     ),
     Removal(
         row="kip-966",
-        place="core/broker/replica_log_info.py::replica_log_info",
+        place="core/broker/replicas/replica_log_info.py::replica_log_info",
         code="if index < SERVED_MAX:",
         instead="if True:",
         test=(
-            "tests/unit/core/broker/test_replica_log_info.py::test_what_is_not_there_and_what"
+            "tests/unit/core/broker/replicas/test_replica_log_info.py::test_what_is_not_there_and_what"
             "_is_too_much_is_refused_in_its_place"
         ),
     ),
@@ -763,111 +765,113 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-704",
-        place="core/broker/leader_recovery.py::LeaderRecovery.check",
+        place="core/broker/replicas/leader_recovery.py::LeaderRecovery.check",
         code="self._start(turn, partition)",
         instead="pass",
         test=(
-            "tests/unit/core/broker/test_leader_recovery.py::test_the_log_is_read_under_the_leader_epoch_that_was_won"
+            "tests/unit/core/broker/replicas/test_leader_recovery.py::test_the_log_is_read_under_the_leader_epoch_that_was_won"
         ),
     ),
     Removal(
         row="kip-704",
-        place="core/broker/leader_recovery.py::LeaderRecovery._finish_if_due",
+        place="core/broker/replicas/leader_recovery.py::LeaderRecovery._finish_if_due",
         code="if found.bad_offset is not None:",
         instead="if False:",
         test=(
-            "tests/unit/core/broker/test_leader_recovery.py::test_a_bad_batch_ends_the_log_and_the_epoch_starts_there"
+            "tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_bad_batch_ends_the_log_and_the_epoch_starts_there"
         ),
     ),
     Removal(
         row="kip-704",
-        place="core/broker/leader_recovery.py::LeaderRecovery._finish_if_due",
+        place="core/broker/replicas/leader_recovery.py::LeaderRecovery._finish_if_due",
         code="producer_count = partition.log.rebuild_producers(now_ms=turn.now_ms)",
         instead="producer_count = 0",
-        test=("tests/unit/core/broker/test_leader_recovery.py::test_it_knows_the_producers_of_its_log_and_no_others"),
+        test=(
+            "tests/unit/core/broker/replicas/test_leader_recovery.py::test_it_knows_the_producers_of_its_log_and_no_others"
+        ),
     ),
     Removal(
         row="kip-704",
-        place="core/broker/leader_recovery.py::LeaderRecovery._finish_if_due",
+        place="core/broker/replicas/leader_recovery.py::LeaderRecovery._finish_if_due",
         code="if turn.now_ms < end_ms:",
         instead="if False:",
-        test="tests/unit/core/broker/test_leader_recovery.py::test_it_takes_its_least_duration",
+        test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_it_takes_its_least_duration",
     ),
     Removal(
         row="kip-704",
-        place="core/broker/isr_changes.py::maybe_expand_isr",
+        place="core/broker/replicas/isr_changes.py::maybe_expand_isr",
         code="or partition.is_recovering",
         instead="",
-        test="tests/unit/core/broker/test_leader_recovery.py::test_a_refusal_is_answered_by_telling_again",
+        test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_refusal_is_answered_by_telling_again",
     ),
     Removal(
         row="kip-704",
-        place="core/broker/hosted.py::HostedPartitions.find",
+        place="core/broker/replicas/hosted.py::HostedPartitions.find",
         code="or partition.is_recovering",
         instead="",
         test="tests/interaction/test_scripts.py::test_script[kip_704_topic_partition_leader]",
     ),
     Removal(
         row="kip-704",
-        place="core/broker/partition.py::Partition.advance_high_watermark",
+        place="core/broker/replicas/partition.py::Partition.advance_high_watermark",
         code="if self.is_recovering:",
         instead="if False:",
         test=(
-            "tests/unit/core/broker/test_leader_recovery.py::test_the_high_watermark_stands_s"
+            "tests/unit/core/broker/replicas/test_leader_recovery.py::test_the_high_watermark_stands_s"
             "till_and_nobody_joins_until_it_is_committed"
         ),
     ),
     Removal(
         row="kip-704",
-        place="core/broker/leader_recovery.py::LeaderRecovery._report",
+        place="core/broker/replicas/leader_recovery.py::LeaderRecovery._report",
         code="propose_recovered(turn, step.partition)",
         instead="pass",
         test=(
-            "tests/unit/core/broker/test_leader_recovery.py::test_the_high_watermark_stands_s"
+            "tests/unit/core/broker/replicas/test_leader_recovery.py::test_the_high_watermark_stands_s"
             "till_and_nobody_joins_until_it_is_committed"
         ),
     ),
     Removal(
         row="kip-704",
-        place="core/broker/leader_recovery.py::LeaderRecovery._report",
+        place="core/broker/replicas/leader_recovery.py::LeaderRecovery._report",
         code="self.timers.set(step.partition.name, at_ms=turn.now_ms + RETRY_MS)",
         instead="pass",
-        test="tests/unit/core/broker/test_leader_recovery.py::test_a_refusal_is_answered_by_telling_again",
+        test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_refusal_is_answered_by_telling_again",
     ),
     Removal(
         row="kip-704",
-        place="core/broker/partition.py::Partition.commit_isr",
+        place="core/broker/replicas/partition.py::Partition.commit_isr",
         code=(
             "if result.leader_recovery_state is LeaderRecoveryState.RECOVERED:\n        self.l"
             "eader_recovery_state = LeaderRecoveryState.RECOVERED"
         ),
         instead="self.leader_recovery_state = result.leader_recovery_state",
-        test="tests/unit/core/broker/test_leader_recovery.py::test_a_state_in_an_answer_starts_no_recovery",
+        test="tests/unit/core/broker/replicas/test_leader_recovery.py::test_a_state_in_an_answer_starts_no_recovery",
     ),
     Removal(
         row="kip-704",
-        place="core/broker/leader_recovery.py::LeaderRecovery.check",
+        place="core/broker/replicas/leader_recovery.py::LeaderRecovery.check",
         code="or step.leader_epoch != partition.leader_epoch",
         instead="",
         test=(
-            "tests/unit/core/broker/test_leader_recovery.py::test_another_leader_epoch_begins"
+            "tests/unit/core/broker/replicas/test_leader_recovery.py::test_another_leader_epoch_begins"
             "_anew_and_forgets_what_the_earlier_one_read"
         ),
     ),
     Removal(
         row="kip-704",
-        place="core/broker/partition.py::Partition.become_follower",
+        place="core/broker/replicas/partition.py::Partition.become_follower",
         code="self._take_recovery_state(state)",
         instead="pass",
         test="tests/interaction/test_scripts.py::test_script[kip_704_topic_partition_leader]",
     ),
     Removal(
         row="kip-704",
-        place="core/broker/fetcher.py::FetcherPool._backoff_ms",
+        place="core/broker/replicas/fetcher.py::FetcherPool._backoff_ms",
         code="min(limit_ms, _BACKOFF_INITIAL_MS << min(failures, 16))",
         instead="_BACKOFF_INITIAL_MS << min(failures, 16)",
         test=(
-            "tests/unit/core/broker/test_fetcher.py::test_each_failure_doubles_the_wait_up_to"
+            "tests/unit/core/broker/replicas/test_fetcher.py::test_each_failure_doubles_the_wait_up_to"
             "_the_limit_and_a_success_begins_anew"
         ),
     ),
@@ -941,75 +945,75 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-704",
-        place="core/zookeeper_controller/leader_election.py::_elect_offline",
+        place="core/zookeeper/controller/leader_election.py::_elect_offline",
         code="if electorate.recovery_mark is RecoveryMark.RECORDED:",
         instead="if False:",
         test=(
-            "tests/unit/core/zookeeper_controller/test_controller_events.py::test_an_unclean_"
+            "tests/unit/core/zookeeper/controller/test_controller_events.py::test_an_unclean_"
             "election_is_remembered_and_told"
         ),
     ),
     Removal(
         row="kip-704",
-        place="core/zookeeper_controller/leader_election.py::_elect_offline",
+        place="core/zookeeper/controller/leader_election.py::_elect_offline",
         code="if electorate.recovery_mark is RecoveryMark.RECORDED:",
         instead="if False:",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_recovery_state]",
     ),
     Removal(
         row="kip-704",
-        place="core/broker/control_requests.py::_state",
+        place="core/broker/zookeeper/control_requests.py::_state",
         code="leader_recovery_state=wanted.leader_recovery_state,",
         instead="",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_recovery_state_kip_704]",
     ),
     Removal(
         row="kip-704",
-        place="core/zookeeper_controller/alter_partition.py::_asked",
+        place="core/zookeeper/controller/alter_partition.py::_asked",
         code="data.leader_recovery_state if has_recovery_state else LeaderRecoveryState.RECOVERED",
         instead="data.leader_recovery_state",
-        test=("tests/unit/core/zookeeper_controller/test_alter_partition.py::test_version_0_says_nothing_of_recovery"),
+        test=("tests/unit/core/zookeeper/controller/test_alter_partition.py::test_version_0_says_nothing_of_recovery"),
     ),
     Removal(
         row="kip-704",
-        place="core/zookeeper_controller/alter_partition.py::_recovery_error",
+        place="core/zookeeper/controller/alter_partition.py::_recovery_error",
         code="return ErrorCode.INVALID_REQUEST if is_again or len(asked.isr) > 1 else None",
         instead="return None",
         test=(
-            "tests/unit/core/zookeeper_controller/test_alter_partition.py::test_a_leader_that"
+            "tests/unit/core/zookeeper/controller/test_alter_partition.py::test_a_leader_that"
             "_recovers_hears_that_it_does_and_adds_nobody"
         ),
     ),
     Removal(
         row="kip-704",
-        place="core/broker/control_requests.py::ControlRequests._takes_equal_epoch",
+        place="core/broker/zookeeper/control_requests.py::ControlRequests._takes_equal_epoch",
         code="return partition is not None and wanted.partition_epoch > partition.partition_epoch",
         instead="return False",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_recovery_state_kip_704]",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/metadata_stream.py::MetadataStream.has_reached_end",
+        place="core/broker/kraft/metadata_stream.py::MetadataStream.has_reached_end",
         code="and self._image.next_offset >= self._end_offset",
         instead="",
         test=(
-            "tests/unit/core/broker/test_metadata_stream.py::test_the_end_is_that_of_the_log_"
+            "tests/unit/core/broker/kraft/test_metadata_stream.py::test_the_end_is_that_of_the_log_"
             "when_the_stream_was_opened_last"
         ),
     ),
     Removal(
         row="kip-550",
-        place="core/broker/stray.py::stray_reason",
+        place="core/broker/kraft/stray.py::stray_reason",
         code="if state is None or state.topic_id != log.topic_id:",
         instead="if state is None:",
-        test="tests/unit/core/broker/test_strays.py::test_what_makes_a_stray",
+        test="tests/unit/core/broker/kraft/test_strays.py::test_what_makes_a_stray",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/stray.py::stray_reason",
+        place="core/broker/kraft/stray.py::stray_reason",
         code="None if broker_id in state.replicas else StrayReason.NOT_A_REPLICA",
         instead="StrayReason.NOT_A_REPLICA",
-        test="tests/unit/core/broker/test_strays.py::test_an_assigned_log_is_never_a_stray_and_every_other_is",
+        test="tests/unit/core/broker/kraft/test_strays.py::test_an_assigned_log_is_never_a_stray_and_every_other_is",
     ),
     Removal(
         row="kip-550",
@@ -1020,32 +1024,32 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-550",
-        place="core/broker/stray_cleanup.py::StrayLogs.put_aside",
+        place="core/broker/replicas/stray_cleanup.py::StrayLogs.put_aside",
         code="if self._rule is StrayCleanup.OFF:",
         instead="if True:",
         test="tests/interaction/test_scripts.py::test_script[kip_550_released_kafka]",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/stray_cleanup.py::StrayLogs.handle_timer",
+        place="core/broker/replicas/stray_cleanup.py::StrayLogs.handle_timer",
         code="turn.write(DeleteStrayLog(partition=stray.partition, topic_id=stray.topic_id))",
         instead="pass",
-        test="tests/unit/core/broker/test_strays.py::test_the_kip_deletes_after_the_grace",
+        test="tests/unit/core/broker/kraft/test_strays.py::test_the_kip_deletes_after_the_grace",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/stray_cleanup.py::StrayLogs.resume",
+        place="core/broker/replicas/stray_cleanup.py::StrayLogs.resume",
         code="self.timers.set(stray, at_ms=turn.now_ms + self._delay_ms)",
         instead="pass",
-        test="tests/unit/core/broker/test_strays.py::test_what_an_earlier_process_put_aside_gets_its_grace_too",
+        test="tests/unit/core/broker/kraft/test_strays.py::test_what_an_earlier_process_put_aside_gets_its_grace_too",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/broker.py::Broker._is_known",
+        place="core/broker/kraft/broker.py::Broker._is_known",
         code="and registration.incarnation_id == self._config.incarnation_id",
         instead="",
         test=(
-            "tests/unit/core/broker/test_broker_steps.py::test_logs_are_opened_and_roles_take"
+            "tests/unit/core/broker/kraft/test_broker_steps.py::test_logs_are_opened_and_roles_take"
             "n_once_the_metadata_has_this_very_process"
         ),
     ),
@@ -1058,24 +1062,24 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-550",
-        place="core/broker/assignment.py::Assignment._apply_partition",
+        place="core/broker/kraft/assignment.py::Assignment._apply_partition",
         code=" or state.topic_id != partition.log.topic_id):",
         instead="):",
-        test="tests/unit/core/broker/test_topic_recreated.py::test_the_old_log_goes_before_the_new_one_comes",
+        test="tests/unit/core/broker/kraft/test_topic_recreated.py::test_the_old_log_goes_before_the_new_one_comes",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/delayed_produce.py::ProduceHandler._is_meant_for_another",
+        place="core/broker/replicas/delayed_produce.py::ProduceHandler._is_meant_for_another",
         code="return asked.topic_id != self._hosted.topic_id_of(asked.topic_partition)",
         instead="return False",
         test=(
-            "tests/unit/core/broker/test_topic_recreated.py::test_a_leader_that_is_behind_tak"
+            "tests/unit/core/broker/kraft/test_topic_recreated.py::test_a_leader_that_is_behind_tak"
             "es_no_records_for_the_next_topic"
         ),
     ),
     Removal(
         row="kip-550",
-        place="core/broker/assignment.py::Assignment._remove",
+        place="core/broker/kraft/assignment.py::Assignment._remove",
         code="turn.write(DeleteLog(partition=partition.name))",
         instead="pass",
         test="tests/interaction/test_scripts.py::test_script[kip_550_cancelled_reassignment]",
@@ -1089,126 +1093,132 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-550",
-        place="core/zookeeper_controller/control_batch.py::ControlBatch.add_stop_replica",
+        place="core/zookeeper/controller/control_batch.py::ControlBatch.add_stop_replica",
         code="for broker_id in broker_ids:",
         instead="for broker_id in ():",
         test=(
-            "tests/unit/core/zookeeper_controller/test_control_batch.py::test_a_replica_is_st"
+            "tests/unit/core/zookeeper/controller/test_control_batch.py::test_a_replica_is_st"
             "opped_in_an_epoch_since_kip_570_and_its_deletion_sticks"
         ),
     ),
     Removal(
         row="kip-550",
-        place="core/broker/control_requests.py::ControlRequests.keep",
+        place="core/broker/zookeeper/control_requests.py::ControlRequests.keep",
         code="self.waiting[loaded.partition] = msgspec.structs.replace(loaded, topic_id=topic_id)",
         instead="pass",
         test=(
-            "tests/unit/core/broker/test_control_requests.py::test_a_log_that_was_found_keeps"
+            "tests/unit/core/broker/zookeeper/test_control_requests.py::test_a_log_that_was_found_keeps"
             "_its_id_where_the_role_names_none"
         ),
     ),
     Removal(
         row="kip-550",
-        place="core/broker/full_list.py::names_all_replicas",
+        place="core/broker/zookeeper/full_list.py::names_all_replicas",
         code="return True",
         instead="return False",
-        test=("tests/unit/core/broker/test_full_list.py::test_the_field_of_kip_550_is_believed_where_the_rule_is_on"),
+        test=(
+            "tests/unit/core/broker/zookeeper/test_full_list.py::test_the_field_of_kip_550_is_believed_where_the_rule_is_on"
+        ),
     ),
     Removal(
         row="kip-550",
-        place="core/zookeeper_controller/replica_states.py::ReplicaStateMachine.start",
+        place="core/zookeeper/controller/replica_states.py::ReplicaStateMachine.start",
         code="self._batch.name_all_replicas_to(self._context.registered)",
         instead="pass",
         test=(
-            "tests/unit/core/zookeeper_controller/test_controller_events.py::test_with_the_ki"
+            "tests/unit/core/zookeeper/controller/test_controller_events.py::test_with_the_ki"
             "p_every_broker_hears_its_list_from_a_new_controller"
         ),
     ),
     Removal(
         row="kip-550",
-        place="core/broker/full_list.py::strays_of",
+        place="core/broker/zookeeper/full_list.py::strays_of",
         code="log.name not in wanted or",
         instead="",
         test=(
-            "tests/unit/core/broker/test_control_requests.py::test_a_complete_list_puts_the_l"
+            "tests/unit/core/broker/zookeeper/test_control_requests.py::test_a_complete_list_puts_the_l"
             "og_of_a_replica_aside_that_is_none"
         ),
     ),
     Removal(
         row="kip-550",
-        place="core/broker/control_fence.py::ControlFence.error_of",
+        place="core/broker/zookeeper/control_fence.py::ControlFence.error_of",
         code="if self._is_for_former_incarnation(request) and self._rules.control_broker_epoch_check:",
         instead="if False:",
-        test=("tests/unit/core/broker/test_control_fence.py::test_what_was_meant_for_a_former_incarnation_is_refused"),
-    ),
-    Removal(
-        row="kip-550",
-        place="core/broker/control_fence.py::ControlFence.error_of",
-        code="if request.controller_epoch < self.controller_epoch:",
-        instead="if False:",
-        test=("tests/unit/core/broker/test_control_fence.py::test_a_controller_is_heard_until_a_later_one_has_been"),
-    ),
-    Removal(
-        row="kip-550",
-        place="core/broker/full_list.py::_is_other",
-        code="log.topic_id is not None and topic_id is not None and log.topic_id != topic_id",
-        instead="False",
         test=(
-            "tests/unit/core/broker/test_full_list.py::test_a_stray_is_not_listed_or_is_of_another_topic_of_that_name"
+            "tests/unit/core/broker/zookeeper/test_control_fence.py::test_what_was_meant_for_a_former_incarnation_is_refused"
         ),
     ),
     Removal(
         row="kip-550",
-        place="core/zookeeper_controller/topic_deletion.py::TopicDeletion.take_over",
+        place="core/broker/zookeeper/control_fence.py::ControlFence.error_of",
+        code="if request.controller_epoch < self.controller_epoch:",
+        instead="if False:",
+        test=(
+            "tests/unit/core/broker/zookeeper/test_control_fence.py::test_a_controller_is_heard_until_a_later_one_has_been"
+        ),
+    ),
+    Removal(
+        row="kip-550",
+        place="core/broker/zookeeper/full_list.py::_is_other",
+        code="log.topic_id is not None and topic_id is not None and log.topic_id != topic_id",
+        instead="False",
+        test=(
+            "tests/unit/core/broker/zookeeper/test_full_list.py::test_a_stray_is_not_listed_or_is_of_another_topic_of_that_name"
+        ),
+    ),
+    Removal(
+        row="kip-550",
+        place="core/zookeeper/controller/topic_deletion.py::TopicDeletion.take_over",
         code="self._mark_ineligible(ineligible)",
         instead="pass",
         test=(
-            "tests/unit/core/zookeeper_controller/test_topic_deletion.py::test_a_new_controll"
+            "tests/unit/core/zookeeper/controller/test_topic_deletion.py::test_a_new_controll"
             "er_waits_for_a_broker_that_is_down_before_it_begins"
         ),
     ),
     Removal(
         row="kip-550",
-        place="core/broker/lifecycle.py::rack_of",
+        place="core/broker/kraft/lifecycle.py::rack_of",
         code=".replace(NODE_MARK, str(broker_id))",
         instead="",
-        test="tests/unit/core/broker/test_lifecycle.py::test_brokers_take_the_racks_of_a_list_in_turn",
+        test="tests/unit/core/broker/kraft/test_lifecycle.py::test_brokers_take_the_racks_of_a_list_in_turn",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/replica_selector.py::select_in_rack",
+        place="core/broker/replicas/replica_selector.py::select_in_rack",
         code="if not client_rack or not here or leader.rack == client_rack:",
         instead="if True:",
-        test="tests/unit/core/broker/test_replica_selector.py::test_selection",
+        test="tests/unit/core/broker/replicas/test_replica_selector.py::test_selection",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/replica_selector.py::preferred_read_replica",
+        place="core/broker/replicas/replica_selector.py::preferred_read_replica",
         code="if broker_id in partition.committed_isr\n        and",
         instead="if",
-        test="tests/unit/core/broker/test_replica_selector.py::test_nobody_is_sent_to_a_replica_outside_the_isr",
+        test="tests/unit/core/broker/replicas/test_replica_selector.py::test_nobody_is_sent_to_a_replica_outside_the_isr",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/delayed_fetch.py::FetchHandler._redirection",
+        place="core/broker/replicas/delayed_fetch.py::FetchHandler._redirection",
         code="return None if replica is None else Redirected(partition, replica)",
         instead="return None",
         test="tests/interaction/test_scripts.py::test_script[kip_392_fetch_from_follower]",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/fetch.py::find_readable",
+        place="core/broker/replicas/fetch.py::find_readable",
         code="and not (partition.role is PartitionRole.FOLLOWER and reader.may_read_follower)",
         instead="",
         test="tests/interaction/test_scripts.py::test_script[kip_392_fetch_from_follower]",
     ),
     Removal(
         row="kip-550",
-        place="core/broker/fetcher.py::FetcherPool._handle_answer",
+        place="core/broker/replicas/fetcher.py::FetcherPool._handle_answer",
         code="if not self._config.switches.truncate_before_hw and answer",
         instead="if answer",
         test=(
-            "tests/unit/core/broker/test_follower.py::test_a_diverging_answer_cuts_and_says_n"
+            "tests/unit/core/broker/replicas/test_follower.py::test_a_diverging_answer_cuts_and_says_n"
             "othing_about_the_high_watermark"
         ),
     ),
@@ -1228,11 +1238,13 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/isr_changes.py::_propose",
+        place="core/broker/replicas/isr_changes.py::_propose",
         code="partition.await_isr(state)",
-        instead="from laststand.emulator.core.broker.isr import Committed as _C; partition.isr_state = _C(isr)",
+        instead=(
+            "from laststand.emulator.core.broker.replicas.isr import Committed as _C; partition.isr_state = _C(isr)"
+        ),
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_a_sent_shrink_moves_nothing_until_it_is_committed"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_sent_shrink_moves_nothing_until_it_is_committed"
         ),
     ),
     Removal(
@@ -1260,7 +1272,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/isr_changes.py::maybe_expand_isr",
+        place="core/broker/replicas/isr_changes.py::maybe_expand_isr",
         code="_propose(turn, partition, PendingExpand(state.isr, replica_id))",
         instead="pass",
         test="tests/interaction/test_scripts.py::test_script[isr_shrink_and_expand]",
@@ -1291,7 +1303,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/partition.py::Partition._assign_followers",
+        place="core/broker/replicas/partition.py::Partition._assign_followers",
         code="self._followers.get(broker_id) or FollowerState(broker_id)",
         instead="FollowerState(broker_id)",
         test="tests/interaction/test_scripts.py::test_script[kip_966_reassignment_below_min_isr]",
@@ -1308,7 +1320,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/alter_partition_sender.py::AlterPartitionSender.send_queued",
+        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.send_queued",
         code="partition_epoch=proposal.partition_epoch",
         instead="partition_epoch=type(proposal.partition_epoch)(0)",
         test="tests/interaction/test_scripts.py::test_script[kip_497_new_leader_elected]",
@@ -1381,97 +1393,103 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/produce.py::append_batch",
+        place="core/broker/replicas/produce.py::append_batch",
         code="if acks == Acks.ALL and partition.is_under_min_isr:",
         instead=(
-            "from laststand.emulator.core.broker.isr import Committed as _C\n    if not isinstance(parti"
+            "from laststand.emulator.core.broker.replicas.isr import Committed as _C\n    if not isinstance(parti"
             "tion.isr_state, _C) or acks == Acks.ALL and partition.is_under_min_isr:"
         ),
         test="tests/interaction/test_scripts.py::test_script[s38_min_isr_raised_behind_the_leader]",
     ),
     Removal(
         row="kip-497",
-        place="core/broker/isr.py::maximal_isr",
+        place="core/broker/replicas/isr.py::maximal_isr",
         code="return state.committed if isinstance(state, PendingShrink) else proposed_isr(state)",
         instead="return proposed_isr(state)",
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_a_sent_shrink_moves_nothing_until_it_is_committed"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_sent_shrink_moves_nothing_until_it_is_committed"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/isr.py::maximal_isr",
+        place="core/broker/replicas/isr.py::maximal_isr",
         code="return state.committed if isinstance(state, PendingShrink) else proposed_isr(state)",
         instead="return committed_isr(state)",
         test="tests/interaction/test_scripts.py::test_script[isr_shrink_and_expand]",
     ),
     Removal(
         row="kip-497",
-        place="core/broker/partition.py::Partition.advance_high_watermark",
+        place="core/broker/replicas/partition.py::Partition.advance_high_watermark",
         code="maximal = self.maximal_isr",
         instead="maximal = self.committed_isr",
-        test=("tests/unit/core/broker/test_partition_leader.py::test_the_eager_shrink_is_what_the_switch_brings_back"),
-    ),
-    Removal(
-        row="kip-497",
-        place="core/broker/partition.py::Partition.advance_high_watermark",
-        code="committed_isr_size=len(self.committed_isr)",
-        instead="committed_isr_size=len(maximal)",
-        test=("tests/unit/core/broker/test_partition_leader.py::test_a_sent_expansion_does_not_count_towards_min_isr"),
-    ),
-    Removal(
-        row="kip-497",
-        place="core/broker/alter_partition_sender.py::AlterPartitionSender.submit",
-        code="if proposal.partition in self._queued:",
-        instead="if False:",
-        test=("tests/unit/core/broker/test_dispatch.py::test_a_change_that_another_one_is_in_the_way_of_is_taken_back"),
-    ),
-    Removal(
-        row="kip-497",
-        place="core/broker/isr.py::can_expand",
-        code="or follower.log_end_offset < epoch_start_offset",
-        instead="",
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_a_replica_with_data_of_older_epochs_only_cannot_join"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_the_eager_shrink_is_what_the_switch_brings_back"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/alter_partition_sender.py::AlterPartitionSender.send_queued",
+        place="core/broker/replicas/partition.py::Partition.advance_high_watermark",
+        code="committed_isr_size=len(self.committed_isr)",
+        instead="committed_isr_size=len(maximal)",
+        test=(
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_sent_expansion_does_not_count_towards_min_isr"
+        ),
+    ),
+    Removal(
+        row="kip-497",
+        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.submit",
+        code="if proposal.partition in self._queued:",
+        instead="if False:",
+        test=(
+            "tests/unit/core/broker/kraft/test_dispatch.py::test_a_change_that_another_one_is_in_the_way_of_is_taken_back"
+        ),
+    ),
+    Removal(
+        row="kip-497",
+        place="core/broker/replicas/isr.py::can_expand",
+        code="or follower.log_end_offset < epoch_start_offset",
+        instead="",
+        test=(
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_replica_with_data_of_older_epochs_only_cannot_join"
+        ),
+    ),
+    Removal(
+        row="kip-497",
+        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.send_queued",
         code="proposals = list(self._queued.values())",
         instead="proposals = list(self._queued.values())[:1]",
         test=(
-            "tests/unit/core/broker/test_alter_partition_sender.py::test_a_request_names_topi"
+            "tests/unit/core/broker/kraft/test_alter_partition_sender.py::test_a_request_names_topi"
             "cs_by_id_if_it_has_the_ids_of_all"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/alter_partition_sender.py::AlterPartitionSender.send_queued",
+        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.send_queued",
         code="if self._is_in_flight or not",
         instead="if not",
-        test="tests/unit/core/broker/test_alter_partition_sender.py::test_a_refusal_does_not_wait",
+        test="tests/unit/core/broker/kraft/test_alter_partition_sender.py::test_a_refusal_does_not_wait",
     ),
     Removal(
         row="kip-497",
-        place="core/broker/partition.py::Partition.commit_isr",
+        place="core/broker/replicas/partition.py::Partition.commit_isr",
         code="self.isr_state = Committed(result.isr)",
         instead="self.isr_state = Committed(self.committed_isr)",
-        test="tests/unit/core/broker/test_alter_partition_sender.py::test_answers_wait_side_by_side",
+        test="tests/unit/core/broker/kraft/test_alter_partition_sender.py::test_answers_wait_side_by_side",
     ),
     Removal(
         row="kip-497",
-        place="core/broker/alter_partition_sender.py::AlterPartitionSender.take_understood",
+        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.take_understood",
         code="if answer.metadata_end_offset <= known_end_offset",
         instead="",
         test=(
-            "tests/unit/core/broker/test_alter_partition_sender.py::test_an_accepted_isr_is_t"
+            "tests/unit/core/broker/kraft/test_alter_partition_sender.py::test_an_accepted_isr_is_t"
             "aken_with_the_metadata_that_it_was_accepted_by"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/alter_partition_sender.py::AlterPartitionSender.handle_failure",
+        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.handle_failure",
         code="self._retry_at_ms = turn.now_ms + self._config.properties.alter_partition_retry_backoff_ms",
         instead="self._queued.clear()",
         test="tests/interaction/test_scripts.py::test_script[kip_497_answer_lost]",
@@ -1487,7 +1505,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/alter_partition_sender.py::AlterPartitionSender.handle_response",
+        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.handle_response",
         code="asked = {TopicPartition(data.topic, data.partition) for data in request.partitions}",
         instead=(
             "asked = {TopicPartition(data.topic, data.partition) for data in request.partitio"
@@ -1495,50 +1513,50 @@ KIP_REMOVALS: Final = (
             "opic, each.partition) for each in response.partitions}]"
         ),
         test=(
-            "tests/unit/core/broker/test_alter_partition_sender.py::test_a_change_that_the_an"
+            "tests/unit/core/broker/kraft/test_alter_partition_sender.py::test_a_change_that_the_an"
             "swer_does_not_name_is_sent_again_at_once"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/isr_answer.py::judge_answer",
+        place="core/broker/replicas/isr_answer.py::judge_answer",
         code="if result.error in _REVERTS:",
         instead="if result.error is not ErrorCode.NONE:",
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_an_answer_that_leaves_the_"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_an_answer_that_leaves_the_"
             "outcome_open_keeps_the_change_pending_without_retry"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/partition.py::Partition.become_leader",
+        place="core/broker/replicas/partition.py::Partition.become_leader",
         code="self.isr_state = Committed(state.isr)",
         instead=(
             "self.isr_state = self.isr_state if was_leader and not isinstance(self.isr_state,"
             " Committed) else Committed(state.isr)"
         ),
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_an_answer_to_a_state_that_"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_an_answer_to_a_state_that_"
             "metadata_replaced_is_ignored"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/isr_changes.py::handle_answer",
+        place="core/broker/replicas/isr_changes.py::handle_answer",
         code="if partition.isr_state is proposal.state:",
         instead="if True:",
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_an_answer_to_a_state_that_"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_an_answer_to_a_state_that_"
             "metadata_replaced_is_ignored"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/maintenance.py::Maintenance._shrink_isrs",
+        place="core/broker/replicas/maintenance.py::Maintenance._shrink_isrs",
         code="maybe_shrink_isr(turn, partition)",
         instead="pass",
         test=(
-            "tests/unit/core/broker/test_maintenance.py::test_members_that_lag_are_dropped_at"
+            "tests/unit/core/broker/replicas/test_maintenance.py::test_members_that_lag_are_dropped_at"
             "_every_half_of_the_lag_time"
         ),
     ),
@@ -1585,11 +1603,11 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/isr.py::is_isr_eligible",
+        place="core/broker/replicas/isr.py::is_isr_eligible",
         code="or not registration.is_active",
         instead="",
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_a_fenced_replica_neither_joins_nor_holds_up_commits"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_fenced_replica_neither_joins_nor_holds_up_commits"
         ),
     ),
     Removal(
@@ -1608,10 +1626,12 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/partition.py::Partition.revert_isr",
+        place="core/broker/replicas/partition.py::Partition.revert_isr",
         code="self.isr_state = Committed(self.committed_isr)",
         instead="pass",
-        test=("tests/unit/core/broker/test_partition_leader.py::test_an_answer_that_asserts_nothing_was_done_reverts"),
+        test=(
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_an_answer_that_asserts_nothing_was_done_reverts"
+        ),
     ),
     Removal(
         row="kip-497",
@@ -1628,23 +1648,23 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/assignment.py::Assignment._stop_fetching_when_leaving",
+        place="core/broker/kraft/assignment.py::Assignment._stop_fetching_when_leaving",
         code="if not registration.in_controlled_shutdown:",
         instead="if True:",
         test=(
-            "tests/unit/core/broker/test_assignment.py::test_a_broker_that_may_leave_fetches_"
+            "tests/unit/core/broker/kraft/test_assignment.py::test_a_broker_that_may_leave_fetches_"
             "only_for_the_isrs_that_it_is_in"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/partition.py::Partition._joiners",
+        place="core/broker/replicas/partition.py::Partition._joiners",
         code=(
             "and is_isr_eligible(broker_id, fetch_broker_epoch=follower.broker_epoch, registr"
             "ations=self._registrations)"
         ),
         instead="",
-        test="tests/unit/core/broker/test_joiners.py::test_a_joiner_that_is_fenced_is_not_waited_for",
+        test="tests/unit/core/broker/kraft/test_joiners.py::test_a_joiner_that_is_fenced_is_not_waited_for",
     ),
     Removal(
         row="kip-497",
@@ -1655,48 +1675,48 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/fetcher.py::FetcherPool._send_to",
+        place="core/broker/replicas/fetcher.py::FetcherPool._send_to",
         code="replica_epoch=broker_epoch,",
         instead="replica_epoch=None,",
         test="tests/interaction/test_scripts.py::test_script[kip_497_new_leader_elected]",
     ),
     Removal(
         row="kip-497",
-        place="core/broker/partition.py::Partition.note_fetch",
+        place="core/broker/replicas/partition.py::Partition.note_fetch",
         code=("if broker_epoch is not None and registration is not None and broker_epoch < registration.broker_epoch:"),
         instead="if False:",
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_a_fetch_of_an_earlier_inca"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_fetch_of_an_earlier_inca"
             "rnation_is_refused_and_leaves_no_trace"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/follower_state.py::FollowerState.update",
+        place="core/broker/replicas/follower_state.py::FollowerState.update",
         code="self.broker_epoch = broker_epoch",
         instead="pass",
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_a_member_is_named_with_the"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_member_is_named_with_the"
             "_incarnation_whose_fetch_came"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/isr.py::is_isr_eligible",
+        place="core/broker/replicas/isr.py::is_isr_eligible",
         code="return fetch_broker_epoch is None or fetch_broker_epoch == registration.broker_epoch",
         instead="return True",
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_a_replica_that_restarted_s"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_replica_that_restarted_s"
             "ince_its_fetch_does_not_hold_up_commits"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/partition.py::Partition.isr_member",
+        place="core/broker/replicas/partition.py::Partition.isr_member",
         code="None if follower is None else follower.broker_epoch",
         instead="self._registrations[broker_id].broker_epoch",
         test=(
-            "tests/unit/core/broker/test_partition_leader.py::test_a_member_is_named_with_the"
+            "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_member_is_named_with_the"
             "_incarnation_whose_fetch_came"
         ),
     ),
@@ -1712,54 +1732,54 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/store.py::ControllerStore._encode",
+        place="core/zookeeper/controller/store.py::ControllerStore._encode",
         code="controller_epoch=self._context.controller_epoch",
         instead="controller_epoch=type(self._context.controller_epoch)(0)",
         test=(
-            "tests/unit/core/zookeeper_controller/test_controller_terms.py::test_another_take"
+            "tests/unit/core/zookeeper/controller/test_controller_terms.py::test_another_take"
             "s_over_with_the_next_epoch_when_the_session_ends"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/partition_states.py::PartitionStateMachine._initialise",
+        place="core/zookeeper/controller/partition_states.py::PartitionStateMachine._initialise",
         code="if self._context.is_online(replica, name)",
         instead="",
         test=(
-            "tests/unit/core/zookeeper_controller/test_broker_changes.py::test_a_partition_wi"
+            "tests/unit/core/zookeeper/controller/test_broker_changes.py::test_a_partition_wi"
             "thout_a_state_node_is_left_alone"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/controlled_shutdown.py::ControlledShutdown.let_go",
+        place="core/zookeeper/controller/controlled_shutdown.py::ControlledShutdown.let_go",
         code=("yield from self._replicas.enter((Replica(name, broker_id) for name in followed), ReplicaPhase.OFFLINE)"),
         instead="yield from ()",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_controlled_shutdown]",
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/leader_election.py::preferred_leader",
+        place="core/zookeeper/controller/leader_election.py::preferred_leader",
         code="return next((head for head in replicas[:1] if head in online and head in isr), None)",
         instead="return None",
         test=(
-            "tests/unit/core/zookeeper_controller/test_leader_requests.py::test_of_the_partit"
+            "tests/unit/core/zookeeper/controller/test_leader_requests.py::test_of_the_partit"
             "ions_that_need_an_election_only_those_named_are_elected"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/zookeeper_isr_changes.py::ZooKeeperIsrChanges.submit",
+        place="core/broker/zookeeper/isr_changes.py::ZooKeeperIsrChanges.submit",
         code="if self._leader_writes:",
         instead="if False:",
         test=(
-            "tests/unit/core/broker/test_zookeeper_broker.py::test_while_a_leader_writes_an_i"
+            "tests/unit/core/broker/zookeeper/test_broker.py::test_while_a_leader_writes_an_i"
             "sr_what_is_asked_of_its_partition_waits"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/zookeeper_isr.py::write_isr",
+        place="core/broker/zookeeper/isr.py::write_isr",
         code="version=expected",
         instead="version=None",
         test=(
@@ -1769,135 +1789,135 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/control_requests.py::_state",
+        place="core/broker/zookeeper/control_requests.py::_state",
         code="partition_epoch=wanted.partition_epoch",
         instead="partition_epoch=PartitionEpoch(0)",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_control_requests]",
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/isr_notifications.py::Notifications.handle_isr_changes",
+        place="core/zookeeper/controller/isr_notifications.py::Notifications.handle_isr_changes",
         code="yield from self.refresh(tuple(sorted(named)))",
         instead="yield from ()",
         test=(
-            "tests/unit/core/zookeeper_controller/test_controller_events.py::test_a_leaders_o"
+            "tests/unit/core/zookeeper/controller/test_controller_events.py::test_a_leaders_o"
             "wn_write_is_believed_once_it_is_notified"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/zookeeper_isr_changes.py::ZooKeeperIsrChanges.submit",
+        place="core/broker/zookeeper/isr_changes.py::ZooKeeperIsrChanges.submit",
         code="if self._leader_writes:",
         instead="if True:",
         test=(
-            "tests/unit/core/broker/test_zookeeper_isr_changes.py::test_a_change_that_is_under_way_is_not_asked_twice"
+            "tests/unit/core/broker/zookeeper/test_isr_changes.py::test_a_change_that_is_under_way_is_not_asked_twice"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/alter_partition.py::AlterPartition._publish",
+        place="core/zookeeper/controller/alter_partition.py::AlterPartition._publish",
         code="self._context.leadership |= read",
         instead="pass",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_alter_partition]",
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/alter_partition.py::AlterPartition._judge_3_3",
+        place="core/zookeeper/controller/alter_partition.py::AlterPartition._judge_3_3",
         code="if not set(asked.isr) <= self._context.live_brokers:",
         instead="if False:",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_controlled_shutdown]",
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/reassignment.py::Reassignments.complete_if_in_sync",
+        place="core/zookeeper/controller/reassignment.py::Reassignments.complete_if_in_sync",
         code="if (yield from self._is_complete(name, assignment)):",
         instead="if False:",
         test=(
-            "tests/unit/core/zookeeper_controller/test_controller_events.py::test_a_reassignm"
+            "tests/unit/core/zookeeper/controller/test_controller_events.py::test_a_reassignm"
             "ent_ends_when_its_targets_are_in_sync"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/alter_partition.py::AlterPartition._is_honest",
+        place="core/zookeeper/controller/alter_partition.py::AlterPartition._is_honest",
         code="return asked.leader == current.leader and",
         instead="return",
         test=(
-            "tests/unit/core/zookeeper_controller/test_controller_events.py::test_with_the_ki"
+            "tests/unit/core/zookeeper/controller/test_controller_events.py::test_with_the_ki"
             "p_only_the_leader_may_ask_and_only_for_replicas"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/alter_partition.py::AlterPartition.handle",
+        place="core/zookeeper/controller/alter_partition.py::AlterPartition.handle",
         code="if sender is None or sender.broker_epoch != request.broker_epoch:",
         instead="if sender is None:",
         test="tests/conformance/test_conformance.py::test_every_vector_of_a_built_kind_passes",
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/alter_partition.py::AlterPartition._handle",
+        place="core/zookeeper/controller/alter_partition.py::AlterPartition._handle",
         code=(
             "answer(_answer(judged.results | _taken(request, judged.wanted)))\n            yie"
             "ld from self._attempt(request, judged)"
         ),
         instead="answer((yield from self._attempt(request, judged)))",
         test=(
-            "tests/unit/core/zookeeper_controller/test_alter_partition.py::test_a_change_is_a"
+            "tests/unit/core/zookeeper/controller/test_alter_partition.py::test_a_change_is_a"
             "nswered_after_the_write_or_before_it_as_the_rule_says"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/control_requests.py::ControlRequests._takes_equal_epoch",
+        place="core/broker/zookeeper/control_requests.py::ControlRequests._takes_equal_epoch",
         code="return partition is not None and wanted.partition_epoch > partition.partition_epoch",
         instead="return False",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_recovery_state_kip_704]",
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/alter_partition.py::AlterPartition._publish",
+        place="core/zookeeper/controller/alter_partition.py::AlterPartition._publish",
         code="(*updates.written, *(updates.outdated if tells_roles else ()))",
         instead="(*updates.written,)",
         test=(
-            "tests/unit/core/zookeeper_controller/test_controller_events.py::test_with_the_ki"
+            "tests/unit/core/zookeeper/controller/test_controller_events.py::test_with_the_ki"
             "p_a_change_that_could_not_be_written_is_followed_by_roles_with_the_new_version"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/zookeeper_isr_changes.py::ZooKeeperIsrChanges.ask_successor",
+        place="core/broker/zookeeper/isr_changes.py::ZooKeeperIsrChanges.ask_successor",
         code="if partition.isr_state is acknowledged.proposal.state:",
         instead="if False:",
         test=(
-            "tests/unit/core/broker/test_zookeeper_isr_changes.py::test_a_change_that_was_ack"
+            "tests/unit/core/broker/zookeeper/test_isr_changes.py::test_a_change_that_was_ack"
             "nowledged_and_never_made_is_asked_of_the_next_controller"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/broker/zookeeper_alter_partition.py::ZooKeeperAlterPartition.take_due",
+        place="core/broker/zookeeper/alter_partition.py::ZooKeeperAlterPartition.take_due",
         code="proposals = tuple(self._queued.values())",
         instead="proposals = tuple(self._queued.values())[:1]",
         test=(
-            "tests/unit/core/broker/test_zookeeper_alter_partition.py::test_everything_that_i"
+            "tests/unit/core/broker/zookeeper/test_alter_partition.py::test_everything_that_i"
             "s_queued_goes_out_together_and_one_request_at_a_time"
         ),
     ),
     Removal(
         row="kip-497",
-        place="core/inter_broker_protocol.py::InterBrokerProtocol.isr_change",
+        place="core/zookeeper/inter_broker_protocol.py::InterBrokerProtocol.isr_change",
         code="_ALTER_ISR",
         instead="_TOPIC_IDS",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_protocol_of_each_broker]",
     ),
     Removal(
         row="kip-497",
-        place="core/zookeeper_controller/term.py::_watches_isr_changes",
+        place="core/zookeeper/controller/term.py::_watches_isr_changes",
         code="is_always or config.ibp.isr_change is IsrChange.ZOOKEEPER",
         instead="True",
         test=(
-            "tests/unit/core/zookeeper_controller/test_controller_events.py::test_with_the_ki"
+            "tests/unit/core/zookeeper/controller/test_controller_events.py::test_with_the_ki"
             "p_a_controller_that_alters_isrs_hears_no_notifications"
         ),
     ),

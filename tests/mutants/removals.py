@@ -44,52 +44,52 @@ _SCRIPTS: Final = "tests/interaction/test_scripts.py::test_script"
 REMOVALS: Final = (
     Removal(
         row="S02",
-        place="core/broker/produce.py::_stamped",
+        place="core/broker/replicas/produce.py::_stamped",
         code="leader_epoch=leader_epoch",
         instead="leader_epoch=batch.leader_epoch",
-        test=f"{_BROKER}/test_produce.py::test_a_batch_is_stamped_with_its_offsets_and_the_leaders_epoch",
+        test=f"{_BROKER}/replicas/test_produce.py::test_a_batch_is_stamped_with_its_offsets_and_the_leaders_epoch",
     ),
     Removal(
         row="S04",
-        place="core/broker/fetch.py::find_readable",
+        place="core/broker/replicas/fetch.py::find_readable",
         code="if error is not ErrorCode.NONE:",
         instead="if False:",
-        test=f"{_BROKER}/test_fetch.py::test_a_fetch_under_another_leader_epoch_is_refused",
+        test=f"{_BROKER}/replicas/test_fetch.py::test_a_fetch_under_another_leader_epoch_is_refused",
     ),
     Removal(
         row="S04",
-        place="core/broker/fetcher.py::FetcherPool.handle_fetch",
+        place="core/broker/replicas/fetcher.py::FetcherPool.handle_fetch",
         code="and asked.current_leader_epoch == followed.leader_epoch",
         instead="",
-        test=f"{_BROKER}/test_follower.py::test_an_answer_to_another_leader_epoch_is_dropped",
+        test=f"{_BROKER}/replicas/test_follower.py::test_an_answer_to_another_leader_epoch_is_dropped",
     ),
     Removal(
         row="S05",
-        place="core/broker/isr.py::can_expand",
+        place="core/broker/replicas/isr.py::can_expand",
         code="or follower.log_end_offset < epoch_start_offset",
         instead="",
-        test=f"{_BROKER}/test_partition_leader.py::test_a_replica_with_data_of_older_epochs_only_cannot_join",
+        test=f"{_BROKER}/replicas/test_partition_leader.py::test_a_replica_with_data_of_older_epochs_only_cannot_join",
     ),
     Removal(
         row="S06",
-        place="core/broker/partition.py::Partition._start_epoch",
+        place="core/broker/replicas/partition.py::Partition._start_epoch",
         code="if self.log.epochs.assign(state.leader_epoch, self.log.log_end_offset):",
         instead="if False:",
-        test=f"{_BROKER}/test_partition_leader.py::test_a_new_leader_enters_its_epoch_before_it_writes",
+        test=f"{_BROKER}/replicas/test_partition_leader.py::test_a_new_leader_enters_its_epoch_before_it_writes",
     ),
     Removal(
         row="S11",
-        place="core/broker/partition.py::Partition.isr_member",
+        place="core/broker/replicas/partition.py::Partition.isr_member",
         code="None if follower is None else follower.broker_epoch",
         instead="self._registrations[broker_id].broker_epoch",
-        test=f"{_BROKER}/test_partition_leader.py::test_a_member_is_named_with_the_incarnation_whose_fetch_came",
+        test=f"{_BROKER}/replicas/test_partition_leader.py::test_a_member_is_named_with_the_incarnation_whose_fetch_came",
     ),
     Removal(
         row="S12",
-        place="core/broker/isr.py::is_isr_eligible",
+        place="core/broker/replicas/isr.py::is_isr_eligible",
         code="or not registration.is_active",
         instead="",
-        test=f"{_BROKER}/test_partition_leader.py::test_a_fenced_replica_neither_joins_nor_holds_up_commits",
+        test=f"{_BROKER}/replicas/test_partition_leader.py::test_a_fenced_replica_neither_joins_nor_holds_up_commits",
     ),
     Removal(
         row="S12",
@@ -100,10 +100,10 @@ REMOVALS: Final = (
     ),
     Removal(
         row="S15",
-        place="core/broker/partition.py::Partition.advance_high_watermark",
+        place="core/broker/replicas/partition.py::Partition.advance_high_watermark",
         code="len(self.committed_isr)",
         instead="len(maximal)",
-        test=f"{_BROKER}/test_partition_leader.py::test_a_sent_expansion_does_not_count_towards_min_isr",
+        test=f"{_BROKER}/replicas/test_partition_leader.py::test_a_sent_expansion_does_not_count_towards_min_isr",
     ),
     Removal(
         row="S18",
@@ -114,32 +114,32 @@ REMOVALS: Final = (
     ),
     Removal(
         row="S19",
-        place="core/broker/partition.py::Partition.note_fetch",
+        place="core/broker/replicas/partition.py::Partition.note_fetch",
         code="fetch_offset=self.log.batch_base_offset(fetch_offset)",
         instead="fetch_offset=max(self.log.batch_base_offset(fetch_offset), old_end_offset or fetch_offset)",
-        test=f"{_BROKER}/test_partition_leader.py::test_a_replica_that_was_moved_away_and_back_is_judged_by_its_fetch",
+        test=f"{_BROKER}/replicas/test_partition_leader.py::test_a_replica_that_was_moved_away_and_back_is_judged_by_its_fetch",
     ),
     Removal(
         row="S19",
-        place="core/broker/isr.py::can_expand",
+        place="core/broker/replicas/isr.py::can_expand",
         code="or follower.log_end_offset is None:\n        return False",
         instead=":\n        return False\n    if follower.log_end_offset is None:\n        return True",
-        test=f"{_BROKER}/test_partition_leader.py::test_who_may_be_proposed_as_a_member",
+        test=f"{_BROKER}/replicas/test_partition_leader.py::test_who_may_be_proposed_as_a_member",
     ),
     Removal(
         row="S20",
-        place="core/broker/delayed_fetch.py::FetchHandler.handle_request",
+        place="core/broker/replicas/delayed_fetch.py::FetchHandler.handle_request",
         code="else:\n            is_final = True\n",
         instead="else:\n            is_final = True\n"
         "            self._note_progress(turn, result.partition, asked, reader, reader.replica_id)\n",
-        test=f"{_BROKER}/test_broker_steps.py::test_a_fetch_that_diverges_leaves_no_trace",
+        test=f"{_BROKER}/kraft/test_broker_steps.py::test_a_fetch_that_diverges_leaves_no_trace",
     ),
     Removal(
         row="S21",
-        place="core/broker/fetcher.py::FetcherPool.handle_fetch",
+        place="core/broker/replicas/fetcher.py::FetcherPool.handle_fetch",
         code="and asked.current_leader_epoch == followed.leader_epoch",
         instead="",
-        test=f"{_BROKER}/test_follower.py::test_an_answer_to_another_leader_epoch_is_dropped",
+        test=f"{_BROKER}/replicas/test_follower.py::test_an_answer_to_another_leader_epoch_is_dropped",
     ),
     Removal(
         row="S24",
@@ -157,26 +157,26 @@ REMOVALS: Final = (
     ),
     Removal(
         row="S25",
-        place="core/broker/broker.py::Broker._is_known",
+        place="core/broker/kraft/broker.py::Broker._is_known",
         code="and registration.incarnation_id == self._config.incarnation_id",
         instead="",
-        test=f"{_BROKER}/test_broker_steps.py"
+        test=f"{_BROKER}/kraft/test_broker_steps.py"
         "::test_logs_are_opened_and_roles_taken_once_the_metadata_has_this_very_process",
     ),
     Removal(
         row="S29",
-        place="core/broker/partition.py::Partition._joiners",
+        place="core/broker/replicas/partition.py::Partition._joiners",
         code="and is_isr_eligible("
         "broker_id, fetch_broker_epoch=follower.broker_epoch, registrations=self._registrations)",
         instead="",
-        test=f"{_BROKER}/test_joiners.py::test_a_joiner_that_is_fenced_is_not_waited_for",
+        test=f"{_BROKER}/kraft/test_joiners.py::test_a_joiner_that_is_fenced_is_not_waited_for",
     ),
     Removal(
         row="S30",
-        place="core/broker/isr_changes.py::handle_answer",
+        place="core/broker/replicas/isr_changes.py::handle_answer",
         code="if partition.isr_state is proposal.state:",
         instead="if True:",
-        test=f"{_BROKER}/test_partition_leader.py::test_an_answer_to_a_state_that_metadata_replaced_is_ignored",
+        test=f"{_BROKER}/replicas/test_partition_leader.py::test_an_answer_to_a_state_that_metadata_replaced_is_ignored",
     ),
     Removal(
         row="S31",
@@ -208,7 +208,7 @@ REMOVALS: Final = (
     ),
     Removal(
         row="Z02",
-        place="core/zookeeper_controller/partition_states.py::PartitionStateMachine._elect",
+        place="core/zookeeper/controller/partition_states.py::PartitionStateMachine._elect",
         code="remaining = updates.outdated",
         instead="remaining = ()",
         test="tests/simulation/test_zookeeper_writers.py"
@@ -216,7 +216,7 @@ REMOVALS: Final = (
     ),
     Removal(
         row="Z02",
-        place="core/broker/zookeeper_isr.py::write_isr",
+        place="core/broker/zookeeper/isr.py::write_isr",
         code="SetData(path=path, data=data, version=expected)",
         instead="SetData(path=path, data=data, version=None)",
         test="tests/simulation/test_zookeeper_writers.py"
@@ -224,7 +224,7 @@ REMOVALS: Final = (
     ),
     Removal(
         row="Z06",
-        place="core/broker/partition.py::Partition.advance_high_watermark",
+        place="core/broker/replicas/partition.py::Partition.advance_high_watermark",
         code="waited_for=waited_for",
         instead="waited_for=()",
         test="tests/simulation/test_zookeeper_stories.py"
@@ -232,7 +232,7 @@ REMOVALS: Final = (
     ),
     Removal(
         row="Z10",
-        place="core/zookeeper_controller/broker_changes.py::BrokerChanges.apply",
+        place="core/zookeeper/controller/broker_changes.py::BrokerChanges.apply",
         code="if broker_id in cached and broker.broker_epoch > cached[broker_id].broker_epoch",
         instead="if False",
         test="tests/simulation/test_zookeeper_stories.py"
@@ -243,15 +243,15 @@ REMOVALS: Final = (
         place="core/zookeeper/broker_registration.py::register_broker",
         code="if owner is None or owner != previous_session_id:",
         instead="if True:",
-        test="tests/unit/core/zookeeper_controller/test_controller_terms.py"
+        test="tests/unit/core/zookeeper/controller/test_controller_terms.py"
         "::test_a_process_whose_old_node_is_still_there_makes_it_anew",
     ),
     Removal(
         row="Z30",
-        place="core/broker/zookeeper_isr_changes.py::ZooKeeperIsrChanges.ask_successor",
+        place="core/broker/zookeeper/isr_changes.py::ZooKeeperIsrChanges.ask_successor",
         code="if partition.isr_state is acknowledged.proposal.state:",
         instead="if False:",
-        test=f"{_BROKER}/test_zookeeper_isr_changes.py"
+        test=f"{_BROKER}/zookeeper/test_isr_changes.py"
         "::test_a_change_that_was_acknowledged_and_never_made_is_asked_of_the_next_controller[1-True]",
     ),
 )
@@ -262,7 +262,7 @@ REMOVALS: Final = (
 def removed(removal: Removal) -> Iterator[None]:
     """Has everybody who calls the function, or reads the property, run it without the rule."""
     path, _, name = removal.place.partition("::")
-    module = importlib.import_module(f"emulator.{path.removesuffix('.py').replace('/', '.')}")
+    module = importlib.import_module(f"laststand.emulator.{path.removesuffix('.py').replace('/', '.')}")
     function: object = module
     for part in name.split("."):
         function = inspect.getattr_static(function, part)

@@ -4,7 +4,7 @@ A mutant is named by its file, its function and the lines that it changes, witho
 outlives edits elsewhere in the function. ``explained.txt`` has the form in which survivors are printed::
 
     # Why the mutants below behave as the code does, or why nothing may depend on the difference.
-    emulator/core/broker/epoch_cache.py LeaderEpochCache.assign
+    emulator/core/broker/replicas/epoch_cache.py LeaderEpochCache.assign
     - if epoch > self.latest_epoch:
     + if epoch >= self.latest_epoch:
 

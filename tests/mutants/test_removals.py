@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.core.broker.isr import Committed, PendingExpand, committed_isr, is_isr_eligible
+from laststand.emulator.core.broker.replicas.isr import Committed, PendingExpand, committed_isr, is_isr_eligible
 from laststand.emulator.core.types import BrokerId, NodeId
 from tests.mutants.removals import Removal, removed
 
@@ -14,8 +14,9 @@ ROOT = Path(__file__).parents[2]
 _HARMLESS = """
 import sys
 from tests.mutants.removals import Removal, main
-test = "tests/unit/core/broker/test_partition_leader.py::test_a_new_leader_enters_its_epoch_before_it_writes"
-sys.exit(main([], [Removal("S99", "core/broker/isr.py::committed_isr", "state.isr if", "(*state.isr,) if", test)]))
+test = "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_new_leader_enters_its_epoch_before_it_writes"
+place = "core/broker/replicas/isr.py::committed_isr"
+sys.exit(main([], [Removal("S99", place, "state.isr if", "(*state.isr,) if", test)]))
 """
 OWN, FIRST = (BrokerId(NodeId(number)) for number in range(2))
 
@@ -30,7 +31,7 @@ def test_without_a_rule_its_test_fails(table: str) -> None:
 
 def test_a_function_that_others_have_imported_does_without_the_rule_for_a_while() -> None:
     state = PendingExpand((OWN,), FIRST)
-    removal = Removal("S99", "core/broker/isr.py::committed_isr", "state.committed", "(state.joining,)", "")
+    removal = Removal("S99", "core/broker/replicas/isr.py::committed_isr", "state.committed", "(state.joining,)", "")
     with removed(removal):
         assert committed_isr(state) == (FIRST,)
         assert committed_isr(Committed((OWN,))) == (OWN,)
@@ -38,7 +39,7 @@ def test_a_function_that_others_have_imported_does_without_the_rule_for_a_while(
 
 
 def test_an_edit_of_what_is_not_there_is_refused() -> None:
-    removal = Removal("S99", "core/broker/isr.py::is_isr_eligible", "is_shut_down", "", "")
+    removal = Removal("S99", "core/broker/replicas/isr.py::is_isr_eligible", "is_shut_down", "", "")
     with pytest.raises(AssertionError, match="does not say once: is_shut_down"), removed(removal):
         is_isr_eligible(OWN, fetch_broker_epoch=None, registrations={})
 
@@ -47,6 +48,6 @@ def test_a_test_that_lets_the_removal_pass_is_named() -> None:
     tried = subprocess.run([sys.executable, "-c", _HARMLESS], cwd=ROOT, capture_output=True, text=True, check=False)
     assert tried.returncode == 1
     assert tried.stdout.endswith(
-        "S99: without the rule of core/broker/isr.py::committed_isr nothing fails in "
-        "tests/unit/core/broker/test_partition_leader.py::test_a_new_leader_enters_its_epoch_before_it_writes\n"
+        "S99: without the rule of core/broker/replicas/isr.py::committed_isr nothing fails in "
+        "tests/unit/core/broker/replicas/test_partition_leader.py::test_a_new_leader_enters_its_epoch_before_it_writes\n"
     )

@@ -16,8 +16,8 @@ from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario,
 from laststand.emulator.client.history import read_history
 from laststand.emulator.core.eras import era_rules, with_rule
 from laststand.emulator.core.history import FinalReadOperation
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.switches import Switches, era_switches, with_switch
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.drivers import DriverName
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 

@@ -4,7 +4,7 @@ import pytest
 
 from laststand.emulator.core.events import ProduceAnswered
 from laststand.emulator.core.types import TopicPartition
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from laststand.emulator.plan.actions import DeposeController
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.plan import parse_plan

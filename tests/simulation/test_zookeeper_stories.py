@@ -8,12 +8,12 @@ from laststand.emulator.core.admin_messages import (
     ElectLeadersRequest,
     ReassignablePartition,
 )
-from laststand.emulator.core.broker.isr import PendingShrink
-from laststand.emulator.core.control_messages import LeaderAndIsrRequest, StopReplicaRequest
+from laststand.emulator.core.broker.replicas.isr import PendingShrink
+from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrRequest, StopReplicaRequest
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_config
 from laststand.emulator.core.zookeeper.operations import Delete, SetData
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.simulation.zookeeper_cluster import LAG_MS, ORDERS, ZooKeeperCluster, broker
 

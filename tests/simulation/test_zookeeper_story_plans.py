@@ -14,7 +14,7 @@ import pytest
 
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import TopicPartition
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.cluster import SimulatedCluster
 from laststand.emulator.simulator.simulation import Simulation

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from laststand.emulator.core.admin_messages import ElectLeadersRequest, RequestedElection
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from tests.simulation.test_zookeeper_stories import ALL_ERAS, ASKING_ERAS, WRITING_ERAS, acked
 from tests.simulation.zookeeper_cluster import LAG_MS, ZooKeeperCluster, broker
 

@@ -12,16 +12,15 @@ import msgspec
 
 from laststand.emulator.core.admin_messages import AlterPartitionReassignmentsRequest, ReassignablePartition
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.broker.config import BrokerConfig
-from laststand.emulator.core.broker.partition import Partition
-from laststand.emulator.core.broker.zookeeper_exchange import (
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.zookeeper.exchange import (
     AnswerControl,
     AskController,
     ControllerReplied,
     ControllerUnreachable,
     ControlReceived,
 )
-from laststand.emulator.core.control_messages import ControlledShutdownResponse, ControlMessage
 from laststand.emulator.core.effects import (
     AppendToLog,
     CloseLogs,
@@ -50,7 +49,6 @@ from laststand.emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from laststand.emulator.core.inter_broker_protocol import IbpLevel
 from laststand.emulator.core.messages import (
     AlterPartitionResponse,
     FetchResponse,
@@ -76,6 +74,16 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from laststand.emulator.core.zookeeper.control_messages import ControlledShutdownResponse, ControlMessage
+from laststand.emulator.core.zookeeper.controller.exchange import (
+    AnswerController,
+    ControlAnswered,
+    ControlFailed,
+    ControllerAsked,
+    ControllerRequest,
+    ControllerResponse,
+    SendControlRequest,
+)
 from laststand.emulator.core.zookeeper.exchange import (
     CloseSession,
     OpenSession,
@@ -88,23 +96,15 @@ from laststand.emulator.core.zookeeper.exchange import (
     ZooKeeperRequest,
 )
 from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import decode_state
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller, encode_config
 from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
 from laststand.emulator.core.zookeeper.operations import Create, Delete, Step
+from laststand.emulator.core.zookeeper.process import ProcessEffect, ProcessInput, ZooKeeperProcess
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
-from laststand.emulator.core.zookeeper_controller.exchange import (
-    AnswerController,
-    ControlAnswered,
-    ControlFailed,
-    ControllerAsked,
-    ControllerRequest,
-    ControllerResponse,
-    SendControlRequest,
-)
-from laststand.emulator.core.zookeeper_process import ProcessEffect, ProcessInput, ZooKeeperProcess
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from laststand.emulator.simulator.disk import Disk
 
 CAUSE: Final = CauseId("story")

@@ -18,9 +18,9 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.promises import PROMISES, PromiseKind
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from laststand.emulator.plan.actions import (
     Action,
     CancelReassignment,

@@ -6,8 +6,8 @@ from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.disk_errors import is_full, start_on_full_disk
 from laststand.chaos.process.faults.registry import executes
 from laststand.emulator.core.events import IncarnationEnd
-from laststand.emulator.core.inter_broker_protocol import ibp_level
 from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.zookeeper.inter_broker_protocol import ibp_level
 from laststand.emulator.plan.actions import Outcome, Start, Stop, no_op
 
 

@@ -6,8 +6,8 @@ controller knows. No other replica owes anything to the outside.
 """
 
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.broker.list_offsets import LATEST_TIMESTAMP, Asker, list_offset
-from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replicas.list_offsets import LATEST_TIMESTAMP, Asker, list_offset
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import BecameLeader, LogStartOffsetRaised
 from laststand.emulator.core.image import PartitionState

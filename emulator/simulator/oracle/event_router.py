@@ -6,7 +6,7 @@ heard of it (D15): one of the same name makes its own.
 
 from collections.abc import Callable, Iterator, Mapping
 
-from laststand.emulator.core.broker.metadata_cache import real_topic_id
+from laststand.emulator.core.broker.zookeeper.metadata_cache import real_topic_id
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import (
     AlterPartitionAnswered,

@@ -6,9 +6,9 @@ need an observer who sees several events, or controller and brokers at once.
 
 from typing import Final
 
-from laststand.emulator.core.broker.invariants import check_hosted_partition, check_progress, partition_mark
-from laststand.emulator.core.broker.isr import Committed, proposed_isr
-from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replicas.invariants import check_hosted_partition, check_progress, partition_mark
+from laststand.emulator.core.broker.replicas.isr import Committed, proposed_isr
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.events import (
     AlterPartitionAnswered,

@@ -9,7 +9,7 @@ not being asked what they hold.
 from collections.abc import Iterator
 from typing import Final
 
-from laststand.emulator.core.broker.isr import Committed
+from laststand.emulator.core.broker.replicas.isr import Committed
 from laststand.emulator.core.types import BrokerState, Offset, TopicPartition
 from laststand.emulator.simulator.cluster import SimulatedCluster
 from laststand.emulator.simulator.disk import StoredLog

@@ -8,7 +8,7 @@ names. L7: a stray goes when its grace is over.
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.events import (
     AppendRole,
     BatchAppended,

@@ -7,8 +7,8 @@ reassignments end. L7, second half: no log is deleted where it is assigned.
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.broker.isr import Committed
-from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replicas.isr import Committed
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, ZnodeWritten
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition

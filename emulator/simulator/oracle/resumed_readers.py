@@ -6,7 +6,7 @@ seek before it receives anything of the new topic is its own choice of where to 
 
 from typing import NamedTuple
 
-from laststand.emulator.core.broker.metadata_cache import real_topic_id
+from laststand.emulator.core.broker.zookeeper.metadata_cache import real_topic_id
 from laststand.emulator.core.client.steps import PollRecorded
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import Offset, TopicId, TopicPartition

@@ -9,8 +9,8 @@ controller and the bounds in time that follow from its heartbeats are replaced b
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
-from laststand.emulator.core.broker.partition import Partition
-from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
 from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.events import (
     AlterPartitionAnswered,

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from laststand.emulator.core.eras import ZooKeeperSwitches
 from laststand.emulator.core.events import AlterPartitionAnswered, PartitionChanged
 from laststand.emulator.core.inputs import RequestReceived
-from laststand.emulator.core.inter_broker_protocol import IsrChange
 from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest
 from laststand.emulator.core.types import (
     BrokerId,
@@ -22,7 +21,8 @@ from laststand.emulator.core.types import (
     TopicPartition,
 )
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.core.zookeeper_rules import AlterIsrChecks, ZooKeeperRules
+from laststand.emulator.core.zookeeper.inter_broker_protocol import IsrChange
+from laststand.emulator.core.zookeeper.rules import AlterIsrChecks, ZooKeeperRules
 from laststand.emulator.simulator.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster

@@ -6,14 +6,6 @@ which it has taken.
 
 from typing import Final, cast
 
-from laststand.emulator.core.control_messages import (
-    ControlRequest,
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    StopReplicaResponse,
-    UpdateMetadataResponse,
-)
 from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import BecameFollower, BecameLeader
@@ -26,6 +18,14 @@ from laststand.emulator.core.types import (
     RequestId,
     TopicId,
     TopicPartition,
+)
+from laststand.emulator.core.zookeeper.control_messages import (
+    ControlRequest,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaResponse,
+    UpdateMetadataResponse,
 )
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.simulator.nodes import BrokerNode

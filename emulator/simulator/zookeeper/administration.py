@@ -1,13 +1,13 @@
-"""An administrator at the simulated server: ``zookeeper_administration`` by a client that needs no network."""
+"""An administrator at the simulated server: ``core.zookeeper.administration`` by a client that needs no network."""
 
 from typing import Final
 
-from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.zookeeper.administration import AdministratorRequest, AdministratorResponse, administrate
 from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.operations import Delete
+from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
-from laststand.emulator.core.zookeeper_administration import AdministratorRequest, AdministratorResponse, administrate
-from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 
 _ENDLESS_MS: Final = 1 << 60
 

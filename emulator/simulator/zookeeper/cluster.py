@@ -14,21 +14,21 @@ from laststand.emulator.core.admin_messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
-from laststand.emulator.core.broker.isr_notifier import LINGER_MS, LOOK_INTERVAL_MS
+from laststand.emulator.core.broker.zookeeper.isr_notifier import LINGER_MS, LOOK_INTERVAL_MS
 from laststand.emulator.core.effects import Effect, SendResponse, StopNode
 from laststand.emulator.core.eras import ZooKeeperSwitches
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.events import IncarnationEnd
 from laststand.emulator.core.inputs import RequestReceived, TimerFired
-from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol, ibp_level
 from laststand.emulator.core.messages import Response
 from laststand.emulator.core.types import BrokerId, IncarnationId, MetadataOffset, NodeId, TopicPartition
+from laststand.emulator.core.zookeeper.controller.controller import FIRST_BALANCE_MS
+from laststand.emulator.core.zookeeper.controller.term import Term
+from laststand.emulator.core.zookeeper.history import ZooKeeperHistory
 from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol, ibp_level
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
-from laststand.emulator.core.zookeeper_controller.controller import FIRST_BALANCE_MS
-from laststand.emulator.core.zookeeper_controller.term import Term
-from laststand.emulator.core.zookeeper_history import ZooKeeperHistory
 from laststand.emulator.simulator.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes import BrokerNode, InputT, MetadataNode, Node
 from laststand.emulator.simulator.streams import Streams

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.eras import ZooKeeperSwitches
 from laststand.emulator.core.events import ControllerEvent
-from laststand.emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, MetadataOffset, NodeRole, TopicPartition
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.nodes import CLUSTER_ID, BrokerNode, MetadataNode, incarnation_name
 from laststand.emulator.simulator.zookeeper.process_core import ZooKeeperProcessCore

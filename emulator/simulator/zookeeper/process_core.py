@@ -7,16 +7,16 @@ of KRaft.
 
 from typing import cast
 
-from laststand.emulator.core.broker.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.effects import Effect, SendRequest
 from laststand.emulator.core.inputs import BrokerInput, RequestFailed, ResponseReceived, TimerFired
-from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.messages import Request
 from laststand.emulator.core.types import CorrelationId
 from laststand.emulator.core.zookeeper.exchange import CloseSession, OpenSession, ZooKeeperRequest
-from laststand.emulator.core.zookeeper_process import ZooKeeperProcess
-from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
-from laststand.emulator.core.zookeeper_traffic import CORRELATION_ID_STEP, NetworkedInput, NetworkedProcess
+from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.zookeeper.process import ZooKeeperProcess
+from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
+from laststand.emulator.core.zookeeper.traffic import CORRELATION_ID_STEP, NetworkedInput, NetworkedProcess
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.zookeeper.session_client import CAUSE, Asked, SessionClient
 from laststand.emulator.simulator.zookeeper.session_messages import SessionAnswer

@@ -18,7 +18,6 @@ from laststand.emulator.core.effects import Effect, RecordEvent, SendResponse, S
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.events import ControllerEvent, PartitionChanged
 from laststand.emulator.core.inputs import NodeInput, RequestReceived, ShutdownRequested, Started, TimerFired
-from laststand.emulator.core.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.messages import Response
 from laststand.emulator.core.types import (
     CauseId,
@@ -28,14 +27,15 @@ from laststand.emulator.core.types import (
     RequestId,
     TopicPartition,
 )
+from laststand.emulator.core.zookeeper.administration import described_cluster
+from laststand.emulator.core.zookeeper.history import ZooKeeperHistory
 from laststand.emulator.core.zookeeper.identifiers import SessionId
+from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
 from laststand.emulator.core.zookeeper.operations import Answers, WatchEvent
+from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
-from laststand.emulator.core.zookeeper_administration import described_cluster
-from laststand.emulator.core.zookeeper_history import ZooKeeperHistory
-from laststand.emulator.core.zookeeper_rules import ZooKeeperRules
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.nodes import CLUSTER_ID
 from laststand.emulator.simulator.zookeeper.administration import ZooKeeperAdministrator

@@ -15,10 +15,10 @@ from laststand.emulator.core.eras import (
     with_rule,
 )
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.inter_broker_protocol import PROPERTY, VERSIONS, ibp_level
 from laststand.emulator.core.switches import ERAS_WITH_ZOOKEEPER
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.core.zookeeper_rules import ZOOKEEPER_ERAS, IsrWriteUnknown, ZooKeeperRules
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, VERSIONS, ibp_level
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, IsrWriteUnknown, ZooKeeperRules
 
 ROOT = Path(__file__).parents[3]
 RULES = ZooKeeperRules.__struct_fields__

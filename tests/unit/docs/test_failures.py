@@ -92,7 +92,12 @@ def test_a_rule_is_taken_away_where_its_row_says() -> None:
 
 def test_a_place_that_does_not_read_the_switch_is_told() -> None:
     row = Failure(
-        "S99", "here", "It is lost.", "Keep it.", "`core/broker/isr.py::can_expand`", "`refusals_are_final=off`"
+        "S99",
+        "here",
+        "It is lost.",
+        "Keep it.",
+        "`core/broker/replicas/isr.py::can_expand`",
+        "`refusals_are_final=off`",
     )
     assert not is_read_where_it_says(row)
     assert is_read_where_it_says(row._replace(where="`core/controller/alter_partition.py::_outdate_copies`"))

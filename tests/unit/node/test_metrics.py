@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.broker.broker import Broker
+from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.events import (
     AlterPartitionAnswered,
     AlterPartitionProposed,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from laststand.emulator.core.batch import EpochEntry
-from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.effects import (
     AppendToLog,
     CreateLog,

@@ -8,7 +8,7 @@ from laststand.chaos.play.expressible import not_expressible
 from laststand.chaos.scenario.requirements import unmet
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from laststand.emulator.core.eras import era_rules, with_rule
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.drivers import DriverName
 
 ABOUT_BYTES_OR_DISKS = (

@@ -11,7 +11,7 @@ from laststand.chaos.scenario.scenario_file import read_scenario
 from laststand.chaos.suite.cells import cells_of
 from laststand.chaos.suite.selection import Selected
 from laststand.emulator.core.eras import ALL_ERAS, era_rules, rule_texts
-from laststand.emulator.core.inter_broker_protocol import PROPERTY
+from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.overrides import parse_overrides
 from laststand.emulator.plan.yaml_cursor import ScenarioError

@@ -1,12 +1,12 @@
 """A hosted partition on its own, with followers 1 and 2 registered, for tests of one rule."""
 
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.broker.config import BrokerConfig
-from laststand.emulator.core.broker.hosted import HostedPartitions
-from laststand.emulator.core.broker.isr_changes import maybe_expand_isr
-from laststand.emulator.core.broker.partition import Partition
-from laststand.emulator.core.broker.replica_log import ReplicaLog
-from laststand.emulator.core.broker.turn import Turn
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.isr_changes import maybe_expand_isr
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
+from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.effects import RecordEvent
 from laststand.emulator.core.events import Event
 from laststand.emulator.core.image import BrokerRegistration, MetadataImage, PartitionState

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from laststand.emulator.core.broker.isr import PendingExpand, PendingShrink
+from laststand.emulator.core.broker.replicas.isr import PendingExpand, PendingShrink
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import (
     AlterPartitionAnswered,

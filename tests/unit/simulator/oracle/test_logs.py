@@ -2,7 +2,7 @@
 
 import msgspec
 
-from laststand.emulator.core.broker.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.events import (
     AppendRole,
     HighWatermarkAdvanced,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from laststand.emulator.core.broker.delayed_produce import ProduceHandler
-from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.controller.broker_handler import BrokerHandler
 from laststand.emulator.core.controller.heartbeat import BrokerControlState
 from laststand.emulator.core.controller.turn import ControllerTurn

@@ -6,8 +6,7 @@ from typing import Final, cast
 import msgspec
 import pytest
 
-from laststand.emulator.core.broker.zookeeper_broker import ZooKeeperBroker
-from laststand.emulator.core.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest
+from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
 from laststand.emulator.core.events import AlterPartitionAnswered, BecameFollower, HighWatermarkAdvanced, LogDeleted
 from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest, IsrMember, Request
 from laststand.emulator.core.types import (
@@ -24,6 +23,8 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest
+from laststand.emulator.core.zookeeper.controller.term import Term
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import (
@@ -35,8 +36,7 @@ from laststand.emulator.core.zookeeper.nodes.partition_state import (
 )
 from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_controller
 from laststand.emulator.core.zookeeper.operations import Create, Delete, SetData, Step
-from laststand.emulator.core.zookeeper_controller.term import Term
-from laststand.emulator.core.zookeeper_rules import AlterIsrChecks, ZooKeeperRules
+from laststand.emulator.core.zookeeper.rules import AlterIsrChecks, ZooKeeperRules
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.simulation import Simulation
 from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 import pytest
 
-from laststand.emulator.core.broker.partition import Partition
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.events import (
     AppendRole,
     BatchAppended,

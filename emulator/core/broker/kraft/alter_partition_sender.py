@@ -1,0 +1,148 @@
+"""ISR changes on their way to the controller (Kafka's ``AlterPartitionManager``).
+
+At most one request is in flight per broker, and one change per partition is queued or in flight. A change stays until
+an answer names its partition; one that is missing from an answer is simply sent again. Errors of the whole request keep
+everything and try again after ``alter.partition.retry.backoff.ms``. Nothing times out: a change that was applied
+although its answer got lost is refused by its partition epoch, and settled by metadata.
+
+The controller sends metadata and answers on different connections, so an answer may be the first to arrive. A leader
+that took the ISR of such an answer would judge it by a min ISR which the controller has replaced (S38). An accepted
+change is therefore held back, still pending for its partition, until the broker has the metadata that the controller
+had; that metadata mostly contains the change and settles it. The connection is free for the next request meanwhile.
+"""
+
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.replicas.isr import IsrProposal
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import (
+    AlterPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+)
+from laststand.emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
+
+_VERSION_WITH_BROKER_EPOCHS: Final = 3
+_VERSION_BEFORE_TOPIC_IDS: Final = 1
+
+
+class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What the controller made of an ISR change, by the metadata below ``metadata_end_offset``."""
+
+    proposal: IsrProposal
+    result: AlterPartitionResult
+    metadata_end_offset: MetadataOffset
+
+
+class AlterPartitionSender:
+    """The queue, and the answers that wait for metadata."""
+
+    def __init__(self, config: BrokerConfig, in_flight: InFlightRequests) -> None:
+        self._config = config
+        self._in_flight = in_flight
+        self._queued: dict[TopicPartition, IsrProposal] = {}
+        self._awaiting_metadata: list[IsrChangeAnswer] = []
+        self._is_in_flight = False
+        self._retry_at_ms: int | None = None
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when to try again, if it waits for that."""
+        return self._retry_at_ms
+
+    def submit(self, proposal: IsrProposal) -> ErrorCode:
+        """Queues a change; OPERATION_NOT_ATTEMPTED where an earlier one of the partition is still there."""
+        if proposal.partition in self._queued:
+            return ErrorCode.OPERATION_NOT_ATTEMPTED
+        self._queued[proposal.partition] = proposal
+        return ErrorCode.NONE
+
+    def send_queued(self, turn: Turn, broker_epoch: BrokerEpoch) -> None:
+        """Sends everything queued, under the broker epoch of now, unless a request is in flight or an error recent."""
+        if self._is_in_flight or not self._queued or self._is_backing_off(turn):
+            return
+        self._is_in_flight = True
+        self._retry_at_ms = None
+        proposals = list(self._queued.values())
+        has_topic_ids = all(proposal.topic_id is not None for proposal in proposals)
+        request = AlterPartitionRequest(
+            broker_id=self._config.broker_id,
+            broker_epoch=broker_epoch,
+            partitions=tuple(
+                AlterPartitionData(
+                    topic=proposal.partition.topic,
+                    topic_id=proposal.topic_id if has_topic_ids else None,
+                    partition=proposal.partition.partition,
+                    leader_epoch=proposal.leader_epoch,
+                    partition_epoch=proposal.partition_epoch,
+                    new_isr=proposal.members,
+                )
+                for proposal in proposals
+            ),
+            api_version=_VERSION_WITH_BROKER_EPOCHS if has_topic_ids else _VERSION_BEFORE_TOPIC_IDS,
+        )
+        timeout_ms = self._config.properties.broker_session_timeout_ms
+        self._in_flight.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
+
+    def _is_backing_off(self, turn: Turn) -> bool:
+        return self._retry_at_ms is not None and self._retry_at_ms > turn.now_ms
+
+    def handle_response(
+        self,
+        turn: Turn,
+        request: AlterPartitionRequest,
+        response: AlterPartitionResponse,
+        *,
+        known_end_offset: MetadataOffset,
+    ) -> list[IsrChangeAnswer]:
+        """Takes answered changes off the queue and returns those that may be acted on now.
+
+        They are gone before the results are acted on, so that the same change may be submitted again.
+
+        Args:
+            turn: the step under way.
+            request: what was asked.
+            response: the answer to it.
+            known_end_offset: where this broker's metadata ends.
+        """
+        self._is_in_flight = False
+        if response.error is not ErrorCode.NONE:
+            self._retry_at_ms = turn.now_ms + self._config.properties.alter_partition_retry_backoff_ms
+            return []
+        asked = {TopicPartition(data.topic, data.partition) for data in request.partitions}
+        answered: list[IsrChangeAnswer] = []
+        for result in response.partitions:
+            partition = TopicPartition(result.topic, result.partition)
+            if partition in asked and partition in self._queued:
+                proposal, end_offset = self._queued.pop(partition), response.metadata_end_offset
+                answered.append(IsrChangeAnswer(proposal=proposal, result=result, metadata_end_offset=end_offset))
+        if not self._config.switches.answers_await_metadata:
+            return answered
+        # What was refused changes nothing that min ISR could be asked about.
+        self._awaiting_metadata += [answer for answer in answered if answer.result.error is ErrorCode.NONE]
+        refused = [answer for answer in answered if answer.result.error is not ErrorCode.NONE]
+        return refused + self.take_understood(known_end_offset=known_end_offset)
+
+    def take_understood(self, *, known_end_offset: MetadataOffset) -> list[IsrChangeAnswer]:
+        """Returns answers that were held back and may be acted on, now that metadata is known up to there."""
+        understood = [answer for answer in self._awaiting_metadata if answer.metadata_end_offset <= known_end_offset]
+        self._awaiting_metadata = [
+            answer for answer in self._awaiting_metadata if answer.metadata_end_offset > known_end_offset
+        ]
+        return understood
+
+    def handle_failure(self, turn: Turn) -> None:
+        """No answer came: everything stays and is sent again."""
+        self._is_in_flight = False
+        self._retry_at_ms = turn.now_ms + self._config.properties.alter_partition_retry_backoff_ms
+
+    def handle_timer(self, turn: Turn, broker_epoch: BrokerEpoch) -> None:
+        """Sends again what waited for the backoff."""
+        if self._retry_at_ms is not None and self._retry_at_ms <= turn.now_ms:
+            self._retry_at_ms = None
+            self.send_queued(turn, broker_epoch)

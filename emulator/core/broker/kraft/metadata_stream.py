@@ -1,0 +1,69 @@
+"""A broker's end of the metadata stream: opened, lost, opened again, and folded into the image.
+
+States and edges::
+
+    CLOSED --open--> OPENING --opened--> OPEN --lost--> BACKING_OFF --time--> OPENING --lost--> BACKING_OFF ...
+
+The driver holds the stream itself, so only what a broker decides by is kept: where the metadata log ended when the
+stream was opened last, and how long to wait before the next try.
+"""
+
+from typing import Final
+
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.effects import OpenMetadataStream
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.types import MetadataOffset
+
+BACKOFF_INITIAL_MS: Final = 20
+BACKOFF_MAX_MS: Final = 500
+_DOUBLINGS_MAX: Final = 16
+
+
+class MetadataStream:
+    """The stream that feeds ``image``."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._end_offset: MetadataOffset | None = None
+        self._failures = 0
+        self._reopen_at_ms: int | None = None
+
+    @property
+    def has_reached_end(self) -> bool:
+        """Whether the image has all that the metadata log had when the stream was opened."""
+        return self._end_offset is not None and self._image.next_offset >= self._end_offset
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when to try again, if it waits for that."""
+        return self._reopen_at_ms
+
+    def open(self, turn: Turn) -> None:
+        """Asks for all records from the image's end on."""
+        turn.send(OpenMetadataStream(from_offset=self._image.next_offset))
+
+    def handle_opened(self, end_offset: MetadataOffset) -> None:
+        """Takes note of where the metadata log ends."""
+        self._failures = 0
+        self._end_offset = end_offset
+
+    def handle_lost(self, turn: Turn) -> None:
+        """Opens it again after a wait that doubles with each failure in a row, up to ``BACKOFF_MAX_MS``."""
+        backoff_ms = BACKOFF_INITIAL_MS << min(self._failures, _DOUBLINGS_MAX)
+        self._reopen_at_ms = turn.now_ms + min(backoff_ms, BACKOFF_MAX_MS)
+        self._failures += 1
+
+    def handle_timer(self, turn: Turn) -> None:
+        """Opens it again once the wait is over."""
+        if self._reopen_at_ms is not None and self._reopen_at_ms <= turn.now_ms:
+            self._reopen_at_ms = None
+            self.open(turn)
+
+    def replay(self, batches: tuple[MetadataBatch, ...]) -> None:
+        """Folds records into the image; a stream that was opened again may repeat some, which are left out."""
+        for batch in batches:
+            for index, record in enumerate(batch.records):
+                offset = MetadataOffset(batch.base_offset + index)
+                if offset >= self._image.next_offset:
+                    self._image.replay(record, offset=offset)

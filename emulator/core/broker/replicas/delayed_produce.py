@@ -1,0 +1,236 @@
+"""Produce requests under way, and their answers (Kafka's ``DelayedProduce``).
+
+acks 0 and 1 are answered in the step that appends; acks=all waits until each of its partitions has committed the batch
+or cannot any more. The number of waiting requests is bounded: past the limit the oldest times out early, and a
+time-out leaves the outcome open in any case.
+"""
+
+import heapq
+from itertools import count
+from typing import Final
+
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.produce import Appended, Refused, append_batch, commit_result
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.effects import CloseConnection, SendResponse
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core.messages import ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import (
+    Acks,
+    BrokerId,
+    CauseId,
+    LeaderEpoch,
+    Offset,
+    RequestId,
+    TopicId,
+    TopicPartition,
+)
+
+WAITING_MAX: Final = 10_000
+"""Waiting acks=all requests per broker."""
+
+
+class _Operation:
+    """A request: which partition took each batch, what became of it (its error once known), and how many are open."""
+
+    __slots__ = ("base_offsets", "cause_id", "errors", "hosts", "number", "open_count", "request", "request_id")
+
+    def __init__(self, number: int, request_id: RequestId, request: ProduceRequest, cause_id: CauseId) -> None:
+        self.number = number
+        self.request_id = request_id
+        self.request = request
+        self.cause_id = cause_id
+        self.errors: list[ErrorCode | None] = []
+        self.base_offsets: list[Offset | None] = []
+        self.hosts: list[Partition | None] = []
+        self.open_count = 0
+
+
+class ProduceHandler:
+    """Takes produce requests, keeps those that wait, answers them all.
+
+    A batch that is meant for another topic of the same name is refused before anything else is checked, and the
+    answer names no leader (``KafkaApis.handleProduceRequest``): epochs of different topics do not compare.
+
+    Attributes:
+        timers: when each request times out.
+    """
+
+    def __init__(self, hosted: HostedPartitions, switches: Switches) -> None:
+        self._hosted = hosted
+        self._switches = switches
+        self._numbers = count()
+        self._waiting: dict[int, _Operation] = {}
+        self._by_partition: dict[TopicPartition, list[tuple[Offset, int, int]]] = {}
+        self.timers: TimerQueue[int] = TimerQueue()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def waiting_on(self, name: TopicPartition) -> int:
+        """Returns how many acks=all appends wait for a partition's high watermark."""
+        return len(self._by_partition.get(name, ()))
+
+    def handle_request(self, turn: Turn, request_id: RequestId, request: ProduceRequest) -> None:
+        """Appends what may be appended, and answers or waits."""
+        operation = _Operation(next(self._numbers), request_id, request, turn.cause_id)
+        waits: list[tuple[int, Offset]] = []
+        # The bytes that came along are found by partition, so each may be named once.
+        repeats = len({asked.topic_partition for asked in request.partitions}) < len(request.partitions)
+        for index, asked in enumerate(request.partitions):
+            host = self._hosted.get(asked.topic_partition)
+            operation.hosts.append(host)
+            if not request.is_acks_valid:
+                outcome: Appended | Refused = Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+            elif repeats:
+                outcome = Refused(ErrorCode.INVALID_REQUEST)
+            elif self._is_meant_for_another(asked):
+                outcome = Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+            else:
+                outcome = append_batch(turn, self._hosted, asked, acks=request.acks)
+            if isinstance(outcome, Refused):
+                error: ErrorCode | None = outcome.error
+                operation.base_offsets.append(None)
+            else:
+                error = ErrorCode.NONE
+                operation.base_offsets.append(outcome.base_offset)
+                if request.acks == Acks.ALL:
+                    error = commit_result(host, outcome.required_offset)
+            operation.errors.append(error)
+            if error is None and isinstance(outcome, Appended):
+                waits.append((index, outcome.required_offset))
+        if waits:
+            self._wait(turn, operation, waits)
+        else:
+            self._answer(turn, operation)
+
+    def _is_meant_for_another(self, asked: ProducePartition) -> bool:
+        if asked.topic_id is None or not self._switches.produce_topic_id:
+            return False
+        return asked.topic_id != self._hosted.topic_id_of(asked.topic_partition)
+
+    def _wait(self, turn: Turn, operation: _Operation, waits: list[tuple[int, Offset]]) -> None:
+        if len(self._waiting) >= WAITING_MAX:
+            self._time_out(turn, next(iter(self._waiting)))
+        operation.open_count = len(waits)
+        self._waiting[operation.number] = operation
+        self.timers.set(operation.number, at_ms=turn.now_ms + operation.request.timeout_ms)
+        for index, required_offset in waits:
+            name = operation.request.partitions[index].topic_partition
+            heapq.heappush(self._by_partition.setdefault(name, []), (required_offset, operation.number, index))
+
+    def check(self, turn: Turn, name: TopicPartition) -> None:
+        """Looks again at what waits for a partition whose high watermark, ISR or role changed."""
+        waiting = self._by_partition.get(name)
+        if waiting is None:
+            return
+        hosted = self._hosted.get(name)
+        while waiting:
+            required_offset, number, index = waiting[0]
+            operation = self._waiting.get(number)
+            if operation is not None:
+                # By identity: a topic of the same name may have been created again since.
+                host = operation.hosts[index]
+                error = commit_result(host if host is hosted else None, required_offset)
+                if error is None:
+                    return
+                self._settle(turn, operation, index, error)
+            heapq.heappop(waiting)
+        del self._by_partition[name]
+
+    def _settle(self, turn: Turn, operation: _Operation, index: int, error: ErrorCode) -> None:
+        operation.errors[index] = error
+        operation.open_count -= 1
+        if operation.open_count == 0:
+            del self._waiting[operation.number]
+            self.timers.cancel(operation.number)
+            self._answer(turn, operation)
+
+    def handle_timer(self, turn: Turn) -> None:
+        """Answers what has waited for too long."""
+        for number in self.timers.pop_due(now_ms=turn.now_ms):
+            self._time_out(turn, number)
+
+    def _time_out(self, turn: Turn, number: int) -> None:
+        operation = self._waiting.pop(number)
+        self.timers.cancel(number)
+        for index, error in enumerate(operation.errors):
+            if error is None:
+                self._forget(operation, index)
+        self._answer(turn, operation)
+
+    def _forget(self, operation: _Operation, index: int) -> None:
+        name = operation.request.partitions[index].topic_partition
+        waiting = [entry for entry in self._by_partition.get(name, ()) if entry[1] != operation.number]
+        heapq.heapify(waiting)
+        if waiting:
+            self._by_partition[name] = waiting
+        else:
+            self._by_partition.pop(name, None)
+
+    def _answer(self, turn: Turn, operation: _Operation) -> None:
+        request = operation.request
+        answers: list[ProducePartitionResponse] = []
+        failed = False
+        for asked, settled, base_offset in zip(
+            request.partitions, operation.errors, operation.base_offsets, strict=True
+        ):
+            error = ErrorCode.REQUEST_TIMED_OUT if settled is None else settled
+            failed = failed or error is not ErrorCode.NONE
+            answers.append(self._partition_answer(turn, operation, asked, error, base_offset))
+        if request.acks != Acks.NONE:
+            turn.send(
+                SendResponse(
+                    request_id=operation.request_id,
+                    response=ProduceResponse(partitions=tuple(answers)),
+                    cause_id=operation.cause_id,
+                )
+            )
+        elif failed:
+            turn.send(CloseConnection(request_id=operation.request_id))
+
+    def _partition_answer(
+        self,
+        turn: Turn,
+        operation: _Operation,
+        asked: ProducePartition,
+        error: ErrorCode,
+        base_offset: Offset | None,
+    ) -> ProducePartitionResponse:
+        partition = self._hosted.get(asked.topic_partition)
+        record_count = getattr(asked.batch, "record_count", 0)
+        topic_id = self._hosted.image.topics.get(asked.topic, TopicId(""))
+        turn.record(
+            ProduceAnswered(
+                cause_id=operation.cause_id,
+                topic=asked.topic,
+                partition=asked.partition,
+                topic_id=topic_id if partition is None else partition.log.topic_id,
+                acks=operation.request.acks,
+                error=error.name,
+                base_offset=base_offset,
+                record_count=record_count,
+                high_watermark=Offset(0) if partition is None else partition.log.high_watermark,
+                committed_isr=() if partition is None else partition.committed_isr,
+                leader_epoch=None if partition is None else partition.leader_epoch,
+            )
+        )
+        leader: BrokerId | None = None
+        leader_epoch: LeaderEpoch | None = None
+        if error is ErrorCode.NOT_LEADER_OR_FOLLOWER and not self._is_meant_for_another(asked):
+            state = self._hosted.image.partitions.get(asked.topic_partition)
+            if state is not None:
+                leader, leader_epoch = state.leader, state.leader_epoch
+        return ProducePartitionResponse(
+            topic=asked.topic,
+            partition=asked.partition,
+            error=error,
+            base_offset=base_offset if error is ErrorCode.NONE else None,
+            log_start_offset=None if partition is None else partition.log.log_start_offset,
+            current_leader=leader,
+            current_leader_epoch=leader_epoch,
+        )

@@ -1,0 +1,179 @@
+"""One partition's answer to a fetch, for followers and consumers (``Partition.readRecords``).
+
+The checks come in Kafka's order; divergence is found before an offset beyond the log's end is. What a follower's fetch
+teaches the leader is applied by the caller after the read, so the high watermark in the answer is the one from before
+(Kafka's ``ReplicaManager.fetchMessages``).
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from laststand.emulator.core.batch import EpochEndOffset, LogSpan
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions, check_leader_epoch
+from laststand.emulator.core.broker.replicas.partition import Partition, PartitionRole
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import FetchPartition, FetchPartitionResponse
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
+
+
+class Reader(msgspec.Struct, frozen=True, kw_only=True):
+    """Who fetches: a replica with its broker epoch, or a consumer (``replica_id`` is ``None``).
+
+    ``client_rack`` is a consumer's; ``None`` where it is too old to say, and then only a leader serves it (KIP-392).
+    """
+
+    replica_id: BrokerId | None
+    replica_epoch: BrokerEpoch | None = None
+    client_rack: str | None = None
+
+    @property
+    def may_read_follower(self) -> bool:
+        """Whether a follower may serve it."""
+        return self.replica_id is None and self.client_rack is not None
+
+
+class ReadFailed(msgspec.Struct, frozen=True):
+    """The partition cannot be read there or by that reader."""
+
+    error: ErrorCode
+
+
+class Diverging(msgspec.Struct, frozen=True):
+    """The follower's log has records that this one has not; nothing is read."""
+
+    partition: Partition
+    end: EpochEndOffset
+
+
+class Read(msgspec.Struct, frozen=True):
+    """What is there to read: ``span`` is ``None`` at the end of what the reader may see."""
+
+    partition: Partition
+    span: LogSpan | None
+
+
+class Redirected(msgspec.Struct, frozen=True):
+    """The consumer should read from a follower in its rack; nothing is read here (KIP-392)."""
+
+    partition: Partition
+    replica: BrokerId
+
+
+ReadResult: TypeAlias = ReadFailed | Diverging | Redirected | Read
+
+
+def find_readable(hosted: HostedPartitions, asked: FetchPartition, reader: Reader) -> Partition | ErrorCode:
+    """Returns the partition if that reader may fetch it here, or why not; offsets are not looked at."""
+    if asked.topic_id is not None and asked.topic_id not in hosted.image.topic_names:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    partition = hosted.find(asked.topic_partition)
+    if not isinstance(partition, Partition):
+        return partition
+    if asked.topic_id is not None and asked.topic_id != partition.log.topic_id:
+        return ErrorCode.INCONSISTENT_TOPIC_ID
+    error = check_leader_epoch(partition, asked.current_leader_epoch)
+    if error is not ErrorCode.NONE:
+        return error
+    if not partition.is_leader and not (partition.role is PartitionRole.FOLLOWER and reader.may_read_follower):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if reader.replica_id is not None and reader.replica_id not in partition.followers:
+        has_epoch = asked.current_leader_epoch is not None
+        return ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return partition
+
+
+def find_divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | ErrorCode:
+    """Compares the follower's last epoch with this log's history; NONE where they agree (KIP-595)."""
+    last_fetched_epoch = asked.last_fetched_epoch
+    if last_fetched_epoch is None:
+        return ErrorCode.NONE
+    log = partition.log
+    end = log.epochs.end_offset_for(last_fetched_epoch, log_end_offset=log.log_end_offset)
+    if end is None or asked.fetch_offset < log.log_start_offset:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    if end.leader_epoch < last_fetched_epoch or end.end_offset < asked.fetch_offset:
+        return end
+    return ErrorCode.NONE
+
+
+def visible_end_offset(partition: Partition, reader: Reader) -> Offset:
+    """Returns the offset up to which the reader may see records; without transactions the LSO is the HW."""
+    return partition.log.log_end_offset if reader.replica_id is not None else partition.log.high_watermark
+
+
+def read_partition(
+    hosted: HostedPartitions, asked: FetchPartition, reader: Reader, *, bytes_left: int, bytes_read: int
+) -> ReadResult:
+    """Reads one partition for one reader.
+
+    Args:
+        hosted: where it is looked for.
+        asked: what is asked.
+        reader: who asks.
+        bytes_left: of the response's limit.
+        bytes_read: from earlier partitions of the request; the first batch of all is returned whole (KIP-74).
+    """
+    partition = find_readable(hosted, asked, reader)
+    if not isinstance(partition, Partition):
+        return ReadFailed(partition)
+    divergence = find_divergence(partition, asked)
+    if isinstance(divergence, EpochEndOffset):
+        return Diverging(partition, divergence)
+    log = partition.log
+    if divergence is not ErrorCode.NONE or not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+        return ReadFailed(ErrorCode.OFFSET_OUT_OF_RANGE)
+    max_bytes = min(asked.partition_max_bytes, bytes_left)
+    span = log.read(asked.fetch_offset, upper_bound=visible_end_offset(partition, reader), max_bytes=max_bytes)
+    if span is not None and span.size > max_bytes and bytes_read > 0:
+        span = None
+    return Read(partition, span)
+
+
+def partition_response(hosted: HostedPartitions, asked: FetchPartition, result: ReadResult) -> FetchPartitionResponse:
+    """Returns the answer that belongs to a result."""
+    match result:
+        case Read(partition, span):
+            return _success(asked, partition, span=span)
+        case Diverging(partition, end):
+            return _success(asked, partition, diverging=end)
+        case Redirected(partition, replica):
+            return _success(asked, partition, preferred_read_replica=replica)
+        case ReadFailed(error):
+            return _failure(hosted, asked, error)
+
+
+def _success(
+    asked: FetchPartition,
+    partition: Partition,
+    *,
+    span: LogSpan | None = None,
+    diverging: EpochEndOffset | None = None,
+    preferred_read_replica: BrokerId | None = None,
+) -> FetchPartitionResponse:
+    return FetchPartitionResponse(
+        topic=asked.topic,
+        partition=asked.partition,
+        error=ErrorCode.NONE,
+        high_watermark=partition.log.high_watermark,
+        log_start_offset=partition.log.log_start_offset,
+        diverging_epoch=None if diverging is None else diverging.leader_epoch,
+        diverging_end_offset=None if diverging is None else diverging.end_offset,
+        preferred_read_replica=preferred_read_replica,
+        span=span,
+    )
+
+
+def _failure(hosted: HostedPartitions, asked: FetchPartition, error: ErrorCode) -> FetchPartitionResponse:
+    leader: BrokerId | None = None
+    leader_epoch: LeaderEpoch | None = None
+    state = hosted.image.partitions.get(asked.topic_partition)
+    if state is not None and error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+        leader, leader_epoch = state.leader, state.leader_epoch
+    return FetchPartitionResponse(
+        topic=asked.topic,
+        partition=asked.partition,
+        error=error,
+        current_leader=leader,
+        current_leader_epoch=leader_epoch,
+    )

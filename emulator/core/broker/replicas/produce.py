@@ -1,0 +1,94 @@
+"""Produce requests: what is checked in which order, and when an acks=all append is done (``ReplicaManager``).
+
+An append is never undone: an error on one partition leaves the others as they are, and a request that times out leaves
+its records in the leader's log, where they may commit later.
+"""
+
+import msgspec
+
+from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.producer_state import DuplicateBatch, RejectedBatch
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import ProducePartition
+from laststand.emulator.core.types import Acks, LeaderEpoch, Offset
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """A batch is in the log, now or since an earlier try; committed at ``required_offset`` (exclusive)."""
+
+    base_offset: Offset
+    required_offset: Offset
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A batch was not appended."""
+
+    error: ErrorCode
+
+
+def check_batch(partition: Partition, batch: BatchDescriptor | InvalidBatch) -> ErrorCode:
+    """Validates a client's batch for a partition, in Kafka's order."""
+    if isinstance(batch, InvalidBatch):
+        return batch.error
+    if batch.size > partition.topic_properties.max_message_bytes:
+        return ErrorCode.MESSAGE_TOO_LARGE
+    if batch.size > partition.topic_properties.segment_bytes:
+        return ErrorCode.RECORD_LIST_TOO_LARGE
+    if batch.base_offset != 0 or batch.record_count < 1 or batch.is_control:
+        return ErrorCode.INVALID_RECORD
+    return ErrorCode.NONE
+
+
+def append_batch(turn: Turn, hosted: HostedPartitions, asked: ProducePartition, *, acks: int) -> Appended | Refused:
+    """Appends one batch on the leader, or says why not; a duplicate counts as appended where it is already."""
+    partition = hosted.find_leader(asked.topic_partition)
+    if isinstance(partition, ErrorCode):
+        return Refused(partition)
+    # acks 0 and 1 are never refused for the size of the ISR.
+    if acks == Acks.ALL and partition.is_under_min_isr:
+        return Refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+    error = check_batch(partition, asked.batch)
+    if error is not ErrorCode.NONE or isinstance(asked.batch, InvalidBatch):
+        return Refused(error)
+    log = partition.log
+    verdict = log.producers.check(asked.batch)
+    if isinstance(verdict, RejectedBatch):
+        return Refused(verdict.error)
+    if isinstance(verdict, DuplicateBatch):
+        return Appended(verdict.base_offset, Offset(verdict.last_offset + 1))
+    batch = _stamped(asked.batch, log.log_end_offset, partition.leader_epoch)
+    partition.append_as_leader(turn, batch)
+    return Appended(batch.base_offset, batch.next_offset)
+
+
+def _stamped(batch: BatchDescriptor, base_offset: Offset, leader_epoch: LeaderEpoch) -> BatchDescriptor:
+    return BatchDescriptor(
+        base_offset=base_offset,
+        last_offset=Offset(base_offset + batch.last_offset),
+        leader_epoch=leader_epoch,
+        crc=batch.crc,
+        size=batch.size,
+        record_count=batch.record_count,
+        max_timestamp_ms=batch.max_timestamp_ms,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+    )
+
+
+def commit_result(partition: Partition | None, required_offset: Offset) -> ErrorCode | None:
+    """Judges a waiting acks=all append: its error (NONE for success), or ``None`` while it has to wait on.
+
+    The maximal ISR counts here, not the committed one that the high watermark waited for: between the two lies the one
+    way to NOT_ENOUGH_REPLICAS_AFTER_APPEND (``Partition.checkEnoughReplicasReachOffset``).
+    """
+    if partition is None or not partition.is_leader:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if partition.log.high_watermark < required_offset:
+        return None
+    if len(partition.maximal_isr) < partition.effective_min_isr:
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return ErrorCode.NONE

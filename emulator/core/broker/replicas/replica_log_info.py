@@ -1,0 +1,50 @@
+"""GetReplicaLogInfo: what this replica holds, for unclean recovery and for monitoring (KIP-966).
+
+The epoch that counts is that of the last record, not the newest cache entry: a leader that wrote nothing has an entry
+too and would win falsely. Nothing is reported before the logs are loaded.
+"""
+
+from typing import Final
+
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
+from laststand.emulator.core.types import BrokerEpoch, TopicId, TopicPartition
+
+SERVED_MAX: Final = 1000
+"""Partitions that one request is served (KIP-966 names 1000 and 2000; the smaller is safe for both readings)."""
+
+
+def replica_log_info(
+    hosted: HostedPartitions, request: GetReplicaLogInfoRequest, broker_epoch: BrokerEpoch | None
+) -> GetReplicaLogInfoResponse:
+    """Answers for the first ``SERVED_MAX`` partitions; the rest get REQUEST_LIMIT_REACHED."""
+    answers: list[ReplicaLogInfo] = []
+    for index, (topic_id, partition) in enumerate(request.partitions):
+        if index < SERVED_MAX:
+            answers.append(_log_info(hosted, topic_id, partition))
+        else:
+            answers.append(_refusal(topic_id, partition, ErrorCode.REQUEST_LIMIT_REACHED))
+    return GetReplicaLogInfoResponse(broker_epoch=broker_epoch, partitions=tuple(answers))
+
+
+def _log_info(hosted: HostedPartitions, topic_id: TopicId, partition: int) -> ReplicaLogInfo:
+    topic = hosted.image.topic_names.get(topic_id)
+    if topic is None:
+        return _refusal(topic_id, partition, ErrorCode.UNKNOWN_TOPIC_ID)
+    found = hosted.get(TopicPartition(topic, partition))
+    if found is None:
+        return _refusal(topic_id, partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return ReplicaLogInfo(
+        topic_id=topic_id,
+        partition=partition,
+        error=ErrorCode.NONE,
+        last_written_leader_epoch=found.log.last_written_leader_epoch,
+        current_leader_epoch=found.leader_epoch,
+        log_end_offset=found.log.log_end_offset,
+        high_watermark=found.log.high_watermark,
+    )
+
+
+def _refusal(topic_id: TopicId, partition: int, error: ErrorCode) -> ReplicaLogInfo:
+    return ReplicaLogInfo(topic_id=topic_id, partition=partition, error=error)

@@ -1,0 +1,84 @@
+"""What becomes of logs that were found at start and do not belong here (KIP-550).
+
+They are put aside before this broker takes any role: a topic of the same name that is there now gets a log of its own
+(KAFKA-14616). What follows is the switch ``stray_cleanup``: as the KIP has it their files go after a grace, in which an
+operator may still rescue them; Kafka leaves them on disk under another name; and before both they stayed as they were,
+were never cut by retention, for they have no high watermark, and came back as the data of whatever partition of their
+name was assigned here next. A grace begins anew with each process.
+"""
+
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.effects import DeleteStrayLog, RenameStrayLog
+from laststand.emulator.core.events import LogDeleted, StrayDeleted, StrayDetected
+from laststand.emulator.core.inputs import LoadedLog, StrayLog
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import LogDeletedReason, StrayCleanup, StrayReason, TopicId, TopicPartition
+
+
+class StrayLogs:
+    """The strays of one broker.
+
+    Attributes:
+        timers: when each grace is over.
+    """
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._rule = config.switches.stray_cleanup
+        self._delay_ms = config.properties.stray_delete_delay_ms
+        self._kept: dict[TopicPartition, LoadedLog] = {}
+        self.timers: TimerQueue[StrayLog] = TimerQueue()
+
+    def resume(self, turn: Turn, strays: tuple[StrayLog, ...]) -> None:
+        """Goes on with what an earlier process put aside."""
+        if self._rule is StrayCleanup.DELETE:
+            for stray in strays:
+                self.timers.set(stray, at_ms=turn.now_ms + self._delay_ms)
+
+    def put_aside(self, turn: Turn, loaded: LoadedLog, reason: StrayReason) -> None:
+        """Deals with a log that is a stray."""
+        topic, partition = loaded.partition
+        topic_id = loaded.topic_id or TopicId("")
+        turn.record(
+            StrayDetected(
+                cause_id=turn.cause_id,
+                topic=topic,
+                partition=partition,
+                topic_id=topic_id,
+                reason=reason,
+                action=self._rule,
+                log_end_offset=loaded.log_end_offset,
+            )
+        )
+        if self._rule is StrayCleanup.OFF:
+            self._kept[loaded.partition] = loaded
+            return
+        turn.write(RenameStrayLog(partition=loaded.partition))
+        turn.record(
+            LogDeleted(
+                cause_id=turn.cause_id,
+                topic=topic,
+                partition=partition,
+                topic_id=topic_id,
+                reason=LogDeletedReason.STRAY,
+                log_end_offset=loaded.log_end_offset,
+            )
+        )
+        self.resume(turn, (StrayLog(partition=loaded.partition, topic_id=loaded.topic_id),))
+
+    def take_kept(self, name: TopicPartition) -> LoadedLog | None:
+        """Returns, once, the log of that name that stayed where it was, whatever topic its data is of."""
+        return self._kept.pop(name, None)
+
+    def handle_timer(self, turn: Turn) -> None:
+        """Deletes strays whose grace is over."""
+        for stray in self.timers.pop_due(now_ms=turn.now_ms):
+            turn.write(DeleteStrayLog(partition=stray.partition, topic_id=stray.topic_id))
+            turn.record(
+                StrayDeleted(
+                    cause_id=turn.cause_id,
+                    topic=stray.partition.topic,
+                    partition=stray.partition.partition,
+                    topic_id=stray.topic_id or TopicId(""),
+                )
+            )

@@ -1,0 +1,116 @@
+"""One step under way: its time, its cause, its effects, and the partitions that it changed.
+
+Everything that a broker's parts do during a step ends here. ``effects`` puts it into the order that the driver relies
+on: file effects, then events, then messages, and last the end of the process. What a partition did that others may
+wait for (its log grew, its high watermark rose, its role changed) is noted too, and dealt with once at the step's end;
+so no part calls back into another.
+"""
+
+from typing import TypeAlias
+
+from laststand.emulator.core.broker.replicas.isr import IsrProposal
+from laststand.emulator.core.effects import (
+    AppendToLog,
+    BrokerEffect,
+    CloseConnection,
+    CloseLogs,
+    CreateLog,
+    DeleteLog,
+    DeleteStrayLog,
+    LoadLogs,
+    OpenMetadataStream,
+    RaiseLogStart,
+    RecordEvent,
+    RecoverLog,
+    RenameStrayLog,
+    RestartLog,
+    SendRequest,
+    SendResponse,
+    StopNode,
+    SyncLog,
+    TruncateLog,
+    WriteEpochCheckpoint,
+    WriteHighWatermarks,
+    WriteLogCheckpoints,
+)
+from laststand.emulator.core.events import BrokerEvent
+from laststand.emulator.core.types import CauseId, TopicPartition
+
+FileEffect: TypeAlias = (
+    LoadLogs
+    | CreateLog
+    | DeleteLog
+    | RenameStrayLog
+    | DeleteStrayLog
+    | RecoverLog
+    | AppendToLog
+    | TruncateLog
+    | RestartLog
+    | SyncLog
+    | WriteEpochCheckpoint
+    | RaiseLogStart
+    | WriteHighWatermarks
+    | WriteLogCheckpoints
+)
+MessageEffect: TypeAlias = SendRequest | SendResponse | CloseConnection | OpenMetadataStream
+
+
+class Turn:
+    """Collects the outcome of one ``step``.
+
+    Attributes:
+        now_ms: the step's time.
+        cause_id: of the input; a timer that remembers an older cause replaces it while it runs.
+        grown: partitions whose log got new batches.
+        advanced: partitions whose high watermark moved, or whose log start did on the leader.
+        turned: partitions whose role, leader epoch or ISR changed, or that are gone.
+        proposals: ISR changes to be sent to the controller.
+    """
+
+    __slots__ = (
+        "_events",
+        "_exit",
+        "_files",
+        "_messages",
+        "advanced",
+        "cause_id",
+        "grown",
+        "now_ms",
+        "proposals",
+        "turned",
+    )
+
+    def __init__(self, *, now_ms: int, cause_id: CauseId) -> None:
+        self.now_ms = now_ms
+        self.cause_id = cause_id
+        self.grown: dict[TopicPartition, None] = {}
+        self.advanced: dict[TopicPartition, None] = {}
+        self.turned: dict[TopicPartition, None] = {}
+        self.proposals: list[IsrProposal] = []
+        self._files: list[FileEffect] = []
+        self._events: list[RecordEvent] = []
+        self._messages: list[MessageEffect] = []
+        self._exit: CloseLogs | StopNode | None = None
+
+    def write(self, effect: FileEffect) -> None:
+        """Adds a file effect."""
+        self._files.append(effect)
+
+    def record(self, event: BrokerEvent) -> None:
+        """Adds a line of the event log."""
+        self._events.append(RecordEvent(event=event))
+
+    def send(self, effect: MessageEffect) -> None:
+        """Adds a message."""
+        self._messages.append(effect)
+
+    def exit(self, effect: CloseLogs | StopNode) -> None:
+        """Ends the process after everything else."""
+        self._exit = effect
+
+    def effects(self) -> list[BrokerEffect]:
+        """Returns all effects in the order of execution."""
+        effects: list[BrokerEffect] = [*self._files, *self._events, *self._messages]
+        if self._exit is not None:
+            effects.append(self._exit)
+        return effects

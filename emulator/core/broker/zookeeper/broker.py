@@ -1,0 +1,613 @@
+"""A broker of a ZooKeeper cluster: the parts of ``Broker``, told what to do by control requests.
+
+Fetching, producing, truncation, the high watermark and storage are the same objects as in a KRaft cluster. What differs
+is who says what: a controller by LeaderAndIsr, UpdateMetadata and StopReplica instead of a metadata log; and who writes
+the ISR: below IBP 2.7-IV2 the leader itself, else the controller on its behalf. Life of a broker::
+
+    Started -> LoadLogs -> LogsLoaded -> LogsAreOpen (it may register) -> registered: takes roles, and serves at once
+    ShutdownRequested -> ControlledShutdown, up to three times -> high watermarks, CloseSession, CloseLogs
+
+There is no heartbeat and nobody is fenced: a broker whose session ended leads, fetches and answers as before. What
+stops it is that others do not follow.
+
+While a leader's own ISR write is under way its partition is locked: what is asked of it waits, in order. A role in a
+topic whose configuration is not known waits until that is read, and with it every later control request: Kafka reads it
+while it holds ``replicaStateChangeLock`` (``Partition.createLog``, ``LogManager.fetchLogConfig``). So no leader
+acknowledges by another min ISR than the topic's.
+"""
+
+from collections import deque
+from typing import Final, assert_never
+
+import msgspec
+
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.delayed_fetch import FetchHandler
+from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
+from laststand.emulator.core.broker.replicas.delete_records import DeleteRecordsHandler
+from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
+from laststand.emulator.core.broker.replicas.leader_recovery import LeaderRecovery
+from laststand.emulator.core.broker.replicas.list_offsets import list_offsets
+from laststand.emulator.core.broker.replicas.log_writer import follow_segments
+from laststand.emulator.core.broker.replicas.maintenance import Maintenance
+from laststand.emulator.core.broker.replicas.metadata_requests import metadata
+from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.replica_log_info import replica_log_info
+from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.broker.zookeeper.control_fence import ControlFence
+from laststand.emulator.core.broker.zookeeper.control_requests import ControlRequests
+from laststand.emulator.core.broker.zookeeper.exchange import (
+    AnswerControl,
+    AskController,
+    BrokerRegisteredAs,
+    ControllerReplied,
+    ControllerUnreachable,
+    ControlReceived,
+    LogsAreOpen,
+    TopicConfigChanged,
+    ZooKeeperBrokerEffect,
+    ZooKeeperBrokerInput,
+)
+from laststand.emulator.core.broker.zookeeper.isr_changes import IsrOutcome, IsrWritten, Notified, ZooKeeperIsrChanges
+from laststand.emulator.core.broker.zookeeper.late_topic_ids import by_known_ids
+from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCache
+from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, take_block
+from laststand.emulator.core.broker.zookeeper.topic_configs import TopicConfigs, read_topic_config
+from laststand.emulator.core.describe import describe_topic_partitions
+from laststand.emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
+from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.events import BrokerStateChanged
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import (
+    LogRecovered,
+    LogsLoaded,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    SegmentsDeleted,
+    ShutdownRequested,
+    Started,
+    TimerFired,
+)
+from laststand.emulator.core.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    DeleteRecordsRequest,
+    DescribeTopicPartitionsRequest,
+    FetchRequest,
+    FetchResponse,
+    GetReplicaLogInfoRequest,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    ProduceRequest,
+    Request,
+    Response,
+)
+from laststand.emulator.core.properties import TopicProperties
+from laststand.emulator.core.timers import Timed, TimerQueue
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CorrelationId, RequestId, TopicPartition
+from laststand.emulator.core.zookeeper.control_messages import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControlMessage,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from laststand.emulator.core.zookeeper.control_versions import as_carried
+from laststand.emulator.core.zookeeper.exchange import (
+    CloseSession,
+    SessionExpired,
+    ZooKeeperAnswered,
+    ZooKeeperConnectionLost,
+    ZooKeeperReconnected,
+)
+from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
+from laststand.emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper.program_queue import ProgramQueue
+from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
+
+FIRST_CORRELATION_ID: Final = 1
+CORRELATION_ID_STEP: Final = 2
+"""A broker's requests to ZooKeeper have odd ids; even ones are the controller's of the same process."""
+
+SHUTDOWN_RETRIES_MAX: Final = 3
+CONTROLLER_TIMEOUT_MS: Final = 30_000
+"""``controller.socket.timeout.ms``."""
+
+
+class _ConfigRead(msgspec.Struct, frozen=True):
+    """A topic's configuration was read."""
+
+    topic: str
+    config: dict[str, str]
+
+
+class _IdsTaken(msgspec.Struct, frozen=True):
+    """A block of producer ids was taken."""
+
+    block: ProducerIdBlock
+
+
+class ZooKeeperBroker:
+    """One process's broker."""
+
+    def __init__(self, config: BrokerConfig, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
+        self._config = config
+        self._rules = rules
+        self._ibp = ibp
+        self.fence = ControlFence(rules)
+        self.cache = MetadataCache(rules)
+        self._hosted = HostedPartitions(self.cache.image)
+        self._in_flight = InFlightRequests()
+        self._fetchers = FetcherPool(config, self._in_flight)
+        self._produces = ProduceHandler(self._hosted, config.switches)
+        self._fetches = FetchHandler(config, self._hosted, self._produces)
+        self._deletes = DeleteRecordsHandler(self._hosted)
+        self._recoveries = LeaderRecovery(config, self._hosted)
+        self._strays = StrayLogs(config)
+        self._maintenance = Maintenance(config, self._hosted)
+        self._configs = TopicConfigs()
+        self.control = ControlRequests(
+            config,
+            rules,
+            fence=self.fence,
+            cache=self.cache,
+            hosted=self._hosted,
+            fetchers=self._fetchers,
+            strays=self._strays,
+            configs=self._configs,
+        )
+        self._isr_changes = ZooKeeperIsrChanges(
+            config, rules, ibp, hosted=self._hosted, control=self.control, fence=self.fence
+        )
+        self._producer_ids = ZooKeeperProducerIds()
+        self._zookeeper: ProgramQueue[IsrOutcome | _ConfigRead | _IdsTaken] = ProgramQueue(
+            first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
+        )
+        self._departure: TimerQueue[str] = TimerQueue()
+        self._timers: tuple[Timed, ...] = (
+            *self._fetches.timers,
+            self._produces.timers,
+            self._fetchers.timers,
+            self._maintenance.timers,
+            self._deletes.timers,
+            self._recoveries.timers,
+            self._strays.timers,
+            self._isr_changes.timers,
+            self._departure,
+        )
+        self._asked: dict[CorrelationId, AlterPartitionRequest | ControlledShutdownRequest] = {}
+        self._next_correlation_id = CorrelationId(0)
+        self._held: deque[RequestReceived | ControlReceived] = deque()
+        self._unread_topics: set[str] = set()
+        self._answers: list[ZooKeeperBrokerEffect] = []
+        self._shutdown_tries = 0
+        self._shutdown_backoff_ms = config.properties.controlled_shutdown_retry_backoff_ms
+        self._is_exiting = False
+        self._has_exited = False
+        self._are_logs_open = False
+        self.state = BrokerState.NOT_RUNNING
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch | None:
+        """The zxid of its last registration; ``None`` before the first."""
+        return self.fence.broker_epoch
+
+    @property
+    def image(self) -> MetadataImage:
+        """What UpdateMetadata has told it; for reading only."""
+        return self.cache.image
+
+    def topic_properties(self, topic: str) -> TopicProperties:
+        """Returns a topic's effective properties, by what was read of it."""
+        return self.control.topic_properties_of(topic)
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """All hosted partitions; for reading only."""
+        return tuple(self._hosted)
+
+    def partition(self, name: TopicPartition) -> Partition | None:
+        """Returns a hosted partition; for reading only."""
+        return self._hosted.get(name)
+
+    @property
+    def max_fetch_lag(self) -> int:
+        """Records of the followed partition that is furthest behind its leader's high watermark."""
+        return max((followed.lag for followed in self._fetchers.followed.values()), default=0)
+
+    @property
+    def held_requests(self) -> frozenset[RequestId]:
+        """Requests that wait until a partition which they name is settled; the bytes that came with them are needed."""
+        return frozenset(held.request_id for held in self._held)
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
+        if self._has_exited:
+            return None
+        deadlines = [self._isr_changes.next_deadline_ms(), *[timed.earliest_ms for timed in self._timers]]
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def step(self, incoming: ZooKeeperBrokerInput, *, now_ms: int) -> list[ZooKeeperBrokerEffect]:
+        """Reacts to an input; returns what is to be done, in order.
+
+        Raises:
+            InvariantError: the input cannot happen in this state; a bug of the driver or of the core.
+        """
+        if self._has_exited:
+            return []
+        self._answers = []
+        turn = Turn(now_ms=now_ms, cause_id=incoming.cause_id)
+        self._handle(turn, incoming)
+        self._settle(turn)
+        return self._effects(turn)
+
+    def _handle(self, turn: Turn, incoming: ZooKeeperBrokerInput) -> None:
+        match incoming:
+            case RequestReceived() | ControlReceived():
+                self._handle_or_hold(turn, incoming)
+            case ResponseReceived(correlation_id=correlation_id, response=response):
+                sent = self._in_flight.answered(turn, correlation_id)
+                self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
+            case RequestFailed(correlation_id=correlation_id, failure=failure):
+                failed = self._in_flight.failed(turn, correlation_id, failure)
+                self._handle_failure(turn, BrokerId(failed.destination), failed.request)
+            case TimerFired():
+                self._handle_timers(turn)
+            case Started():
+                self._enter(turn, BrokerState.STARTING)
+                turn.write(LoadLogs())
+            case LogsLoaded():
+                self._open_logs(turn, incoming)
+            case LogRecovered():
+                self._recoveries.handle_recovered(turn, incoming)
+            case SegmentsDeleted():
+                self._handle_segments_deleted(turn, incoming)
+            case ShutdownRequested():
+                self._enter(turn, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+                self._ask_to_be_let_go(turn)
+            case BrokerRegisteredAs(broker_epoch=broker_epoch):
+                self.fence.broker_epoch = broker_epoch
+                self._hosted.is_serving = True
+                if self.state is BrokerState.STARTING:
+                    self._enter(turn, BrokerState.RUNNING)
+            case ControllerReplied(correlation_id=correlation_id, response=reply):
+                self._controller_replied(turn, self._asked.pop(correlation_id), reply)
+            case ControllerUnreachable(correlation_id=correlation_id):
+                self._controller_unreachable(turn, self._asked.pop(correlation_id))
+            case ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
+                self._zookeeper.answered(correlation_id, answers)
+            case ZooKeeperConnectionLost():
+                self._zookeeper.connection_lost()
+            case ZooKeeperReconnected():
+                self._zookeeper.reconnected()
+            case TopicConfigChanged(topic=topic):
+                self._read_config(topic)
+            case SessionExpired():
+                self._session_expired(turn)
+            case _:
+                assert_never(incoming)
+
+    def _enter(self, turn: Turn, state: BrokerState) -> None:
+        turn.record(
+            BrokerStateChanged(cause_id=turn.cause_id, old=self.state, new=state, broker_epoch=self.broker_epoch)
+        )
+        self.state = state
+
+    # --- Requests -------------------------------------------------------------------------------------------------
+
+    def _handle_or_hold(self, turn: Turn, incoming: RequestReceived | ControlReceived) -> None:
+        """Handles a request, unless a partition that it names is locked, or it waits for a topic's configuration."""
+        is_locked = any(self._isr_changes.is_locked(name) for name in named_partitions(incoming.request))
+        if is_locked or (isinstance(incoming, ControlReceived) and self._waits_for_config(incoming.request)):
+            self._held.append(incoming)
+        elif isinstance(incoming, ControlReceived):
+            self._handle_control(turn, incoming)
+        else:
+            self._handle_request(turn, incoming)
+
+    def _waits_for_config(self, request: ControlMessage) -> bool:
+        if isinstance(request, LeaderAndIsrRequest) and self.fence.error_of(request) is ErrorCode.NONE:
+            for topic in dict.fromkeys(role.name.topic for role in request.partitions):
+                if not self._configs.is_known(topic) and topic not in self._unread_topics:
+                    self._unread_topics.add(topic)
+                    self._read_config(topic)
+        return bool(self._unread_topics)
+
+    def _handle_held(self, turn: Turn) -> None:
+        waiting, self._held = self._held, deque()
+        cause_id = turn.cause_id
+        for incoming in waiting:
+            turn.cause_id = incoming.cause_id
+            self._handle_or_hold(turn, incoming)
+        turn.cause_id = cause_id
+
+    def _handle_control(self, turn: Turn, incoming: ControlReceived) -> None:
+        match as_carried(incoming.request):
+            case LeaderAndIsrRequest() as request:
+                taken = self.control.handle_leader_and_isr(turn, request)
+                self._answers.append(AnswerControl(request_id=incoming.request_id, response=taken.response))
+                for partition in taken.new_leaderships:
+                    self._fetches.release_followers(turn, partition)
+                for partition in taken.repeated_leaderships:
+                    self._isr_changes.ask_successor(turn, partition)
+            case UpdateMetadataRequest() as request:
+                updated, _ = self.control.handle_update_metadata(turn, request)
+                self._answers.append(AnswerControl(request_id=incoming.request_id, response=updated))
+            case StopReplicaRequest() as request:
+                stopped = self.control.handle_stop_replica(turn, request)
+                self._configs.keep({partition.name.topic for partition in self._hosted})
+                self._answers.append(AnswerControl(request_id=incoming.request_id, response=stopped))
+
+    def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
+        request, request_id = incoming.request, incoming.request_id
+        response: Response
+        match request:
+            case FetchRequest():
+                self._fetches.handle_request(turn, request_id, by_known_ids(request, self._hosted))
+                return
+            case ProduceRequest():
+                self._produces.handle_request(turn, request_id, by_known_ids(request, self._hosted))
+                return
+            case DeleteRecordsRequest():
+                self._deletes.handle_request(turn, request_id, request)
+                return
+            case InitProducerIdRequest():
+                self._producer_ids.handle_request(turn, request_id, request)
+                self._take_producer_ids()
+                return
+            case MetadataRequest():
+                response = metadata(self.cache.image, request, self.cache.controller)
+            case ListOffsetsRequest():
+                response = list_offsets(self._hosted, request)
+            case OffsetForLeaderEpochRequest():
+                response = offsets_for_leader_epochs(self._hosted, request)
+            case DescribeTopicPartitionsRequest():
+                limit = self._config.properties.max_request_partition_size_limit
+                response = describe_topic_partitions(self.cache.image, request, partition_limit=limit)
+            case GetReplicaLogInfoRequest():
+                response = replica_log_info(self._hosted, request, self.broker_epoch)
+            case _:
+                raise InvariantError(f"{type(request).__name__} is not for a broker of a ZooKeeper cluster")
+        turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
+
+    def _take_producer_ids(self) -> None:
+        if self._producer_ids.wants_block:
+            self._producer_ids.wants_block = False
+            self._zookeeper.put(_take_block(self._config.broker_id))
+
+    def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
+        match request, response:
+            case FetchRequest(), FetchResponse():
+                self._fetchers.handle_fetch(turn, peer, request, response)
+            case ListOffsetsRequest(), ListOffsetsResponse():
+                for position, result in zip(request.partitions, response.partitions, strict=True):
+                    self._fetchers.handle_offset(turn, peer, position, result)
+            case OffsetForLeaderEpochRequest(), OffsetForLeaderEpochResponse():
+                for asked, end in zip(request.partitions, response.partitions, strict=True):
+                    self._fetchers.handle_epoch_end(turn, peer, asked, end)
+            case _:
+                raise InvariantError(f"{type(response).__name__} answers {type(request).__name__}")
+
+    def _handle_failure(self, turn: Turn, peer: BrokerId, request: Request) -> None:
+        match request:
+            case FetchRequest() | ListOffsetsRequest() | OffsetForLeaderEpochRequest():
+                self._fetchers.handle_failure(turn, peer, request)
+            case _:
+                raise InvariantError(f"{type(request).__name__} failed, which such a broker never sends")
+
+    # --- Logs and configuration -----------------------------------------------------------------------------------
+
+    def _open_logs(self, turn: Turn, loaded: LogsLoaded) -> None:
+        self.control.has_failed_directory = bool(loaded.failed_log_dirs)
+        self.control.keep(loaded.logs)
+        self._strays.resume(turn, loaded.strays)
+        self._maintenance.start(turn)
+        self._are_logs_open = True
+        self._isr_changes.start(turn)
+        self._answers.append(LogsAreOpen())
+
+    def _handle_segments_deleted(self, turn: Turn, incoming: SegmentsDeleted) -> None:
+        partition = self._hosted.get(incoming.partition)
+        if partition is None or incoming.log_start_offset <= partition.log.log_start_offset:
+            return
+        follow_segments(turn, partition.log, incoming.log_start_offset)
+        turn.advanced[incoming.partition] = None
+
+    def _read_config(self, topic: str) -> None:
+        """Reads a topic's configuration, the first time or because its node changed."""
+        self._zookeeper.put(_config_read(topic))
+
+    def _take_config(self, turn: Turn, read: _ConfigRead) -> None:
+        is_awaited = read.topic in self._unread_topics
+        if not is_awaited and not any(partition.name.topic == read.topic for partition in self._hosted):
+            return  # asked for when the topic went; it is read anew where another of that name is hosted
+        self._configs.take(read.topic, read.config)
+        if is_awaited:
+            self._unread_topics.remove(read.topic)
+            self._handle_held(turn)
+        for partition in self._hosted:
+            if partition.name.topic == read.topic:
+                partition.topic_properties = self.control.topic_properties_of(read.topic)
+                if partition.is_leader:
+                    # A lowered min ISR may let waiting records commit; nothing else would look again.
+                    partition.advance_high_watermark(turn)
+
+    # --- The controller -------------------------------------------------------------------------------------------
+
+    def _ask(self, request: AlterPartitionRequest | ControlledShutdownRequest, controller: BrokerId) -> None:
+        correlation_id = self._next_correlation_id
+        self._next_correlation_id = CorrelationId(correlation_id + 1)
+        self._asked[correlation_id] = request
+        self._answers.append(
+            AskController(
+                destination=controller,
+                correlation_id=correlation_id,
+                request=request,
+                timeout_ms=CONTROLLER_TIMEOUT_MS,
+            )
+        )
+
+    def _controller_replied(
+        self,
+        turn: Turn,
+        request: AlterPartitionRequest | ControlledShutdownRequest,
+        reply: AlterPartitionResponse | ControlledShutdownResponse,
+    ) -> None:
+        match request, reply:
+            case AlterPartitionRequest(), AlterPartitionResponse():
+                self._isr_changes.handle_reply(turn, request, reply)
+            case ControlledShutdownRequest(), ControlledShutdownResponse(error=error, remaining=remaining):
+                if error is ErrorCode.NONE and not remaining:
+                    self._is_exiting = True
+                else:
+                    self._ask_to_be_let_go_later(turn)
+            case _:
+                raise InvariantError(f"{type(reply).__name__} answers {type(request).__name__}")
+
+    def _controller_unreachable(self, turn: Turn, request: AlterPartitionRequest | ControlledShutdownRequest) -> None:
+        if isinstance(request, AlterPartitionRequest):
+            self._isr_changes.handle_unreachable(turn)
+        else:
+            self._ask_to_be_let_go_later(turn)
+
+    def _ask_to_be_let_go(self, turn: Turn) -> None:
+        """Asks the controller to move what this broker leads; after three times it goes anyway."""
+        controller = self.cache.controller
+        if self._shutdown_tries >= SHUTDOWN_RETRIES_MAX:
+            self._is_exiting = True
+            return
+        self._shutdown_tries += 1
+        if controller is None:
+            self._ask_to_be_let_go_later(turn)
+            return
+        epoch = self.fence.broker_epoch if self._ibp.sends_broker_epochs else None
+        self._ask(ControlledShutdownRequest(broker_id=self._config.broker_id, broker_epoch=epoch), controller)
+
+    def _ask_to_be_let_go_later(self, turn: Turn) -> None:
+        self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
+
+    def _session_expired(self, turn: Turn) -> None:
+        """Gives up what waits for ZooKeeper; the partitions that were locked have heard nothing, and try again."""
+        self._zookeeper.abandon()
+        self._unread_topics.clear()
+        self._isr_changes.give_up(turn)
+        self._producer_ids.give_up(turn)
+        self._handle_held(turn)
+
+    # --- Time -----------------------------------------------------------------------------------------------------
+
+    def _handle_timers(self, turn: Turn) -> None:
+        self._produces.handle_timer(turn)
+        self._fetches.handle_timer(turn)
+        self._deletes.handle_timer(turn)
+        self._recoveries.handle_timer(turn)
+        self._strays.handle_timer(turn)
+        self._fetchers.handle_timer(turn)
+        self._isr_changes.handle_timer(turn)
+        self._maintenance.handle_timer(turn)
+        if self._departure.pop_due(now_ms=turn.now_ms):
+            self._ask_to_be_let_go(turn)
+
+    # --- The end of a step ----------------------------------------------------------------------------------------
+
+    def _settle(self, turn: Turn) -> None:
+        self._take_results(turn)
+        for name in turn.turned:
+            self._recoveries.check(turn, name)
+        for proposal in turn.proposals:
+            self._isr_changes.submit(turn, proposal)
+        self._ask_for_isrs(turn)
+        self._start_programs()
+        for name in turn.turned:
+            self._produces.check(turn, name)
+            self._fetches.check_role(turn, name)
+        for name in turn.grown:
+            self._fetches.check_growth(turn, name)
+        for name in turn.advanced:
+            self._produces.check(turn, name)
+            self._fetches.check_high_watermark(turn, name)
+        if turn.advanced or turn.turned:
+            self._deletes.check(turn)
+        # Fetches name no incarnation: member broker epochs (KIP-903) never came to ZooKeeper clusters.
+        self._fetchers.send_due(turn, None)
+        if self._is_exiting:
+            self._exit(turn)
+
+    def _take_results(self, turn: Turn) -> None:
+        results, self._zookeeper.results = self._zookeeper.results, []
+        for result in results:
+            match result:
+                case IsrWritten():
+                    self._isr_changes.take_written(turn, result)
+                    self._handle_held(turn)
+                case _ConfigRead():
+                    self._take_config(turn, result)
+                case _IdsTaken(block):
+                    self._producer_ids.handle_block(turn, block)
+                    self._take_producer_ids()
+                case Notified():
+                    pass
+
+    def _ask_for_isrs(self, turn: Turn) -> None:
+        controller = self._isr_changes.controller_to_ask(self.cache.controller)
+        request = None if controller is None else self._isr_changes.take_request(turn)
+        if controller is not None and request is not None:
+            self._ask(request, controller)
+
+    def _start_programs(self) -> None:
+        for program in self._isr_changes.programs:
+            self._zookeeper.put(program)
+        self._isr_changes.programs.clear()
+
+    def _exit(self, turn: Turn) -> None:
+        self._has_exited = True
+        self._enter(turn, BrokerState.SHUTTING_DOWN)
+        self._fetchers.stop()
+        self._answers.append(CloseSession())
+        if self._are_logs_open:
+            self._maintenance.checkpoint_high_watermarks(turn)
+            turn.exit(CloseLogs(broker_epoch=self.fence.broker_epoch))
+        else:
+            # Checkpoints of logs that were never opened must not be overwritten with nothing.
+            turn.exit(StopNode())
+
+    def _effects(self, turn: Turn) -> list[ZooKeeperBrokerEffect]:
+        """Returns files, events and messages first, then answers and questions, and last the end of the process."""
+        done: list[ZooKeeperBrokerEffect] = list(turn.effects())
+        end = [done.pop()] if self._has_exited else []
+        requests, self._zookeeper.requests = self._zookeeper.requests, []
+        return [*done, *requests, *self._answers, *end]
+
+
+def named_partitions(request: Request | ControlMessage) -> tuple[TopicPartition, ...]:
+    """Returns the partitions that a request does something with, as opposed to reading about them."""
+    match request:
+        case FetchRequest(partitions=partitions):
+            return tuple(TopicPartition(one.topic, one.partition) for one in partitions)
+        case ProduceRequest(partitions=produced):
+            return tuple(TopicPartition(one.topic, one.partition) for one in produced)
+        case LeaderAndIsrRequest(partitions=roles):
+            return tuple(role.name for role in roles)
+        case StopReplicaRequest(partitions=replicas):
+            return tuple(replica.name for replica in replicas)
+        case _:
+            return ()
+
+
+def _config_read(topic: str) -> Program[_ConfigRead]:
+    return _ConfigRead(topic, (yield from read_topic_config(topic)))
+
+
+def _take_block(broker_id: BrokerId) -> Program[_IdsTaken]:
+    return _IdsTaken((yield from take_block(broker_id)))

@@ -1,0 +1,48 @@
+"""Which control requests are too old to be looked at (KIP-380; Kafka's ``KafkaApis`` and ``ReplicaManager``).
+
+A request that was meant for a former incarnation of this broker, or comes from a controller that was replaced, may be
+the truth of long ago. A newer controller epoch is adopted by whichever request brings it.
+"""
+
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerEpoch
+from laststand.emulator.core.zookeeper.control_messages import ControlRequest
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
+from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
+
+
+class ControlFence:
+    """What this broker knows of incarnations and terms.
+
+    Attributes:
+        broker_epoch: of its own registration; ``None`` before any.
+        controller_epoch: the highest that a request named. Invariant: it never goes back.
+    """
+
+    def __init__(self, rules: ZooKeeperRules) -> None:
+        self._rules = rules
+        self.broker_epoch: BrokerEpoch | None = None
+        self.controller_epoch = ControllerEpoch(0)
+
+    def check(self, request: ControlRequest) -> ErrorCode:
+        """Returns why a request is not looked at, or NONE; adopts its controller epoch.
+
+        A greater broker epoch passes: the controller may hear of a registration before the broker does.
+        """
+        error = self.error_of(request)
+        if error is ErrorCode.NONE:
+            self.controller_epoch = request.controller_epoch
+        return error
+
+    def error_of(self, request: ControlRequest) -> ErrorCode:
+        """Returns what ``check`` would, and adopts nothing."""
+        if self._is_for_former_incarnation(request) and self._rules.control_broker_epoch_check:
+            return ErrorCode.STALE_BROKER_EPOCH
+        if request.controller_epoch < self.controller_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        return ErrorCode.NONE
+
+    def _is_for_former_incarnation(self, request: ControlRequest) -> bool:
+        if request.broker_epoch is None or self.broker_epoch is None:
+            return False
+        return request.broker_epoch < self.broker_epoch

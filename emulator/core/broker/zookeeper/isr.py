@@ -1,0 +1,164 @@
+"""ISR changes that a leader writes itself, below IBP 2.7-IV2 (Kafka's ``ReplicationUtils.updateLeaderAndIsr``).
+
+The leader sets the state node, compare-and-set at the version that it knows, and waits: while ZooKeeper is silent its
+partition takes no append, no fetch and no role (Kafka holds the partition's lock). BADVERSION makes it read the node;
+one that says what was to be written is its own write, whose answer was lost.
+
+States and edges of a partition here::
+
+    FREE --change decided--> WRITING --written--> FREE, the new ISR holds
+                                     --refused--> FREE, and the old ISR holds: the same is tried again (KEEP)
+                                                  FREE, and the larger ISR holds until LeaderAndIsr (PENDING)
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from laststand.emulator.core.broker.replicas.isr import IsrProposal, proposed_isr
+from laststand.emulator.core.broker.replicas.isr_changes import handle_answer
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionResult
+from laststand.emulator.core.types import BrokerId, PartitionEpoch, TopicPartition
+from laststand.emulator.core.zookeeper.errors import ZooKeeperRefusedError
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.partition_state import (
+    LeaderAndIsr,
+    PartitionLeadership,
+    StateFormat,
+    decode_state,
+    encode_state,
+)
+from laststand.emulator.core.zookeeper.operations import (
+    DataRead,
+    DataSet,
+    GetData,
+    Program,
+    SetData,
+    ZooKeeperFailure,
+    failure,
+)
+from laststand.emulator.core.zookeeper.rules import IsrWriteUnknown, ZooKeeperRules
+
+
+class IsrWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """What a leader wants its state node to say."""
+
+    name: TopicPartition
+    wanted: PartitionLeadership
+
+
+def leader_write(proposal: IsrProposal, *, leader: BrokerId, decider: ControllerEpoch) -> IsrWrite:
+    """Returns the write of a change: itself as leader, its own epoch, the epoch of the controller that made it so."""
+    leader_and_isr = LeaderAndIsr(
+        leader=leader,
+        leader_epoch=proposal.leader_epoch,
+        isr=proposed_isr(proposal.state),
+        partition_epoch=proposal.partition_epoch,
+    )
+    return IsrWrite(
+        name=proposal.partition,
+        wanted=PartitionLeadership(leader_and_isr=leader_and_isr, controller_epoch=decider),
+    )
+
+
+def write_isr(write: IsrWrite, *, state_format: StateFormat) -> Program[NodeVersion | None]:
+    """Sets the state node; returns its version then, or ``None`` where it says something else or is gone.
+
+    Raises:
+        ZooKeeperRefusedError: for any other reason.
+    """
+    path = paths.state_node(write.name)
+    data = encode_state(write.wanted, state_format=state_format)
+    expected = NodeVersion(write.wanted.leader_and_isr.partition_epoch)
+    (answer,) = yield (SetData(path=path, data=data, version=expected),)
+    if isinstance(answer, DataSet):
+        return answer.stat.version
+    match failure(answer):
+        case ZooKeeperFailure.BAD_VERSION:
+            return (yield from _recognise(write, state_format))
+        case ZooKeeperFailure.NO_NODE:
+            return None
+        case reason:
+            raise ZooKeeperRefusedError(path=path, reason=reason or ZooKeeperFailure.NOT_EXECUTED)
+
+
+def _recognise(write: IsrWrite, state_format: StateFormat) -> Program[NodeVersion | None]:
+    (answer,) = yield (GetData(path=paths.state_node(write.name)),)
+    if not isinstance(answer, DataRead):
+        return None
+    stored = decode_state(answer.data, answer.stat.version, state_format=state_format)
+    return answer.stat.version if stored is not None and _says(stored, write.wanted) else None
+
+
+def _says(stored: PartitionLeadership, wanted: PartitionLeadership) -> bool:
+    found, asked = stored.leader_and_isr, wanted.leader_and_isr
+    return stored.controller_epoch == wanted.controller_epoch and (found.leader, found.leader_epoch, found.isr) == (
+        asked.leader,
+        asked.leader_epoch,
+        asked.isr,
+    )
+
+
+class LeaderIsrWrites:
+    """What became of a leader's own writes, one at a time."""
+
+    def __init__(self, rules: ZooKeeperRules) -> None:
+        self._rules = rules
+        self._under_way: dict[TopicPartition, IsrProposal] = {}
+
+    @property
+    def is_any_under_way(self) -> bool:
+        """Whether a write waits for ZooKeeper."""
+        return bool(self._under_way)
+
+    def is_locked(self, name: TopicPartition) -> bool:
+        """Whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
+        return name in self._under_way
+
+    def begin(self, proposal: IsrProposal) -> None:
+        """Locks a partition whose write goes out."""
+        self._under_way[proposal.partition] = proposal
+
+    def finish(self, turn: Turn, partition: Partition, proposal: IsrProposal, version: NodeVersion | None) -> None:
+        """Takes a write's outcome: the new ISR, or what the release makes of a refusal."""
+        self.forget(partition.name)
+        if version is None:
+            handle_answer(turn, partition, proposal, _result(proposal, self._refusal()))
+            return
+        result = msgspec.structs.replace(
+            _result(proposal, ErrorCode.NONE),
+            leader_epoch=proposal.leader_epoch,
+            isr=proposed_isr(proposal.state),
+            partition_epoch=PartitionEpoch(version),
+        )
+        handle_answer(turn, partition, proposal, result)
+
+    def forget(self, name: TopicPartition) -> None:
+        """Unlocks a partition that is hosted no more."""
+        self._under_way.pop(name, None)
+
+    def give_up(self, turn: Turn, find: Callable[[TopicPartition], Partition | None]) -> None:
+        """Ends the writes of a session that is gone as if refused; whether they were done, nobody knows."""
+        for name, proposal in list(self._under_way.items()):
+            partition = find(name)
+            self.forget(name)
+            if partition is not None:
+                handle_answer(turn, partition, proposal, _result(proposal, self._refusal()))
+
+    def _refusal(self) -> ErrorCode:
+        """Returns the AlterPartition error that has the same effect as the release's reaction."""
+        is_kept = self._rules.isr_write_unknown is IsrWriteUnknown.KEEP
+        return ErrorCode.OPERATION_NOT_ATTEMPTED if is_kept else ErrorCode.INVALID_UPDATE_VERSION
+
+
+def _result(proposal: IsrProposal, error: ErrorCode) -> AlterPartitionResult:
+    return AlterPartitionResult(
+        topic=proposal.partition.topic,
+        topic_id=proposal.topic_id,
+        partition=proposal.partition.partition,
+        error=error,
+    )

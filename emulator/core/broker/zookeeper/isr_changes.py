@@ -1,0 +1,212 @@
+"""Which way an ISR change goes in a ZooKeeper cluster: written by the leader itself, or asked of the controller.
+
+Below IBP 2.7-IV2 the leader writes, one change at a time, and tells the controller by a notification later; its
+partition is locked meanwhile. From then on it asks (``zookeeper_alter_partition``).
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
+from laststand.emulator.core.broker.replicas.isr import IsrProposal, PendingShrink
+from laststand.emulator.core.broker.replicas.isr_changes import handle_answer, maybe_shrink_isr
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.broker.zookeeper.alter_partition import ZooKeeperAlterPartition
+from laststand.emulator.core.broker.zookeeper.control_fence import ControlFence
+from laststand.emulator.core.broker.zookeeper.control_requests import ControlRequests
+from laststand.emulator.core.broker.zookeeper.isr import LeaderIsrWrites, leader_write, write_isr
+from laststand.emulator.core.broker.zookeeper.isr_notifier import LOOK_INTERVAL_MS, IsrChangeNotifier, notify
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from laststand.emulator.core.timers import TimerQueue
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
+from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol, IsrChange
+from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
+
+
+class IsrWritten(msgspec.Struct, frozen=True):
+    """A leader's own write came to its end; ``None`` where the node says something else."""
+
+    proposal: IsrProposal
+    version: NodeVersion | None
+
+
+class Notified(msgspec.Struct, frozen=True):
+    """A notification was left."""
+
+
+class _Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that a controller took and had not made yet, and the highest controller epoch known by then."""
+
+    proposal: IsrProposal
+    controller_epoch: ControllerEpoch
+
+
+IsrOutcome: TypeAlias = IsrWritten | Notified
+
+
+class ZooKeeperIsrChanges:
+    """All ISR changes of a broker.
+
+    Attributes:
+        timers: when notifications are looked at; nothing where the controller is asked.
+        programs: to be run, in order; whoever drives the broker empties it.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        rules: ZooKeeperRules,
+        ibp: InterBrokerProtocol,
+        *,
+        hosted: HostedPartitions,
+        control: ControlRequests,
+        fence: ControlFence,
+    ) -> None:
+        self._config = config
+        self._state_format = rules.state_format
+        self._leader_writes = ibp.isr_change is IsrChange.ZOOKEEPER
+        self._hosted = hosted
+        self._control = control
+        self._fence = fence
+        self._alter_partitions = ZooKeeperAlterPartition(config, rules, ibp)
+        self._acknowledged: dict[TopicPartition, _Acknowledged] = {}
+        self._writes = LeaderIsrWrites(rules)
+        self._notifier: IsrChangeNotifier | None = None
+        self.timers: TimerQueue[str] = TimerQueue()
+        self.programs: list[Program[IsrOutcome]] = []
+
+    def start(self, turn: Turn) -> None:
+        """Begins to look whether there is something to notify."""
+        if self._leader_writes:
+            self._notifier = IsrChangeNotifier(now_ms=turn.now_ms)
+            self.timers.set("notify", at_ms=turn.now_ms + LOOK_INTERVAL_MS)
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when the controller is to be asked again, if it is."""
+        return self._alter_partitions.next_deadline_ms()
+
+    def is_locked(self, name: TopicPartition) -> bool:
+        """Whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
+        return self._writes.is_locked(name)
+
+    def submit(self, turn: Turn, proposal: IsrProposal) -> None:
+        """Sends a change on its way, or takes it back: another is before it."""
+        partition = self._hosted.get(proposal.partition)
+        if partition is None:
+            return
+        if self._leader_writes:
+            is_taken = self._write(proposal)
+        else:
+            is_taken = self._alter_partitions.submit(proposal) is ErrorCode.NONE
+        if not is_taken:
+            handle_answer(turn, partition, proposal, _not_attempted(proposal))
+
+    # --- Written by the leader ------------------------------------------------------------------------------------
+
+    def _write(self, proposal: IsrProposal) -> bool:
+        if self._writes.is_any_under_way:
+            return False
+        self._writes.begin(proposal)
+        decider = self._control.decider_of(proposal.partition)
+        write = leader_write(proposal, leader=self._config.broker_id, decider=decider)
+        self.programs.append(_written(proposal, write_isr(write, state_format=self._state_format)))
+        return True
+
+    def take_written(self, turn: Turn, written: IsrWritten) -> None:
+        """Takes the outcome of a write; after a shrink the look at all partitions goes on with the others."""
+        name = written.proposal.partition
+        partition = self._hosted.get(name)
+        if partition is None:
+            self._writes.forget(name)
+        else:
+            self._writes.finish(turn, partition, written.proposal, written.version)
+        if written.version is not None and self._notifier is not None:
+            self._notifier.note(name, now_ms=turn.now_ms)
+        if isinstance(written.proposal.state, PendingShrink):
+            self._shrink_others(turn, partition)
+
+    def _shrink_others(self, turn: Turn, written: Partition | None) -> None:
+        for partition in self._hosted:
+            if partition is not written:
+                maybe_shrink_isr(turn, partition)
+
+    def give_up(self, turn: Turn) -> None:
+        """Ends writes whose session is gone."""
+        self.programs.clear()
+        self._writes.give_up(turn, self._hosted.get)
+
+    # --- Asked of the controller ----------------------------------------------------------------------------------
+
+    def controller_to_ask(self, known: BrokerId | None) -> BrokerId | None:
+        """Returns whom to ask: whoever was asked last, until it refuses or is silent, else who is known to be it."""
+        return self._alter_partitions.controller_to_ask(known)
+
+    def take_request(self, turn: Turn) -> AlterPartitionRequest | None:
+        """Returns what the controller is to be asked now; nothing before this broker is registered."""
+        broker_epoch = self._fence.broker_epoch
+        if broker_epoch is None:
+            return None
+        return self._alter_partitions.take_due(broker_epoch=broker_epoch, now_ms=turn.now_ms)
+
+    def handle_reply(self, turn: Turn, request: AlterPartitionRequest, reply: AlterPartitionResponse) -> None:
+        """Takes the controller's answer."""
+        for proposal, result in self._alter_partitions.answered(request, reply, now_ms=turn.now_ms):
+            partition = self._hosted.get(proposal.partition)
+            if partition is None:
+                continue
+            handle_answer(turn, partition, proposal, result)
+            if result.error is ErrorCode.NONE and result.leader is None:
+                acknowledged = _Acknowledged(proposal=proposal, controller_epoch=self._fence.controller_epoch)
+                self._acknowledged[proposal.partition] = acknowledged
+
+    def ask_successor(self, turn: Turn, partition: Partition) -> None:
+        """Asks for a change again that a controller acknowledged, did not make, and cannot make any more (KIP-497).
+
+        LeaderAndIsr of a later term says so by the partition epoch, which is the leader's own. The KIP has the leader
+        look at its replicas then. Here it asks for the same, and its maximal ISR stays as it is until a newer partition
+        epoch settles it: a copy of the request may be under way still.
+        """
+        acknowledged = self._acknowledged.get(partition.name)
+        if acknowledged is None or acknowledged.controller_epoch >= self._fence.controller_epoch:
+            return
+        del self._acknowledged[partition.name]
+        if partition.isr_state is acknowledged.proposal.state:
+            self.submit(turn, acknowledged.proposal)
+
+    def handle_unreachable(self, turn: Turn) -> None:
+        """No answer came."""
+        self._alter_partitions.failed(now_ms=turn.now_ms)
+
+    # --- Time -----------------------------------------------------------------------------------------------------
+
+    def handle_timer(self, turn: Turn) -> None:
+        """Ends a backoff, and notifies the controller where that is due."""
+        self._alter_partitions.handle_timer(now_ms=turn.now_ms)
+        for timer in self.timers.pop_due(now_ms=turn.now_ms):
+            self.timers.set(timer, at_ms=turn.now_ms + LOOK_INTERVAL_MS)
+            if self._notifier is not None and self._notifier.is_due(now_ms=turn.now_ms):
+                self.programs.append(_notified(self._notifier.take(now_ms=turn.now_ms)))
+
+
+def _not_attempted(proposal: IsrProposal) -> AlterPartitionResult:
+    return AlterPartitionResult(
+        topic=proposal.partition.topic,
+        topic_id=proposal.topic_id,
+        partition=proposal.partition.partition,
+        error=ErrorCode.OPERATION_NOT_ATTEMPTED,
+    )
+
+
+def _written(proposal: IsrProposal, program: Program[NodeVersion | None]) -> Program[IsrOutcome]:
+    return IsrWritten(proposal, (yield from program))
+
+
+def _notified(changed: frozenset[TopicPartition]) -> Program[IsrOutcome]:
+    yield from notify(changed)
+    return Notified()

@@ -1,0 +1,138 @@
+"""What UpdateMetadata tells a broker of the cluster (Kafka's ``ZkMetadataCache``).
+
+No epoch is compared: the last request wins, whatever it says, and the order of the controller's queue is all there is.
+The brokers that are alive are replaced by each request; partitions are merged, and forgotten where the topic is being
+deleted. In a KRaft cluster records are replayed into an image; here the image's mappings are set from requests, so that
+whoever answers clients reads the same kind of image.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from laststand.emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
+from laststand.emulator.core.types import (
+    BrokerEpoch,
+    BrokerId,
+    IncarnationId,
+    MetadataOffset,
+    TopicId,
+    TopicPartition,
+)
+from laststand.emulator.core.zookeeper.control_messages import MetadataPartition, NoLeaderReason, UpdateMetadataRequest
+from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
+
+_NAME_MARK: Final = "~"
+"""No topic id contains it."""
+
+
+def id_by_name(topic: str) -> TopicId:
+    """Returns what stands for the id of a topic that has none: comparing it compares names."""
+    return TopicId(f"{_NAME_MARK}{topic}")
+
+
+def real_topic_id(topic_id: TopicId | None) -> TopicId | None:
+    """Returns a topic's id; ``None`` where there is none, or only its name stands for it."""
+    return topic_id if topic_id and not topic_id.startswith(_NAME_MARK) else None
+
+
+class MetadataCache:
+    """The image, and who leads whom by it.
+
+    Attributes:
+        image: what clients are told; for reading only.
+        controller: who sent the last request; ``None`` before any.
+    """
+
+    def __init__(self, rules: ZooKeeperRules) -> None:
+        self.image = MetadataImage()
+        self.controller: BrokerId | None = None
+        self._eligible: Mapping[BrokerId, BrokerRegistration] = (
+            self.image.brokers if rules.isr_eligibility_check else _EveryBroker(self.image.brokers)
+        )
+
+    @property
+    def eligible(self) -> Mapping[BrokerId, BrokerRegistration]:
+        """Who may join an ISR by what a leader knows: brokers that are alive, or everybody before KIP-841."""
+        return self._eligible
+
+    def is_alive(self, broker_id: BrokerId | None) -> bool:
+        """Whether the last request named a broker as alive; nobody is never."""
+        return broker_id in self.image.brokers
+
+    def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
+        """Takes a request over; returns the partitions that are being deleted."""
+        self.controller = request.controller_id
+        self.image.brokers.clear()
+        for live in request.live_brokers:
+            self.image.brokers[live.broker_id] = _registration(live.broker_id, rack=live.rack)
+        deleted = []
+        for partition in request.partitions:
+            if partition.leader is NoLeaderReason.BEING_DELETED:
+                deleted.append(partition.name)
+                self._forget(partition.name)
+            else:
+                self._take(partition)
+        return tuple(deleted)
+
+    def _take(self, partition: MetadataPartition) -> None:
+        known_id = self.image.topics.get(partition.name.topic)
+        topic_id = partition.topic_id or known_id or id_by_name(partition.name.topic)
+        if known_id is not None and known_id != topic_id:
+            del self.image.topic_names[known_id]
+        self.image.topics[partition.name.topic] = topic_id
+        self.image.topic_names[topic_id] = partition.name.topic
+        self.image.partitions[partition.name] = PartitionState(
+            topic_id=topic_id,
+            replicas=partition.replicas,
+            isr=partition.isr,
+            leader=None if isinstance(partition.leader, NoLeaderReason) else partition.leader,
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+        )
+        self._count(partition.name.topic)
+
+    def _forget(self, name: TopicPartition) -> None:
+        self.image.partitions.pop(name, None)
+        self._count(name.topic)
+        if name.topic not in self.image.partition_counts:
+            topic_id = self.image.topics.pop(name.topic, None)
+            if topic_id is not None:
+                del self.image.topic_names[topic_id]
+
+    def _count(self, topic: str) -> None:
+        known = [name.partition for name in self.image.partitions if name.topic == topic]
+        if known:
+            self.image.partition_counts[topic] = max(known) + 1
+        else:
+            self.image.partition_counts.pop(topic, None)
+
+
+def _registration(broker_id: BrokerId, *, rack: str = "") -> BrokerRegistration:
+    """Returns a broker as UpdateMetadata knows it: alive, of an unknown incarnation, never fenced."""
+    return BrokerRegistration(
+        broker_id=broker_id,
+        incarnation_id=IncarnationId(""),
+        broker_epoch=BrokerEpoch(-1),
+        log_dirs=(),
+        fenced=False,
+        in_controlled_shutdown=False,
+        registration_offset=MetadataOffset(0),
+        rack=rack,
+    )
+
+
+class _EveryBroker(Mapping[BrokerId, BrokerRegistration]):
+    """All brokers that there could be, alive; what is known of some is kept."""
+
+    def __init__(self, known: Mapping[BrokerId, BrokerRegistration]) -> None:
+        self._known = known
+
+    def __getitem__(self, broker_id: BrokerId) -> BrokerRegistration:
+        found = self._known.get(broker_id)
+        return _registration(broker_id) if found is None else found
+
+    def __iter__(self) -> Iterator[BrokerId]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)

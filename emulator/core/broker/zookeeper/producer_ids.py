@@ -1,0 +1,72 @@
+"""Producer ids from blocks that brokers take in ZooKeeper (Kafka's ``ZkProducerIdManager``).
+
+One node has the block that was taken last; whoever needs one sets the next block at the version that it read. A block
+whose answer was lost is recognised by its content: no other broker writes this broker's id.
+"""
+
+from typing import Final
+
+from laststand.emulator.core.broker.replicas.producer_id_blocks import ProducerIdBlocks
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.messages import InitProducerIdRequest
+from laststand.emulator.core.types import BrokerId, RequestId
+from laststand.emulator.core.zookeeper.nodes import paths
+from laststand.emulator.core.zookeeper.nodes.small_nodes import (
+    ProducerIdBlock,
+    decode_producer_ids,
+    encode_producer_ids,
+)
+from laststand.emulator.core.zookeeper.operations import DataRead, DataSet, GetData, Program, SetData
+
+BLOCK_SIZE: Final = 1000
+
+
+def take_block(broker_id: BrokerId) -> Program[ProducerIdBlock]:
+    """Takes the next block."""
+    asked: ProducerIdBlock | None = None
+    while True:
+        (answer,) = yield (GetData(path=paths.PRODUCER_IDS),)
+        if not isinstance(answer, DataRead):
+            continue
+        last = decode_producer_ids(answer.data)
+        if last is not None and last == asked:
+            return last
+        start = 0 if last is None else last.end + 1
+        asked = ProducerIdBlock(broker_id=broker_id, start=start, end=start + BLOCK_SIZE - 1)
+        data = encode_producer_ids(asked)
+        (written,) = yield (SetData(path=paths.PRODUCER_IDS, data=data, version=answer.stat.version),)
+        if isinstance(written, DataSet):
+            return asked
+
+
+class ZooKeeperProducerIds:
+    """Takes a block while producers wait for one.
+
+    Attributes:
+        wants_block: whether one is to be taken; whoever takes it clears the mark.
+    """
+
+    def __init__(self) -> None:
+        self.wants_block = False
+        self._is_under_way = False
+        self._blocks = ProducerIdBlocks()
+
+    def handle_request(self, turn: Turn, request_id: RequestId, request: InitProducerIdRequest) -> None:
+        """Answers, at once or when a block has been taken."""
+        if self._blocks.handle_request(turn, request_id, request, may_wait=True):
+            self._ask()
+
+    def handle_block(self, turn: Turn, block: ProducerIdBlock) -> None:
+        """Serves those who wait."""
+        self._is_under_way = False
+        if self._blocks.handle_block(turn, start=block.start, end=block.end + 1):
+            self._ask()
+
+    def give_up(self, turn: Turn) -> None:
+        """No block will come: everyone who waits may try again."""
+        self._is_under_way = self.wants_block = False
+        self._blocks.give_up(turn)
+
+    def _ask(self) -> None:
+        if not self._is_under_way:
+            self._is_under_way = self.wants_block = True

@@ -1,0 +1,79 @@
+"""Which fields LeaderAndIsr, UpdateMetadata and StopReplica have in which version (Kafka's ``*Request.json``).
+
+The sender's ``inter.broker.protocol.version`` decides the version (``inter_broker_protocol``), and the version decides
+what can be said: whatever the controller knows, the reader has the default of a field that the version lacks.
+``contains_all_replicas`` is KIP-550's, whose text adds it in version 5 of LeaderAndIsr.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+
+from laststand.emulator.core.zookeeper.control_messages import (
+    ControlMessage,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    MetadataPartition,
+    StopReplicaEpoch,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+
+_ControlT = TypeVar("_ControlT", bound=ControlMessage)
+_Carrier: TypeAlias = type[msgspec.Struct]
+
+FIELDS_SINCE: Final[Mapping[_Carrier, Mapping[str, int]]] = MappingProxyType(
+    {
+        LeaderAndIsrRequest: {
+            "broker_epoch": 2,
+            "request_type": 5,
+            "contains_all_replicas": 5,
+            "is_kraft_controller": 7,
+        },
+        LeaderAndIsrPartition: {
+            "is_new": 1,
+            "adding_replicas": 3,
+            "removing_replicas": 3,
+            "topic_id": 5,
+            "leader_recovery_state": 6,
+        },
+        UpdateMetadataRequest: {"broker_epoch": 5, "is_kraft_controller": 8},
+        MetadataPartition: {"offline_replicas": 4, "topic_id": 7},
+        StopReplicaRequest: {"broker_epoch": 1, "is_kraft_controller": 4},
+        StopReplicaPartition: {"leader_epoch": 3},
+    }
+)
+"""The first version that has a field; a field that is not here is in every version."""
+
+_UNSAID: Final[Mapping[str, object]] = MappingProxyType({"leader_epoch": StopReplicaEpoch.UNKNOWN})
+"""What a missing field says that has no default."""
+
+
+def has_field(carrier: _Carrier, field: str, version: int) -> bool:
+    """Whether a request of this version, or a partition in it, has a field."""
+    return version >= FIELDS_SINCE[carrier].get(field, 0)
+
+
+def as_carried(request: _ControlT) -> _ControlT:
+    """Returns what a request of its version says: every field that the version lacks has its default."""
+    carrier: _Carrier = type(request)
+    lacking = _lacking(carrier, request.api_version)
+    partitions = tuple(
+        msgspec.structs.replace(partition, **absent) if absent else partition
+        for partition in request.partitions
+        for absent in (_lacking(type(partition), request.api_version),)
+    )
+    return msgspec.structs.replace(request, partitions=partitions, **lacking)
+
+
+@cache
+def _lacking(carrier: _Carrier, version: int) -> Mapping[str, object]:
+    return {
+        field.name: _UNSAID.get(field.name, field.default)
+        for field in msgspec.structs.fields(carrier)
+        if not has_field(carrier, field.name, version)
+    }

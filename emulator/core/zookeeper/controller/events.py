@@ -1,0 +1,111 @@
+"""What a controller has to think about, one at a time (Kafka's ``ControllerEvent``).
+
+Watches only queue an event; its handler reads the present state, so several changes may be one.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from laststand.emulator.core.types import BrokerId, RequestId, TopicPartition
+from laststand.emulator.core.zookeeper.control_messages import (
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from laststand.emulator.core.zookeeper.controller.exchange import ControllerRequest
+
+
+class RegisterAndElect(msgspec.Struct, frozen=True):
+    """A new session: register the broker, then look for a controller (``RegisterBrokerAndReelect``)."""
+
+
+class ControllerGone(msgspec.Struct, frozen=True):
+    """``/controller`` was deleted (``Reelect``)."""
+
+
+class ControllerChanged(msgspec.Struct, frozen=True):
+    """``/controller`` was made, or written."""
+
+
+class BrokersChanged(msgspec.Struct, frozen=True):
+    """A broker's node came or went."""
+
+
+class TopicsChanged(msgspec.Struct, frozen=True):
+    """A topic's node came or went."""
+
+
+class TopicChanged(msgspec.Struct, frozen=True):
+    """A topic's node was written."""
+
+    topic: str
+
+
+class DeletionsChanged(msgspec.Struct, frozen=True):
+    """Somebody wants a topic to be deleted."""
+
+
+class IsrChangesNotified(msgspec.Struct, frozen=True):
+    """Leaders wrote their ISR themselves."""
+
+
+class LogDirEventsNotified(msgspec.Struct, frozen=True):
+    """A log directory failed."""
+
+
+class ReassignedIsrChanged(msgspec.Struct, frozen=True):
+    """The state node of a partition that is being reassigned was written (below IBP 2.7-IV2)."""
+
+    name: TopicPartition
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody asks the controller."""
+
+    request_id: RequestId
+    request: ControllerRequest
+
+
+class RolesAnswered(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker answered LeaderAndIsr."""
+
+    broker_id: BrokerId
+    response: LeaderAndIsrResponse
+
+
+class StopAnswered(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker answered StopReplica."""
+
+    broker_id: BrokerId
+    request: StopReplicaRequest
+    response: StopReplicaResponse
+
+
+class TopicConfigured(msgspec.Struct, frozen=True):
+    """A topic's configuration changed."""
+
+    topic: str
+
+
+class BalanceDue(msgspec.Struct, frozen=True):
+    """It is time to look for leaderships that are elsewhere."""
+
+
+Event: TypeAlias = (
+    RegisterAndElect
+    | ControllerGone
+    | ControllerChanged
+    | BrokersChanged
+    | TopicsChanged
+    | TopicChanged
+    | DeletionsChanged
+    | IsrChangesNotified
+    | LogDirEventsNotified
+    | ReassignedIsrChanged
+    | Asked
+    | RolesAnswered
+    | StopAnswered
+    | TopicConfigured
+    | BalanceDue
+)

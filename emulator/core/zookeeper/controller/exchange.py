@@ -1,0 +1,88 @@
+"""What passes between a process's controller and what surrounds it: the session's driver, brokers, its own broker."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from laststand.emulator.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, CauseId, CorrelationId, RequestId
+from laststand.emulator.core.zookeeper.control_messages import (
+    ControlAnswer,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ControlMessage,
+)
+from laststand.emulator.core.zookeeper.exchange import ZooKeeperEffect, ZooKeeperInput
+
+ControllerRequest: TypeAlias = (
+    AlterPartitionRequest | ControlledShutdownRequest | ElectLeadersRequest | AlterPartitionReassignmentsRequest
+)
+ControllerResponse: TypeAlias = (
+    AlterPartitionResponse | ControlledShutdownResponse | ElectLeadersResponse | AlterPartitionReassignmentsResponse
+)
+
+
+class ControllerAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker or an administrator asks the controller; most are answered once."""
+
+    cause_id: CauseId
+    request_id: RequestId
+    request: ControllerRequest
+
+
+class ControlAnswered(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker answered a control request."""
+
+    cause_id: CauseId
+    correlation_id: CorrelationId
+    response: ControlAnswer
+
+
+class ControlFailed(msgspec.Struct, frozen=True, kw_only=True):
+    """A control request got no answer; it may have been executed."""
+
+    cause_id: CauseId
+    correlation_id: CorrelationId
+
+
+class TimeCame(msgspec.Struct, frozen=True):
+    """The time that ``next_deadline_ms`` named is there."""
+
+    cause_id: CauseId
+
+
+ControllerInput: TypeAlias = ZooKeeperInput | ControllerAsked | ControlAnswered | ControlFailed | TimeCame
+
+
+class SendControlRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Asks a broker; ends in ``ControlAnswered`` or ``ControlFailed``."""
+
+    correlation_id: CorrelationId
+    broker_id: BrokerId
+    request: ControlMessage
+
+
+class AnswerController(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers a ``ControllerAsked``."""
+
+    request_id: RequestId
+    response: ControllerResponse
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """This process's broker is registered, under this epoch from now on."""
+
+    broker_epoch: BrokerEpoch
+
+
+class RegistrationRefused(msgspec.Struct, frozen=True):
+    """The broker's id is another process's: this one has to end."""
+
+
+ControllerEffect: TypeAlias = ZooKeeperEffect | SendControlRequest | AnswerController | Registered | RegistrationRefused

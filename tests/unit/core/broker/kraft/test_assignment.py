@@ -1,0 +1,161 @@
+"""What a broker does about a difference between two images beyond roles: configuration, wake-ups, leaving."""
+
+from msgspec import UNSET, UnsetType
+
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import RequestFailed
+from laststand.emulator.core.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    FetchRequest,
+    FetchResponse,
+)
+from laststand.emulator.core.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    TopicRecord,
+)
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, RequestFailure, TopicId, TopicPartition
+from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, batch
+from tests.unit.core.broker.kraft.test_broker_steps import CAUSE, OWN_EPOCH, Life, fetch, produce, registered
+
+MIN_ISR = "min.insync.replicas"
+PAYMENTS, PAYMENTS_ID = TopicPartition("payments", 0), TopicId("id-of-payments")
+
+
+def changed(
+    broker_id: BrokerId, *, fenced: bool | UnsetType = UNSET, in_controlled_shutdown: bool | UnsetType = UNSET
+) -> BrokerRegistrationChangeRecord:
+    return BrokerRegistrationChangeRecord(
+        broker_id=broker_id,
+        broker_epoch=OWN_EPOCH if broker_id == OWN else BrokerEpoch(6),
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+    )
+
+
+def serving() -> Life:
+    life = Life()
+    life.serve()
+    return life
+
+
+def partition_of(life: Life, name: TopicPartition = NAME) -> Partition:
+    partition = life.broker.partition(name)
+    assert partition is not None
+    return partition
+
+
+def sets(life: Life, resource: ConfigResource, name: str, min_isr: int) -> None:
+    life.metadata(ConfigRecord(resource=resource, resource_name=name, name=MIN_ISR, value=str(min_isr)))
+
+
+def test_a_default_of_the_cluster_holds_for_every_topic_and_a_topic_s_value_for_it_alone() -> None:
+    life = serving()
+    life.metadata(
+        TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
+        PartitionRecord(topic_id=PAYMENTS_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN),
+    )
+
+    def min_isrs() -> list[int]:
+        return [partition_of(life, name).topic_properties.min_insync_replicas for name in (NAME, PAYMENTS)]
+
+    assert min_isrs() == [1, 1]
+    sets(life, ConfigResource.BROKER, "", 2)
+    assert min_isrs() == [2, 2]
+    sets(life, ConfigResource.TOPIC, NAME.topic, 1)
+    assert min_isrs() == [1, 2]
+
+
+def test_a_min_isr_that_is_lowered_lets_waiting_records_commit() -> None:
+    life = serving()
+    sets(life, ConfigResource.TOPIC, NAME.topic, 2)
+    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=(OWN,)), changed(FIRST, fenced=True))
+    life.ask(produce(acks=1))
+    assert partition_of(life).log.high_watermark == 0
+    sets(life, ConfigResource.TOPIC, NAME.topic, 1)
+    assert partition_of(life).log.high_watermark == 1
+
+
+def test_on_a_follower_a_configuration_commits_nothing() -> None:
+    life = Life(Switches(hw_requires_min_isr=False))  # with that rule, the ISR that it does not have is too small
+    life.serve()
+    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
+    log = partition_of(life).log
+    log.append(batch(0, 1), now_ms=0)
+    sets(life, ConfigResource.TOPIC, NAME.topic, 2)
+    assert log.high_watermark == 0
+
+
+def test_a_new_leader_answers_its_followers_fetches_so_that_the_next_brings_the_partition_along() -> None:
+    life = serving()
+    parked = life.ask(fetch(0))
+    assert parked not in life.answers
+    life.metadata(
+        TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
+        PartitionRecord(topic_id=PAYMENTS_ID, partition=0, replicas=(FIRST, OWN), isr=(FIRST, OWN), leader=FIRST),
+    )
+    assert parked not in life.answers, "it became a follower"
+    life.metadata(PartitionChangeRecord(topic_id=PAYMENTS_ID, partition=0, leader=OWN))
+    assert isinstance(life.answers[parked], FetchResponse)
+
+
+def test_a_broker_that_may_leave_fetches_only_for_the_isrs_that_it_is_in() -> None:
+    life = serving()
+    life.metadata(
+        registered(SECOND, 7),
+        TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
+        PartitionRecord(topic_id=PAYMENTS_ID, partition=0, replicas=(FIRST, OWN), isr=(FIRST,), leader=FIRST),
+        PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST),
+    )
+    assert fetched(life) == {NAME, PAYMENTS}
+    life.metadata(changed(OWN, in_controlled_shutdown=True))
+    assert fetched(life) == {NAME}
+    assert life.broker.partition(PAYMENTS) is not None, "it stays a replica"
+
+
+def fetched(life: Life) -> set[TopicPartition]:
+    """Returns what the next fetch after a failed one names."""
+    names: set[TopicPartition] = set()
+    for _ in range(2):
+        (sent,) = [sent for sent in life.in_flight if isinstance(sent.request, FetchRequest)]
+        life.in_flight.remove(sent)
+        assert isinstance(sent.request, FetchRequest)
+        names = {asked.topic_partition for asked in sent.request.partitions}
+        failure = RequestFailure.TIMED_OUT
+        life.step(RequestFailed(cause_id=CAUSE, correlation_id=sent.correlation_id, failure=failure))
+        life.advance(100)
+    return names
+
+
+def heartbeats_after(record: BrokerRegistrationChangeRecord) -> int:
+    """Returns how many heartbeats a record sets off, where none is under way."""
+    life = serving()
+    answer = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
+    life.answer(life.take(BrokerHeartbeatRequest), answer)
+    life.metadata(record)
+    return len([sent for sent in life.in_flight if isinstance(sent.request, BrokerHeartbeatRequest)])
+
+
+def test_that_another_broker_leaves_is_confirmed_at_once_and_not_that_it_is_gone() -> None:
+    assert heartbeats_after(changed(FIRST, in_controlled_shutdown=True)) == 1
+    assert heartbeats_after(changed(FIRST, in_controlled_shutdown=True, fenced=True)) == 0
+    assert heartbeats_after(changed(FIRST, fenced=True)) == 0
+
+
+def test_a_broker_serves_once_its_metadata_calls_it_unfenced_though_its_controller_did_before() -> None:
+    life = Life()
+    life.serve(is_fenced=True)
+    refused = life.ask(fetch(0, max_wait_ms=0))
+    life.metadata(changed(OWN, fenced=False))
+    served = life.ask(fetch(0, max_wait_ms=0))
+    errors: list[ErrorCode] = []
+    for request_id in (refused, served):
+        answer = life.answers[request_id]
+        assert isinstance(answer, FetchResponse)
+        errors.append(answer.partitions[0].error)
+    assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]
