@@ -65,9 +65,16 @@ class Exemption(Enum):
         "leader or a later one"
     )
     DELETED_TOPICS = "what a topic promised that is deleted (one of the same name promises its own)"
+    TOPICS_BEING_DELETED = (
+        "what a topic promised whose deletion ZooKeeper holds a request for: its logs go before its nodes"
+    )
     UNCLEAN_ELECTIONS = "what was committed before an unclean election, once that has been held"
     LOST_DISKS = "replicas whose disk lost its unflushed data with the power, or was replaced"
     KILLED_PROCESSES = "what a process that was killed did last, and could not tell of any more"
+    LEAVING_REPLICAS = (
+        "replicas that a reassignment removes: in a ZooKeeper cluster the leader is told to do without them before "
+        "they leave the ISR (Z28)"
+    )
     NO_CANDIDATE = "what a partition holds that no replica may lead (whom an administrator elects decides its fate)"
 
 
@@ -169,9 +176,11 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             statement="A running member of the ISR or the ELR has every committed record.",
             exempts=(
                 Exemption.DELETED_TOPICS,
+                Exemption.TOPICS_BEING_DELETED,
                 Exemption.UNCLEAN_ELECTIONS,
                 Exemption.LOST_DISKS,
                 Exemption.KILLED_PROCESSES,
+                Exemption.LEAVING_REPLICAS,
             ),
         ),
         "D4": _outcome(
@@ -363,7 +372,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "Z3": _zookeeper(
             "A leader's high watermark does not pass the log end offset of a member of the last ISR that the state "
             "node had in its leader epoch.",
-            exempts=(Exemption.KILLED_PROCESSES,),
+            exempts=(Exemption.KILLED_PROCESSES, Exemption.LEAVING_REPLICAS),
             maximal_isr=("on",),
         ),
         "Z4": _zookeeper(

@@ -44,6 +44,7 @@ _LEADER_RECOVERY: Final = 3
 
 _CLOCK_FAULTS: Final = frozenset({"clock", "clock_jump"})
 _SLOW_DISK: Final = "slow_disk"
+_DELETE_TOPICS: Final = "/admin/delete_topics/"
 _ISR_CHANGE_NOTIFICATIONS: Final = "/isr_change_notification/"
 
 _Process = tuple[int, int]
@@ -198,6 +199,24 @@ class ClusterFacts:
     def deleted_topics(self) -> Mapping[str, int]:
         """Metadata offset at which each topic id was deleted."""
         return {deleted.event.topic_id: deleted.event.metadata_offset for deleted in self.events.of(TopicDeleted)}
+
+    @cached_property
+    def deletions_begun(self) -> Mapping[str, int]:
+        """Where metadata is in ZooKeeper: the zxid of the first request to delete each topic id.
+
+        Brokers delete a topic's logs from then on, and its nodes are deleted when all of them have.
+        """
+        created = sorted((each.event for each in self.events.of(TopicCreated)), key=lambda each: each.metadata_offset)
+        written = (each.event for each in self.events.of(ZnodeWritten))
+        begun: dict[str, int] = {}
+        for each in sorted(written, key=lambda each: each.metadata_offset):
+            if each.write is not ZnodeWrite.CREATED or not each.path.startswith(_DELETE_TOPICS):
+                continue
+            topic, at = each.path.removeprefix(_DELETE_TOPICS), each.metadata_offset
+            ids = [one.topic_id for one in created if one.topic == topic and one.metadata_offset < at]
+            for topic_id in ids[-1:]:
+                begun.setdefault(self.late_topic_ids.get(topic_id, topic_id), at)
+        return begun
 
     @cached_property
     def names_used_again(self) -> tuple[str, ...]:

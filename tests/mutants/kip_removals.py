@@ -291,6 +291,16 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-966",
+        place="core/controller/partition_change.py::next_partition_change",
+        code="if result.leader not in (None, *outcome.lists.isr) and rules.reassignment_requires_min_isr:",
+        instead="if False:",
+        test=(
+            "tests/unit/core/controller/test_partition_change.py::test_an_unclean_leader_is_too_few_for_a_re"
+            "assignment_to_complete"
+        ),
+    ),
+    Removal(
+        row="kip-966",
         place="core/controller/partition_change.py::_target_memory",
         code="return _within_replicas(memory, lists.replicas) if rules.elr_within_replicas else memory",
         instead="return memory",
@@ -1310,9 +1320,9 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/controller/partition_change.py::_target_lists",
-        code="if completed is not None:",
-        instead="if False:",
+        place="core/controller/partition_change.py::_completed",
+        code="if completed is None:",
+        instead="if True:",
         test=(
             "tests/unit/core/controller/test_partition_change.py::test_a_reassignment_complet"
             "es_with_all_its_targets_in_sync_or_with_those_that_it_adds"

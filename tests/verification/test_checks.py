@@ -1325,14 +1325,14 @@ def delete_topic(run: RunBuilder, topic_id: str) -> None:
     run.metadata_offset += 1
 
 
-def drop_log(run: RunBuilder, node: int) -> None:
+def drop_log(run: RunBuilder, node: int, topic_id: TopicId = ORDERS_ID) -> None:
     run.note(
         node,
         e.LogDeleted(
             cause_id=CAUSE,
             topic="orders",
             partition=0,
-            topic_id=ORDERS_ID,
+            topic_id=topic_id,
             reason=LogDeletedReason.DELETED,
             log_end_offset=Offset(30),
         ),
@@ -1385,6 +1385,21 @@ def reassignment_completes_below_min_isr(path: Path, *, switches: dict[str, str]
     for isr in ((3, 0), (3, 0, 1)):
         run.accept(isr)
         run.alter(reason="alter_partition", broker=3, isr=isr, elr=())
+    run.settle()
+    drop_log(run, 2)
+    return run.finish()
+
+
+def reassignment_completes_with_an_unclean_leader(path: Path, *, switches: dict[str, str] | None = None) -> Path:
+    """Every target was in sync before the change that completes it and elects another leader than the ISR's."""
+    run = reassigning(path, switches)
+    run.accept((0, 1, 2, 3))
+    run.alter(reason="alter_partition", broker=0, isr=(0, 1, 2, 3), adding=(3,), removing=(2,))
+    run.alter(
+        reason="elect_leaders", leader=1, election=e.Election.UNCLEAN, isr=(1,), replicas=(0, 1, 3), recovery=RECOVERING
+    )
+    run.expand((1,))
+    run.expand((1, 0, 3))
     run.settle()
     drop_log(run, 2)
     return run.finish()
@@ -1802,6 +1817,26 @@ def zookeeper_member_removes_its_log(path: Path, switches: dict[str, str] | None
     return run.finish()
 
 
+def zookeeper_topic_is_made_again_and_a_member_removes_its_log(path: Path) -> Path:
+    """That the topic before was to be deleted says nothing of the one that has its name now."""
+    run = zookeeper_run(path)
+    before = TopicId("orders-before")
+    for topic_id in (before, ORDERS_ID):
+        offset = MetadataOffset(run.metadata_offset)
+        run.note(CONTROLLER, e.TopicCreated(cause_id=CAUSE, metadata_offset=offset, topic="orders", topic_id=topic_id))
+        run.metadata_offset += 1
+        run.create_topic(topic_id=topic_id)
+        if topic_id is before:
+            note_znode(run, "/admin/delete_topics/orders", ZnodeWrite.CREATED)
+            for broker in (0, 1, 2):
+                drop_log(run, broker, before)
+            delete_topic(run, before)
+            note_znode(run, "/admin/delete_topics/orders", ZnodeWrite.DELETED)
+    run.poll([run.send()])
+    drop_log(run, 2)
+    return run.finish()
+
+
 def zookeeper_notification_is_left(path: Path) -> Path:
     run = beside_zookeeper(path)
     note_znode(run, NOTIFICATION, ZnodeWrite.CREATED)
@@ -2039,6 +2074,7 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
         frozenset({"M16"}),
     ),
     "reassigned below min ISR": (reassignment_completes_below_min_isr, frozenset({"M16"})),
+    "reassigned with an unclean leader": (reassignment_completes_with_an_unclean_leader, frozenset({"M16"})),
     "reassigned in one epoch": (replica_leaves_in_the_same_epoch, frozenset({"M16"})),
     "called off with nobody in sync": (cancellation_hands_the_isr_over, frozenset({"M2", "M11", "M19"})),
     "called off under min isr": (reassignment_is_called_off_under_min_isr, frozenset({"M19"})),
@@ -2123,6 +2159,10 @@ FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "reassignment stuck": (reassignment_is_left_half_way, frozenset({"L4", "L8"})),
     "ZooKeeper, member falls short": (zookeeper_member_falls_short, frozenset({"Z3"})),
     "ZooKeeper, member removes its log": (zookeeper_member_removes_its_log, frozenset({"Z4"})),
+    "ZooKeeper, member removes its log of a topic that is there again": (
+        zookeeper_topic_is_made_again_and_a_member_removes_its_log,
+        frozenset({"Z4"}),
+    ),
     "ZooKeeper, notification left": (zookeeper_notification_is_left, frozenset({"Z5"})),
     "ZooKeeper, lost as the topic gets an id": (
         zookeeper_topic_gets_an_id_and_loses,
@@ -2182,6 +2222,9 @@ HOLDS: Mapping[str, Build] = {
     "reassignment without an old replica, by the KIP": reassignment_completes_without_an_old_replica,
     "reassignment below min ISR, where nobody asks for it": partial(
         reassignment_completes_below_min_isr, switches={"reassignment_requires_min_isr": "off"}
+    ),
+    "reassignment that is complete before an unclean election": partial(
+        reassignment_completes_with_an_unclean_leader, switches={"reassignment_requires_min_isr": "off"}
     ),
     "reassignment under way": reassignment_is_under_way,
     "recovery step": uncleanly_elected_leader_recovers,

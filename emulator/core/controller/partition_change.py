@@ -3,7 +3,8 @@
 An event only chooses the inputs: targets, election mode, who may lead. The pipeline returns one record, or none where
 nothing changes. Its steps are those of ``PartitionChangeBuilder.build``, in the order in which they run here:
 
-1. A reassignment that the target ISR makes complete is completed (``completeReassignmentIfNeeded``).
+1. A reassignment that the target ISR makes complete is completed (``completeReassignmentIfNeeded``); by KIP-966 not
+   where step 3 elects a leader from outside that ISR.
 2. The ELR is computed from the old and the new ISR (``maybePopulateTargetElr``).
 3. A leader is elected; one from outside the ISR makes an ISR of itself (``tryElection``).
 4. A replica that was removed bumps the leader epoch (``triggerLeaderEpochBumpForReplicaReassignmentIfNeeded``).
@@ -89,7 +90,7 @@ class PartitionChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Lists(msgspec.Struct, frozen=True, kw_only=True):
-    """The targets with every ``UNSET`` resolved and a reassignment completed if it is complete."""
+    """The targets with every ``UNSET`` resolved; a reassignment that is complete is completed in them."""
 
     replicas: tuple[BrokerId, ...]
     isr: tuple[BrokerId, ...]
@@ -106,6 +107,15 @@ class _Memory(msgspec.Struct, frozen=True, kw_only=True):
     last_known_leader: BrokerId | None
 
 
+class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What steps 1 to 3 decided."""
+
+    lists: _Lists
+    effective_min_isr: int
+    memory: _Memory
+    result: ElectionResult
+
+
 def next_partition_change(
     state: PartitionState,
     target: PartitionTarget,
@@ -115,10 +125,14 @@ def next_partition_change(
     min_isr: MinIsr,
 ) -> PartitionChange | None:
     """Returns the record that takes a partition to its target, or ``None`` if nothing would change."""
-    lists = _target_lists(state, target, rules=rules, min_isr=min_isr)  # 1
-    effective_min_isr = min_isr.effective(lists.replicas)
-    memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)  # 2
-    result = _elect(state, target, lists=lists, memory=memory, rules=rules)  # 3
+    outcome = _decide(state, target, rules=rules, min_isr=min_isr, may_complete=True)
+    result = outcome.result
+    if result.leader not in (None, *outcome.lists.isr) and rules.reassignment_requires_min_isr:
+        # KIP-966: "completed if the ISR size is larger or equal to min ISR". Who is elected from outside the ISR makes
+        # an ISR of itself, without those that were added. Kafka completes by the ISR from before that.
+        outcome = _decide(state, target, rules=rules, min_isr=min_isr, may_complete=False)
+        result = outcome.result
+    lists, memory, effective_min_isr = outcome.lists, outcome.memory, outcome.effective_min_isr
     is_elected = result.leader != state.leader
     isr, recovery_state = lists.isr, lists.leader_recovery_state
     if is_elected and result.is_unclean and result.leader is not None:
@@ -172,28 +186,41 @@ def next_partition_change(
     )
 
 
-def _target_lists(state: PartitionState, target: PartitionTarget, *, rules: PartitionRules, min_isr: MinIsr) -> _Lists:
-    isr = state.isr if target.isr is UNSET else target.isr
-    replicas = state.replicas if target.replicas is UNSET else target.replicas
-    adding = state.adding_replicas if target.adding_replicas is UNSET else target.adding_replicas
-    removing = state.removing_replicas if target.removing_replicas is UNSET else target.removing_replicas
+def _decide(
+    state: PartitionState, target: PartitionTarget, *, rules: PartitionRules, min_isr: MinIsr, may_complete: bool
+) -> _Outcome:
+    lists = _target_lists(state, target)
+    lists = _completed(lists, rules=rules, min_isr=min_isr) if may_complete else lists  # 1
+    effective_min_isr = min_isr.effective(lists.replicas)
+    memory = _target_memory(state, lists, target, rules=rules, effective_min_isr=effective_min_isr)  # 2
+    result = _elect(state, target, lists=lists, memory=memory, rules=rules)  # 3
+    return _Outcome(lists=lists, effective_min_isr=effective_min_isr, memory=memory, result=result)
+
+
+def _target_lists(state: PartitionState, target: PartitionTarget) -> _Lists:
+    recovery_state = target.leader_recovery_state
+    return _Lists(
+        replicas=state.replicas if target.replicas is UNSET else target.replicas,
+        isr=state.isr if target.isr is UNSET else target.isr,
+        adding_replicas=state.adding_replicas if target.adding_replicas is UNSET else target.adding_replicas,
+        removing_replicas=state.removing_replicas if target.removing_replicas is UNSET else target.removing_replicas,
+        leader_recovery_state=state.leader_recovery_state if recovery_state is UNSET else recovery_state,
+    )
+
+
+def _completed(lists: _Lists, *, rules: PartitionRules, min_isr: MinIsr) -> _Lists:
     completed = complete_reassignment(
-        replicas=replicas,
-        adding=adding,
-        removing=removing,
-        isr=isr,
+        replicas=lists.replicas,
+        adding=lists.adding_replicas,
+        removing=lists.removing_replicas,
+        isr=lists.isr,
         needs_all=rules.reassignment_needs_all,
         min_isr=min_isr if rules.reassignment_requires_min_isr else None,
     )
-    if completed is not None:
-        replicas, isr, adding, removing = completed.replicas, completed.isr, (), ()
-    recovery_state = target.leader_recovery_state
-    return _Lists(
-        replicas=replicas,
-        isr=isr,
-        adding_replicas=adding,
-        removing_replicas=removing,
-        leader_recovery_state=state.leader_recovery_state if recovery_state is UNSET else recovery_state,
+    if completed is None:
+        return lists
+    return msgspec.structs.replace(
+        lists, replicas=completed.replicas, isr=completed.isr, adding_replicas=(), removing_replicas=()
     )
 
 

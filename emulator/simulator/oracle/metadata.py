@@ -118,7 +118,9 @@ class MetadataChecks:
 
     def _changed(self, name: TopicPartition, before: PartitionState, after: PartitionState) -> None:
         """M16: a reassignment is complete or called off."""
-        if after.adding_replicas or after.removing_replicas or set(after.replicas) == set(before.replicas):
+        was_moving = bool(before.adding_replicas or before.removing_replicas)
+        left = set(before.replicas) - set(after.replicas)
+        if after.adding_replicas or after.removing_replicas or not (was_moving or left):
             return
         earlier = set(before.replicas) - set(before.adding_replicas)
         target = set(before.replicas) - set(before.removing_replicas)
@@ -130,13 +132,18 @@ class MetadataChecks:
         # KAFKA-19975: without min ISR, every target is needed where fewer are added than leave.
         is_smaller = not switches.reassignment_requires_min_isr and len(added) < len(before.removing_replicas)
         needs_all = is_complete and (switches.reassignment_needs_all or is_smaller)
+        # Kafka completes before it elects, by an ISR of which a leader from outside it leaves nothing.
+        is_from_outside = after.leader is not None and after.leader not in before.isr
+        completes_first = is_from_outside and not switches.reassignment_requires_min_isr
+        was_in_sync = completes_first and (target if needs_all else added) <= set(before.isr)
+        in_sync = set(before.isr if was_in_sync else after.isr)
         wrong = [
             word
             for word, is_wrong in (
-                ("without all that were added in sync", not added <= set(after.isr)),
-                ("without all targets in sync", needs_all and not target <= set(after.isr)),
+                ("without all that were added in sync", not added <= in_sync),
+                ("without all targets in sync", needs_all and not target <= in_sync),
                 (f"with {sorted(strangers)} still in the ISR", bool(strangers)),
-                ("under the same leader epoch", after.leader_epoch == before.leader_epoch),
+                ("under the same leader epoch", bool(left) and after.leader_epoch == before.leader_epoch),
             )
             if is_wrong
         ]

@@ -26,6 +26,7 @@ from laststand.emulator.core.events import (
 )
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.inputs import RequestReceived
+from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import (
     BrokerId,
     LeaderEpoch,
@@ -236,7 +237,9 @@ class ZooKeeperLeaders(LeaderRules):
     def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
         """A leader commits: Z3, and what every leader's high watermark must keep to."""
         super().high_watermark_advanced(node_id, name, event)
-        excused = self._truths[name].ledger.unproven() | self._leaving(node_id, name, event)
+        exempts = PROMISES["Z3"].leaves_out(Exemption.LEAVING_REPLICAS)
+        leaving = self._leaving(node_id, name, event) if exempts else frozenset()
+        excused = self._truths[name].ledger.unproven() | leaving
         for member in self._last_isrs.get((name, event.leader_epoch), ()):
             log = self._cluster.nodes[member].disk.logs.get(name)
             end = 0 if log is None else log.log_end_offset
@@ -267,12 +270,14 @@ class ZooKeeperDurability(DurabilityChecks):
 
     def check_candidates(self, name: TopicPartition) -> None:
         """D3, unless the topic is being deleted."""
-        if not cast(ZooKeeperCluster, self._cluster).is_being_deleted(name.topic):
+        exempts = PROMISES["D3"].leaves_out(Exemption.TOPICS_BEING_DELETED)
+        if not (exempts and cast(ZooKeeperCluster, self._cluster).is_being_deleted(name.topic)):
             super().check_candidates(name)
 
     def _candidates(self, state: PartitionState) -> tuple[BrokerId, ...]:
         """Leaves out members that a reassignment removes: their leader is told first to do without them (Z28)."""
-        return tuple(each for each in super()._candidates(state) if each not in state.removing_replicas)
+        leaving = state.removing_replicas if PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) else ()
+        return tuple(each for each in super()._candidates(state) if each not in leaving)
 
 
 class ZooKeeperLogs(LogChecks):

@@ -50,12 +50,17 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _candidates(facts: PartitionFacts, state: PartitionChanged) -> tuple[int, ...]:
-    isr = tuple(member for member in state.isr if member in state.replicas)
+    exempts = PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) and facts.cluster.has_zookeeper
+    leaving = state.removing_replicas if exempts else ()
+    isr = tuple(member for member in state.isr if member in state.replicas and member not in leaving)
     return (*isr, *state.elr) if facts.cluster.has_elr(state.metadata_offset) else isr
 
 
 def _deleted_topics(facts: PartitionFacts) -> Mapping[str, int]:
-    return facts.cluster.deleted_topics if PROMISES["D3"].leaves_out(Exemption.DELETED_TOPICS) else {}
+    """Returns from which metadata on nothing is asked of each topic id that is deleted, or to be."""
+    deleted = facts.cluster.deleted_topics if PROMISES["D3"].leaves_out(Exemption.DELETED_TOPICS) else {}
+    begun = facts.cluster.deletions_begun if PROMISES["D3"].leaves_out(Exemption.TOPICS_BEING_DELETED) else {}
+    return {**deleted, **begun}
 
 
 def _damaged(facts: PartitionFacts) -> Iterator[int]:

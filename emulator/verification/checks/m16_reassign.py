@@ -17,7 +17,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     switches = facts.cluster.switches
     for change in facts.changes:
         new, old = change.new, change.old
-        problem = None if old is None else _problem(new, old, switches)
+        problem = None if old is None else _problem(new, old, switches, is_unclean=change.is_unclean)
         if old is not None and problem is not None:
             yield Finding(
                 new.metadata_offset,
@@ -27,7 +27,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _problem(new: PartitionChanged, old: PartitionChanged, switches: Mapping[str, str]) -> str | None:
+def _problem(
+    new: PartitionChanged, old: PartitionChanged, switches: Mapping[str, str], *, is_unclean: bool
+) -> str | None:
     was_moving = bool(old.adding_replicas or old.removing_replicas)
     is_moving = bool(new.adding_replicas or new.removing_replicas)
     if was_moving and not is_moving and new.reason is not ChangeReason.REASSIGNMENT:
@@ -35,7 +37,8 @@ def _problem(new: PartitionChanged, old: PartitionChanged, switches: Mapping[str
         is_smaller = not asks_for_min_isr and len(old.adding_replicas) < len(old.removing_replicas)
         needs_all = switches.get("reassignment_needs_all") != "off" or is_smaller
         needed = new.replicas if needs_all else sorted(set(old.adding_replicas) - set(old.removing_replicas))
-        missing = [replica for replica in needed if replica not in new.isr]
+        in_sync = old.isr if is_unclean and not asks_for_min_isr else new.isr
+        missing = [replica for replica in needed if replica not in in_sync]
         if missing:
             return f"without {', '.join(map(str, missing))} in the ISR"
         required = min(new.effective_min_isr, len(new.replicas))

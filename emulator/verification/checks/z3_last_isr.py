@@ -42,7 +42,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _staying(state: PartitionChanged) -> tuple[int, ...]:
-    return tuple(each for each in state.isr if each in state.replicas and each not in state.removing_replicas)
+    leaving = state.removing_replicas if PROMISES["Z3"].leaves_out(Exemption.LEAVING_REPLICAS) else ()
+    return tuple(each for each in state.isr if each in state.replicas and each not in leaving)
 
 
 def _furthest_ends(facts: PartitionFacts) -> Mapping[tuple[str, int], int]:

@@ -7,14 +7,7 @@ what a reassignment that was cancelled leaves behind (Z27, Z29).
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import (
-    BecameFollower,
-    BecameLeader,
-    LogDeleted,
-    PartitionEvent,
-    StrayDetected,
-    ZnodeWritten,
-)
+from laststand.emulator.core.events import BecameFollower, BecameLeader, LogDeleted, PartitionEvent, StrayDetected
 from laststand.emulator.core.types import StrayCleanup
 from laststand.emulator.verification.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.partition_facts import PartitionFacts
@@ -22,15 +15,14 @@ from laststand.emulator.verification.timeline import CollectedEvent
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    requests = {each.event.path for each in facts.cluster.events.of(ZnodeWritten)}
-    if f"/admin/delete_topics/{facts.topic}" in requests:
-        return
     strays = [each for each in facts.events.of(StrayDetected) if each.event.action is not StrayCleanup.OFF]
     removals = [
         *((each, each.event.log_end_offset) for each in facts.events.of(LogDeleted)),
         *((each, each.event.log_end_offset) for each in strays),
     ]
     for removal, log_end_offset in removals:
+        if removal.event.topic_id in facts.cluster.deletions_begun:
+            continue
         until = _next_role(facts, removal)
         states = [
             change.new

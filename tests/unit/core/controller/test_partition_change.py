@@ -218,6 +218,37 @@ def test_who_is_added_and_removed_again_keeps_no_reassignment_from_its_end() -> 
     assert moving.after(change.record).isr == (FIRST, SECOND, THIRD)
 
 
+@pytest.mark.parametrize(
+    ("asks_for_min_isr", "leader", "replicas"),
+    [
+        (True, THIRD, (SECOND, THIRD, FIRST, FOURTH)),
+        (False, THIRD, (SECOND, THIRD, FIRST)),
+        (True, FIRST, (SECOND, THIRD, FIRST)),
+    ],
+)
+def test_an_unclean_leader_is_too_few_for_a_reassignment_to_complete(
+    *, asks_for_min_isr: bool, leader: BrokerId, replicas: tuple[BrokerId, ...]
+) -> None:
+    # It would complete by the ISR of before, which is gone with the election, and the removed replica with it.
+    moving = msgspec.structs.replace(
+        OFFLINE, replicas=(SECOND, THIRD, FIRST, FOURTH), isr=(FIRST,), leader=FIRST, adding_replicas=(FIRST,),
+        removing_replicas=(FOURTH,),
+    )  # fmt: skip
+    change = next_partition_change(
+        moving,
+        PartitionTarget(acceptable=frozenset({leader}), election=ElectionType.UNCLEAN),
+        partition=0,
+        rules=msgspec.structs.replace(
+            RULES, reassignment_needs_all=False, reassignment_requires_min_isr=asks_for_min_isr
+        ),
+        min_isr=MinIsr(configured=1),
+    )
+    assert change is not None
+    after = moving.after(change.record)
+    assert (after.leader, after.isr, after.replicas) == (leader, (leader,), replicas)
+    assert bool(after.adding_replicas) is (FOURTH in replicas)
+
+
 def test_a_reassignment_asks_for_no_more_members_than_it_leaves_replicas() -> None:
     # Min ISR as Kafka has it, capped by the replicas of partition 0.
     moving = msgspec.structs.replace(

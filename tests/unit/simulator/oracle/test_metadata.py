@@ -23,6 +23,7 @@ from tests.unit.simulator.oracle.world import (
     LEADER,
     NAME,
     OTHER,
+    PLAN,
     TOPIC,
     Doctor,
     World,
@@ -154,6 +155,19 @@ def reassigned_with_a_former_replica_in_sync(world: World) -> None:
     moves(world, isr=(LEADER, FOLLOWER, OTHER))
 
 
+def grown_out_of_sync(world: World) -> None:
+    """Nobody leaves, so that the replicas stay as they are."""
+    begin = msgspec.structs.replace(_RECORD, replicas=(LEADER, FOLLOWER, OTHER, NEW), adding_replicas=(NEW,))
+    appends(world, begin, msgspec.structs.replace(_RECORD, adding_replicas=()))
+
+
+def reassigned_with_an_unclean_leader(world: World) -> None:
+    """All targets were in sync, and an unclean election in the same change leaves its leader alone."""
+    everybody = msgspec.structs.replace(_RECORD, isr=(LEADER, OTHER, NEW))
+    elected = msgspec.structs.replace(_END, leader=FOLLOWER, isr=(FOLLOWER,))
+    appends(world, msgspec.structs.replace(_BEGIN, isr=(LEADER, NEW)), everybody, elected)
+
+
 def reassigned_within_an_epoch(world: World) -> None:
     moves(world, leader=UNSET)
 
@@ -172,6 +186,8 @@ CASES = (
     ("M16", reassigned_out_of_sync),
     ("M16", reassigned_with_a_former_replica_in_sync),
     ("M16", reassigned_within_an_epoch),
+    ("M16", grown_out_of_sync),
+    ("M16", reassigned_with_an_unclean_leader),
     ("L7", assigned_log_is_deleted),
 )
 
@@ -191,6 +207,32 @@ def test_a_reassignment_may_end_well() -> None:
 def test_a_reassignment_may_be_called_off(isr: tuple[BrokerId, ...]) -> None:
     world = World()
     appends(world, _BEGIN, msgspec.structs.replace(_END, replicas=(LEADER, FOLLOWER, OTHER), isr=isr))
+    assert "M16" not in world.fired
+
+
+@pytest.mark.parametrize(
+    ("leader", "before", "isr"),
+    [
+        (FOLLOWER, (LEADER, NEW, FOLLOWER), (FOLLOWER, LEADER, NEW)),
+        (FOLLOWER, (OTHER,), (FOLLOWER, LEADER, NEW)),
+    ],
+)
+def test_a_reassignment_may_end_with_another_leader(
+    leader: BrokerId, before: tuple[BrokerId, ...], isr: tuple[BrokerId, ...]
+) -> None:
+    world = World()
+    appends(
+        world,
+        msgspec.structs.replace(_BEGIN, leader=before[0], isr=before),
+        msgspec.structs.replace(_END, leader=leader, isr=isr),
+    )
+    assert "M16" not in world.fired
+
+
+def test_without_min_isr_a_reassignment_completes_by_the_isr_from_before_an_unclean_election() -> None:
+    world = World(PLAN.replace("brokers=3", "brokers=3 reassignment_requires_min_isr=off"))
+    begin = msgspec.structs.replace(_BEGIN, isr=(LEADER, NEW, OTHER))
+    appends(world, begin, msgspec.structs.replace(_END, leader=FOLLOWER, isr=(FOLLOWER,)))
     assert "M16" not in world.fired
 
 
