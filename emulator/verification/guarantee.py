@@ -13,7 +13,8 @@ A replica is outstanding from the end of an incarnation without clean shutdown, 
 committed ISR contains it after its new registration. An incarnation that was registered and stopped before it heard of
 that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof; S44), nor can one that
 an administrator has unregistered, from then on. A replica that was assigned anew has nothing of what others hold: until
-a committed ISR contains it, it counts neither as outstanding nor towards the replication factor.
+a committed ISR contains it, it counts neither as outstanding nor towards the replication factor. What was acknowledged
+before the partition was created (by a leader of a topic of that name before it: S41) counts from its creation on.
 
 Everything is placed by metadata offsets: an acknowledgement by the metadata that its leader had applied by then (never
 later than the truth), an end by what the harness noted.
@@ -41,7 +42,7 @@ from laststand.emulator.core.events import (
     PartitionChanged,
     StepReached,
 )
-from laststand.emulator.core.types import FenceReason
+from laststand.emulator.core.types import ChangeReason, FenceReason
 from laststand.emulator.verification.configuration import Configuration
 from laststand.emulator.verification.timeline import Timeline
 
@@ -122,6 +123,8 @@ def judge_guarantee(
     )
     if not changes:
         return GuaranteeJudgement(guarantee=Guarantee.BROKEN, reason="the controller never changed the partition")
+    if changes[0].reason is ChangeReason.CREATED:
+        acked_at = max(acked_at, changes[0].metadata_offset + 1)
     until = next((c.metadata_offset for c in changes if c.leader_epoch == lacking_epoch and c.leader is not None), None)
     last = until if until is not None else max((c.metadata_offset for c in changes), default=acked_at)
     last = max(last, unelected_at or 0)

@@ -347,6 +347,20 @@ def test_min_isr_of_one_promises_nothing_after_one_kill(tmp_path: Path) -> None:
     assert "broker 0 was outstanding" in judgement.reason
 
 
+def test_what_the_topic_before_acknowledged_counts_from_the_creation_on(tmp_path: Path) -> None:
+    run = RunBuilder(tmp_path)
+    run.start_brokers(0, 1, 2)
+    run.end(0, e.IncarnationEnd.KILLED)
+    run.configure("orders", "min.insync.replicas", "1")
+    acked_at = run.metadata_offset
+    run.configure("orders", "min.insync.replicas", "2")
+    run.create_topic()
+    elect(run, 1, e.Election.ISR)
+    judgement = judged(run, acked_at=acked_at, lacking_epoch=1)
+    assert judgement.guarantee is Guarantee.BROKEN
+    assert "broker 0 was outstanding, min ISR allows 1" in judgement.reason
+
+
 @pytest.mark.parametrize(("is_back", "guarantee"), [(False, Guarantee.EXCEEDED), (True, Guarantee.BROKEN)])
 def test_two_of_three_may_fail_only_once_the_third_is_in_sync(
     tmp_path: Path, *, is_back: bool, guarantee: Guarantee
