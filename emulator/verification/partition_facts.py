@@ -84,14 +84,22 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Deletion(NamedTuple):
-    """A leader deleted what it had below an offset: in which epoch, and which batches it had, CRCs by last offset.
+    """A leader deleted what it had below an offset: in which epoch, and which batches it had.
 
     What no event tells is ``None``, or not there: a process that was killed may not have told of its last batches.
     """
 
     below: int
     leader_epoch: int | None
-    held: Mapping[int, set[int]]
+    held: EventRows[BatchAppended]
+
+    def is_of(self, last_offset: int, crc: int | None) -> bool:
+        """Whether a batch was among what was deleted: another one at that offset says that it was not."""
+        if last_offset >= self.below:
+            return False
+        there = (self.held["base_offset"] <= last_offset) & (self.held["last_offset"] >= last_offset)
+        itself = there & (self.held["last_offset"] == last_offset) & (self.held["crc"] == crc)
+        return crc is None or bool(itself.any()) or not there.any()
 
 
 class PartitionFacts:
@@ -412,9 +420,10 @@ class PartitionFacts:
             if role is None or isinstance(role, BecameLeader) or may_expire(self.cluster):
                 below = min(raised.event.new, self.deleted_below[topic_id])
                 own_log = appended.has("node", raised.node) & appended.has("topic_id", topic_id)
-                held: dict[int, set[int]] = {}
-                for batch in appended.rows(own_log & (appended["base_offset"] < below)):
-                    held.setdefault(batch.event.last_offset, set()).add(batch.event.crc)
+                own_log &= (appended["incarnation"] < raised.incarnation) | (
+                    (appended["incarnation"] == raised.incarnation) & (appended["sequence"] < raised.sequence)
+                )
+                held = appended.only(own_log & (appended["base_offset"] < below))
                 epoch = None if role is None else role.leader_epoch
                 deletions.setdefault(topic_id, []).append(_Deletion(below, epoch, held))
         return deletions
@@ -429,8 +438,7 @@ class PartitionFacts:
             leader_epoch: in which it was appended; ``None`` where that is not known.
         """
         return any(
-            last_offset < deletion.below
-            and (crc is None or crc in deletion.held.get(last_offset, {crc}))
+            deletion.is_of(last_offset, crc)
             and (deletion.leader_epoch is None or leader_epoch is None or leader_epoch <= deletion.leader_epoch)
             for deletion in self._deletions.get(topic_id, ())
         )

@@ -5,7 +5,7 @@
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -47,11 +47,17 @@ class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Deletion(NamedTuple):
-    """A broker deleted what it had below an offset, under a leader epoch: CRC by last offset, where known."""
+    """A broker deleted what it had below an offset, under a leader epoch: which batches, where known."""
 
     below: Offset
     leader_epoch: LeaderEpoch
-    held: Mapping[Offset, int]
+    held: tuple[BatchDescriptor, ...]
+
+    def is_of(self, promise: "PromisedBatch", offset: Offset) -> bool:
+        """Whether a batch's record was among what was deleted: another one at that offset says that it was not."""
+        there = [batch for batch in self.held if batch.base_offset <= offset <= batch.last_offset]
+        own = (promise.last_offset, promise.crc)
+        return offset < self.below and all((batch.last_offset, batch.crc) == own for batch in there)
 
 
 class PartitionTruth:
@@ -114,7 +120,7 @@ class PartitionTruth:
     def delete(self, below: Offset, log: Sequence[BatchDescriptor] | None, *, leader_epoch: LeaderEpoch) -> None:
         """A broker deleted records as somebody wanted it; its ``log`` has them still, if given."""
         self.log_start_offset = max(self.log_start_offset, below)
-        held = {batch.last_offset: batch.crc for batch in log or () if batch.base_offset < below}
+        held = tuple(batch for batch in log or () if batch.base_offset < below)
         self._deleted.append(_Deletion(below=below, leader_epoch=leader_epoch, held=held))
 
     def is_deleted(self, promise: PromisedBatch, offset: Offset) -> bool:
@@ -123,9 +129,7 @@ class PartitionTruth:
         known = (self.committed.get(promise.last_offset), None if lost is None else (lost.leader_epoch, lost.crc))
         appended = next((epoch for epoch, crc in filter(None, known) if crc == promise.crc), promise.leader_epoch)
         return any(
-            offset < deletion.below
-            and deletion.held.get(promise.last_offset, promise.crc) == promise.crc
-            and (appended is None or appended <= deletion.leader_epoch)
+            deletion.is_of(promise, offset) and (appended is None or appended <= deletion.leader_epoch)
             for deletion in self._deleted
         )
 
