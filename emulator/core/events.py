@@ -6,7 +6,8 @@ plus the envelope that the writer adds (``laststand.emulator.core.packed`` has t
     {"run": "...", "node": 1, "incarnation": 2, "sequence": 7, "time_ns": 81, "type": "BatchAppended", "cause_id": ...}
 
 ``sequence`` starts at 0 in each file and has no gaps. ``time_ns`` is the machine's monotonic clock (virtual in the
-simulator); it orders the lines of one machine for people, never for a check. Adding a field is compatible; renaming one
+simulator) when the turn began that decided what the event tells; it orders the lines of one machine for people, never
+for a check. Adding a field is compatible; renaming one
 is a breaking change with a changelog line.
 """
 

@@ -6,6 +6,7 @@ the moment that the core asks for the response, before anything can truncate the
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
@@ -259,7 +260,8 @@ class BrokerShell:
     # --- Turns ----------------------------------------------------------------------------------------------------
 
     def _run_turn(self, arrivals: list[Arrival]) -> None:
-        now_ms = self._clock.local_ms(monotonic_ms())
+        turn_ns = time.monotonic_ns()
+        now_ms = self._clock.local_ms(monotonic_ms(turn_ns))
         end: CloseLogs | StopNode | None = None
         for arrival in arrivals:
             for effect in self._step(arrival.incoming, now_ms=now_ms):
@@ -269,7 +271,7 @@ class BrokerShell:
                     case _:
                         self._execute(effect, arrival)
             self._done_with(arrival)
-        self._events.flush()
+        self._events.flush(at_ns=turn_ns)
         departures, self._departures = self._departures, []
         for depart in departures:
             depart()

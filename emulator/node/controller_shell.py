@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -158,13 +159,14 @@ class ControllerShell:
         self._loop.put(outcome)
 
     def _run_turn(self, inputs: list[ControllerInput]) -> None:
-        events, departures = self._turns.run(inputs, now_ms=self._clock.local_ms(monotonic_ms()))
+        turn_ns = time.monotonic_ns()
+        events, departures = self._turns.run(inputs, now_ms=self._clock.local_ms(monotonic_ms(turn_ns)))
         for event in events:
             log_event(event)
             self._events.add(event)
             if self._metrics is not None:
                 self._metrics.count(event)
-        self._events.flush()
+        self._events.flush(at_ns=turn_ns)
         for departure in departures:
             match departure:
                 case SendRequest():

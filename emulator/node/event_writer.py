@@ -41,7 +41,7 @@ class EventWriter:
         run: the run's id.
         node_id: whose events these are.
         incarnation: which of its processes.
-        clock: tells the time of a turn's events, in ns.
+        clock: tells the time of events that no turn made, in ns.
 
     Raises:
         StorageError: the file exists, or cannot be made.
@@ -73,15 +73,19 @@ class EventWriter:
         """Adds an event to the turn's write."""
         self._events.append(event)
 
-    def flush(self) -> None:
+    def flush(self, *, at_ns: int | None = None) -> None:
         """Writes the turn's events; no effect if there are none.
+
+        Args:
+            at_ns: the time of the turn, by which its decisions were taken: however long the process stands still, or
+                waits for its disk, before it comes to write them. Now, if no turn made them.
 
         Raises:
             StorageError: the write failed; the process has to end.
         """
         if not self._events:
             return
-        time_ns = self._clock()
+        time_ns = self._clock() if at_ns is None else at_ns
         for sequence, event in enumerate(self._events, self._sequence):
             text = partial(self._text, event, sequence, time_ns)
             self._file.add(event, number=sequence, time_ns=time_ns, text=text)

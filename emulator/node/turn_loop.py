@@ -21,9 +21,12 @@ TURN_INPUTS_MAX: Final = 256
 """Inputs of one turn; more wait for the next, so that sockets are served in between."""
 
 
-def monotonic_ms() -> int:
-    """Returns the machine's monotonic clock in ms; ``NodeClock`` makes the ``now_ms`` of every step of it."""
-    return time.monotonic_ns() // 1_000_000
+def monotonic_ms(at_ns: int | None = None) -> int:
+    """Returns the machine's monotonic clock in ms, now or at a reading of it in ns.
+
+    ``NodeClock`` makes the ``now_ms`` of every step of it.
+    """
+    return (time.monotonic_ns() if at_ns is None else at_ns) // 1_000_000
 
 
 class TurnLoop(Generic[InputT]):

@@ -12,8 +12,8 @@ from laststand.emulator.verification.sentences import words
 
 _DEFAULT_DELAY_MS: Final = NodeProperties().stray_delete_delay_ms
 _LEAST_PART: Final = 2
-"""A grace must have lasted for one part in so many. Events are stamped when a turn's decisions are written, long after
-them on a busy machine; the simulator judges graces to the ms."""
+"""A grace must have lasted for one part in so many: in runs of before, events bear the time at which a turn's decisions
+were written, long after them on a busy machine. The simulator judges graces to the ms."""
 _NS_PER_MS: Final = 1_000_000
 
 

@@ -40,7 +40,8 @@ from laststand.emulator.verification.sentences import broker, listed
 from laststand.emulator.verification.timeline import CollectedEvent, Timeline
 
 _LATE_NS: Final = 1_000_000_000
-"""How much later than it began to ask a controller may say so: on a machine under load."""
+"""How much later than it began to ask a controller may say so: in runs of before, whose events bear the time at which
+they were written, on a machine under load; now they bear that of their turn."""
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
