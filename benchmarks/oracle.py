@@ -22,8 +22,8 @@ import psutil
 from benchmarks.figure import Figure
 from benchmarks.generate_log import generate_run
 from laststand.emulator.storage.file_digest import content_of
-from laststand.emulator.verification.session import SparkSessionStarter
-from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.spark.session import SparkSessionStarter
+from laststand.emulator.verification.verdict.report import Verdict
 from laststand.emulator.verification.verify import rehearse, verify_runs
 
 EVENTS: Final = 1_000_000

@@ -28,9 +28,9 @@ from laststand.emulator.core.switches import Switches
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.report.failure_picture import failure_picture
 from laststand.emulator.verification.judges import JudgeName, NoSession, SessionSource
-from laststand.emulator.verification.session import SparkSessionStarter
-from laststand.emulator.verification.verdict import Expected, VerdictReport
-from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.spark.session import SparkSessionStarter
+from laststand.emulator.verification.verdict.forms import write_verdict
+from laststand.emulator.verification.verdict.report import Expected, VerdictReport
 from laststand.emulator.verification.verify import rehearse, verify_runs
 
 Watch = Callable[[Sequence[Run]], AbstractAsyncContextManager[None]]

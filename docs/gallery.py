@@ -39,8 +39,8 @@ from laststand.emulator.report.thumbnail import thumbnail
 from laststand.emulator.report.worst_first import worst_first
 from laststand.emulator.simulator.run_writer import write_run
 from laststand.emulator.verification.judge_here import judge_here
-from laststand.emulator.verification.verdict import Verdict
-from laststand.emulator.verification.verdict_forms import write_whole
+from laststand.emulator.verification.verdict.forms import write_whole
+from laststand.emulator.verification.verdict.report import Verdict
 
 INDEX: Final = "index.html"
 ROOT: Final = Path(__file__).parents[1]

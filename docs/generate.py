@@ -49,16 +49,16 @@ from laststand.emulator.plan.kafka_refusals import refused_kind
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.steps import VERBS
 from laststand.emulator.plan.yaml_cursor import ScenarioError, open_document
-from laststand.emulator.verification import checks
-from laststand.emulator.verification.checks import CHECKS
-from laststand.emulator.verification.run_story import STORY_VERSION, RunStory
-from laststand.emulator.verification.verdict import VERSION, VerdictReport
-from laststand.emulator.verification.verdict_schema import (
+from laststand.emulator.verification.rules import checks
+from laststand.emulator.verification.rules.checks import CHECKS
+from laststand.emulator.verification.schemas import (
     SCHEMA_FILE,
     STORY_SCHEMA_FILE,
     schema_text,
     story_schema_text,
 )
+from laststand.emulator.verification.story.run import STORY_VERSION, RunStory
+from laststand.emulator.verification.verdict.report import VERSION, VerdictReport
 
 DOCS: Final = Path(__file__).parent
 FINDINGS: Final = DOCS / "findings.json"
@@ -654,7 +654,7 @@ def verdict_page() -> str:
             f"What `laststand verify` and `run` write into a run's directory, as JSON. This is version {VERSION} "
             "(`version`): a version gains fields and loses none, so pass over fields that you do not know. "
             "[verdict.schema.json](../emulator/verification/verdict.schema.json) is its JSON Schema; an installed "
-            "Laststand has it beside `laststand.emulator.verification.verdict`. `laststand verify --json` prints a "
+            "Laststand has it in `laststand.emulator.verification`. `laststand verify --json` prints a "
             "list of these objects."
         ),
         "\n",

@@ -25,9 +25,9 @@ from laststand.emulator.core.types import Acks
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.report.overview import PlayedCell, write_overview
 from laststand.emulator.report.page import REPORT_FILE, write_report
-from laststand.emulator.verification.guarantee import Guarantee, worst_of
 from laststand.emulator.verification.judge_here import judge_here
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.rules.guarantee import Guarantee, worst_of
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 
 PAGE: Final = Path(__file__).parent / "min-isr.md"
 ERAS: Final = ("kafka-3.9", "kafka-4.2", "kip-966")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from laststand import analyses
     from laststand.emulator.analysis import Runs
-    from laststand.emulator.verification.verdict import VerdictReport
+    from laststand.emulator.verification.verdict.report import VerdictReport
 
 __all__ = ["analyses", "read_runs", "run", "run_async", "spark"]
 
@@ -104,7 +104,7 @@ def spark(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | Non
     Raises:
         laststand.emulator.core.errors.MissingToolError: no pyspark, or no Java 17 or later;
             ``pip install 'laststand[verify]'`` brings both.
-        laststand.emulator.verification.session.SparkSessionError: it did not come up; the error names the log.
+        laststand.emulator.verification.spark.session.SparkSessionError: it did not come up; the error names the log.
     """
     from laststand.session import starter
 

@@ -84,8 +84,8 @@ def laststand_cluster(request: pytest.FixtureRequest) -> "Iterator[StandingClust
     """
     from laststand.emulator.plan.path_words import as_path_word
     from laststand.emulator.report.failure_picture import failure_picture
-    from laststand.emulator.verification.verdict import Verdict
-    from laststand.emulator.verification.verdict_forms import summary
+    from laststand.emulator.verification.verdict.forms import summary
+    from laststand.emulator.verification.verdict.report import Verdict
     from laststand.standing_cluster import StandingCluster
 
     marker = request.node.get_closest_marker("laststand_cluster")

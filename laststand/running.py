@@ -9,7 +9,7 @@ from laststand.chaos.suite.selection import select
 from laststand.chaos.suite.suite import Suite, make_suite
 from laststand.emulator.core.errors import ConfigError, causes_of
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.verdict.report import VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 from laststand.session import starter
 

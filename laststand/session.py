@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from laststand.emulator.verification.session import SparkSessionStarter
+from laststand.emulator.verification.spark.session import SparkSessionStarter
 
 _starter: SparkSessionStarter | None = None
 

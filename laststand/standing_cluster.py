@@ -40,8 +40,8 @@ from laststand.emulator.plan.overrides import parse_overrides
 from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_word
 from laststand.emulator.report.failure_picture import failure_picture
 from laststand.emulator.storage.record_codec import StoredRecord
-from laststand.emulator.verification.verdict import VerdictReport
-from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.verdict.forms import write_verdict
+from laststand.emulator.verification.verdict.report import VerdictReport
 from laststand.running import judge
 
 _SEED_BITS: Final = 31

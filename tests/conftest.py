@@ -93,7 +93,7 @@ def _verdicts_are_as_published(tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """The session of all tests; its JVM is idle while nothing is verified."""
-    from laststand.emulator.verification.session import SparkSessionStarter  # most tests need no Spark
+    from laststand.emulator.verification.spark.session import SparkSessionStarter  # most tests need no Spark
 
     starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log")
     yield starter.session()
@@ -104,7 +104,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 def one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives verbs of the command line the session of the tests: there is one per process."""
     from laststand.chaos import campaign
-    from laststand.emulator.verification import session
+    from laststand.emulator.verification.spark import session
 
     class Starter:
         def __init__(self, **_: object) -> None:

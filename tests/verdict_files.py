@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 from jsonschema import Draft202012Validator
 
-from laststand.emulator.verification.verdict import VerdictReport
-from laststand.emulator.verification.verdict_schema import SCHEMA_FILE
+from laststand.emulator.verification.schemas import SCHEMA_FILE
+from laststand.emulator.verification.verdict.report import VerdictReport
 
 
 @cache

@@ -68,7 +68,7 @@ from laststand.emulator.kafka.metadata_copy import (
 from laststand.emulator.kafka.metadata_records import OtherRecord
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.plan.nodes import HARNESS
-from laststand.emulator.verification.run_directory import IMPORTED
+from laststand.emulator.verification.reading.run_directory import IMPORTED
 
 _CAUSE: Final = CauseId("kafka")
 _NS_PER_MS: Final = 1_000_000

@@ -6,7 +6,7 @@ import msgspec
 
 from laststand.emulator.cluster.kafka_distribution import KafkaDistribution, KafkaProgram, find_kafka
 from laststand.emulator.core.switches import Switches
-from laststand.emulator.verification.java import find_java
+from laststand.emulator.verification.spark.java import find_java
 
 _FIRST_WITH_KAFKA_19975: Final = (4, 3)
 _ERA_WITH_ELR: Final = "kafka-4.2"

@@ -4,8 +4,8 @@ from typing import Final
 
 from laststand.chaos.scenario.scenario import Bound, Expectation, VerdictName
 from laststand.emulator.core.promises import PromiseKind
-from laststand.emulator.verification.guarantee import Guarantee
-from laststand.emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport, expected_of
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.verdict.report import CheckStatus, Expected, Verdict, VerdictReport, expected_of
 
 _ACKS_1: Final = 1
 _OF_A_LOSS: Final = frozenset({"D1", "D2", "D4", "D5", "D14", "D15", "C2", "C3", "C4"})

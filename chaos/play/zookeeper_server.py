@@ -68,6 +68,6 @@ def _require_image() -> None:
 @cache
 def _found() -> ZooKeeperProgram:
     # Imported where there is a server: nobody else needs Java to play.
-    from laststand.emulator.verification.java import find_java
+    from laststand.emulator.verification.spark.java import find_java
 
     return tried(find_zookeeper(find_java().executable))

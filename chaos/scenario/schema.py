@@ -20,7 +20,7 @@ from laststand.emulator.plan.administration_fields import TopicSpec
 from laststand.emulator.plan.names import ALL
 from laststand.emulator.plan.path_words import PATH_WORD
 from laststand.emulator.plan.steps import BINDING, VERBS
-from laststand.emulator.verification.acks_comparison import REPORT
+from laststand.emulator.verification.verdict.acks_comparison import REPORT
 
 Schema: TypeAlias = dict[str, Any]
 

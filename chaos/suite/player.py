@@ -18,8 +18,8 @@ from laststand.chaos.suite.results import CellResult, CellStatus, judged_result,
 from laststand.chaos.suite.virtual_time import VirtualTimePlayers
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.report.failure_picture import failure_picture
-from laststand.emulator.verification.verdict import Expected, VerdictReport
-from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.verdict.forms import write_verdict
+from laststand.emulator.verification.verdict.report import Expected, VerdictReport
 
 Judge: TypeAlias = Callable[[Sequence[Path]], Sequence[VerdictReport]]
 """Judges run directories; called in a thread of its own, one call at a time."""

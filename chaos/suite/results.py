@@ -11,8 +11,8 @@ from laststand.chaos.suite.cells import Cell, column_of, name_of_cell
 from laststand.emulator.core.eras import era_label
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.user_files import read_bytes
-from laststand.emulator.verification.junit import doubts, failure_text
-from laststand.emulator.verification.verdict import Expected, VerdictReport, headline
+from laststand.emulator.verification.verdict.junit import doubts, failure_text
+from laststand.emulator.verification.verdict.report import Expected, VerdictReport, headline
 
 VERSION: Final = 1
 

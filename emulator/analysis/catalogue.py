@@ -28,7 +28,7 @@ from laststand.emulator.analysis.tables import (
     VerdictRow,
 )
 from laststand.emulator.core.events import Event
-from laststand.emulator.verification.vocabulary import EVENT_TYPES, tag
+from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES, tag
 
 Fill: TypeAlias = Callable[[RunSource], Iterator[tuple[Nanoseconds, msgspec.Struct]]]
 """Yields the rows of a run, each with its time."""

@@ -9,8 +9,8 @@ from laststand.emulator.analysis.run_source import RunSource
 from laststand.emulator.analysis.tables import Envelope
 from laststand.emulator.core.events import Event, PartitionEvent
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.verification.timeline import CollectedEvent
-from laststand.emulator.verification.vocabulary import tag
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+from laststand.emulator.verification.tables.vocabulary import tag
 
 _ENCODER: Final = msgspec.json.Encoder()
 

@@ -14,7 +14,7 @@ from laststand.emulator.analysis.tables import FaultRow
 from laststand.emulator.core.events import FaultHealed, FaultInjected
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.nodes import CLIENT
-from laststand.emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _EVERYTHING: Final = "all"
 _ANY_LINK_FAULT: Final = "heal"

@@ -18,7 +18,7 @@ from laststand.emulator.analysis.kept_tables import evidence_key, keep_rows, kep
 from laststand.emulator.analysis.run_source import BrokenRunError, RunSource, read_source
 from laststand.emulator.analysis.schema import Nanoseconds
 from laststand.emulator.analysis.tables import Identity, Moment
-from laststand.emulator.verification.run_plan import RunPlan
+from laststand.emulator.verification.reading.run_plan import RunPlan
 
 ROWS_PER_BLOCK: Final = 5_000
 BROKEN: Final = ""

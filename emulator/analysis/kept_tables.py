@@ -25,7 +25,7 @@ import msgspec
 
 import laststand.emulator
 from laststand.emulator.user_files import open_file, read_bytes
-from laststand.emulator.verification.run_plan import RunPlan
+from laststand.emulator.verification.reading.run_plan import RunPlan
 
 KEPT_FILE: Final = "tables.cache"
 """Name of the file in a run's directory."""

@@ -15,7 +15,7 @@ from laststand.emulator.analysis.tables import (
 from laststand.emulator.core.events import NodeStarted, RunEnded
 from laststand.emulator.core.history import OperationType, SendOperation
 from laststand.emulator.core.types import LeaderEpoch, NodeId, NodeRole, Offset, ProducerEpoch
-from laststand.emulator.verification.batches import LostBatch
+from laststand.emulator.verification.facts.batches import LostBatch
 from laststand.emulator.verification.judge import report_on
 
 

@@ -14,8 +14,8 @@ from laststand.emulator.core.events import (
 )
 from laststand.emulator.core.history import OperationType, SendOperation
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.verification.committed_states import CommittedState, committed_states
-from laststand.emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.facts.committed_states import CommittedState, committed_states
+from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _ACKS_ALL: Final = -1
 

@@ -16,10 +16,10 @@ from laststand.emulator.analysis.schema import Nanoseconds, Seconds
 from laststand.emulator.core.events import NodeStarted
 from laststand.emulator.core.history import Operation
 from laststand.emulator.core.packed.reading import is_packed, json_lines
-from laststand.emulator.verification.evidence import doubts_about_files, find_doubts
-from laststand.emulator.verification.run_directory import RunDirectory
-from laststand.emulator.verification.run_plan import ReadLedger, RunPlan, differences
-from laststand.emulator.verification.run_reader import RunEvidence, read_run
+from laststand.emulator.verification.doubts.evidence import doubts_about_files, find_doubts
+from laststand.emulator.verification.reading.run import RunEvidence, read_run
+from laststand.emulator.verification.reading.run_directory import RunDirectory
+from laststand.emulator.verification.reading.run_plan import ReadLedger, RunPlan, differences
 
 
 class _Line(msgspec.Struct, frozen=True):

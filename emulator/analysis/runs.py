@@ -17,8 +17,8 @@ from laststand.emulator.analysis.filling import BROKEN, Block, fill_from
 from laststand.emulator.analysis.kept_tables import Keeping, program_digest
 from laststand.emulator.analysis.schema import ddl_of
 from laststand.emulator.core.errors import ConfigError, EmulatorError
-from laststand.emulator.verification.run_directory import find_runs, open_run_directory
-from laststand.emulator.verification.run_plan import RunPlan, plan_run
+from laststand.emulator.verification.reading.run_directory import find_runs, open_run_directory
+from laststand.emulator.verification.reading.run_plan import RunPlan, plan_run
 
 if TYPE_CHECKING:
     from pyspark import RDD

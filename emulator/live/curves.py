@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from laststand.emulator.verification.integers import Ints
-from laststand.emulator.verification.run_story import Point
-from laststand.emulator.verification.thinning import POINTS_MAX, thinned
+from laststand.emulator.verification.story.run import Point
+from laststand.emulator.verification.story.thinning import POINTS_MAX, thinned
+from laststand.emulator.verification.tables.integers import Ints
 
 _THINNED_AT: Final = 4 * POINTS_MAX
 

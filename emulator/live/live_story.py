@@ -15,14 +15,14 @@ import numpy as np
 from laststand.emulator.core import events as e
 from laststand.emulator.live.partition_record import PartitionRecord
 from laststand.emulator.live.tail import EventTail, NewEvents
-from laststand.emulator.verification.cluster_story import origin_of, run_story, time_us
-from laststand.emulator.verification.columns import NONE, Columns
-from laststand.emulator.verification.matching import groups_of
-from laststand.emulator.verification.partition_facts import NO_ERROR, PartitionFacts
-from laststand.emulator.verification.partition_story import CHANGES_MAX, committed_changes, leaderships_of
-from laststand.emulator.verification.run_facts import RunFacts
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
-from laststand.emulator.verification.timeline import CollectedEvent, EventPlace
+from laststand.emulator.verification.facts.partition import NO_ERROR, PartitionFacts
+from laststand.emulator.verification.facts.run import RunFacts
+from laststand.emulator.verification.story.cluster import origin_of, run_story, time_us
+from laststand.emulator.verification.story.partition import CHANGES_MAX, committed_changes, leaderships_of
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
+from laststand.emulator.verification.tables.columns import NONE, Columns
+from laststand.emulator.verification.tables.matching import groups_of
+from laststand.emulator.verification.tables.timeline import CollectedEvent, EventPlace
 
 _TOLD: Final = (
     e.NodeStarted,

@@ -1,7 +1,7 @@
 """What is known of a partition's logs and acknowledgements while a run goes on, as curves that grow.
 
 The oracle tells the same of a run that has ended, from all of its evidence
-(``laststand.emulator.verification.partition_story``). Here acknowledgements are those that brokers tell of: nobody
+(``laststand.emulator.verification.story.partition``). Here acknowledgements are those that brokers tell of: nobody
 waits for the clients' history.
 """
 
@@ -13,14 +13,11 @@ import numpy as np
 
 from laststand.emulator.core.events import LogOpened, PowerLost
 from laststand.emulator.live.curves import HeldCurve, RisingCurve
-from laststand.emulator.verification.cluster_story import time_us
-from laststand.emulator.verification.columns import NONE
-from laststand.emulator.verification.copies import Taking, end_after
-from laststand.emulator.verification.held_logs import cut_by
-from laststand.emulator.verification.integers import Ints
-from laststand.emulator.verification.partition_facts import ACKS_ALL
-from laststand.emulator.verification.partition_story import PAUSE_US
-from laststand.emulator.verification.run_story import (
+from laststand.emulator.verification.facts.partition import ACKS_ALL
+from laststand.emulator.verification.story.cluster import time_us
+from laststand.emulator.verification.story.held_logs import cut_by
+from laststand.emulator.verification.story.partition import PAUSE_US
+from laststand.emulator.verification.story.run import (
     Acknowledged,
     Cut,
     FinalRecords,
@@ -29,7 +26,10 @@ from laststand.emulator.verification.run_story import (
     Point,
     Promised,
 )
-from laststand.emulator.verification.timeline import EventPlace
+from laststand.emulator.verification.tables.columns import NONE
+from laststand.emulator.verification.tables.integers import Ints
+from laststand.emulator.verification.tables.timeline import EventPlace
+from laststand.emulator.verification.verdict.copies import Taking, end_after
 
 _PAUSES_MAX: Final = 200
 

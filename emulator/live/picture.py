@@ -8,7 +8,7 @@ from markupsafe import Markup
 from laststand.emulator.report.figure import draw
 from laststand.emulator.report.moments import Moments, moments_of
 from laststand.emulator.report.steps import StoryStep
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
 
 DRAWN_MAX: Final = 3
 """Partitions that are drawn: those in need first, then those with most records."""

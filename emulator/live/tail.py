@@ -16,10 +16,10 @@ from laststand.emulator.core.events import AnyEvent
 from laststand.emulator.core.packed.layout import CELL, HEADER, KINDS_END, LINE_KINDS, WORD
 from laststand.emulator.core.packed.reading import is_packed, whole_end
 from laststand.emulator.storage.line_file import line_files
-from laststand.emulator.verification.columns import Columns
-from laststand.emulator.verification.line_blocks import DecodedEvents, decode_events
-from laststand.emulator.verification.packed_lines import read_events
-from laststand.emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.reading.line_blocks import DecodedEvents, decode_events
+from laststand.emulator.verification.reading.packed_lines import read_events
+from laststand.emulator.verification.tables.columns import Columns
+from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _READ_MAX: Final = 8 << 20
 """Bytes of a file that are taken at a time."""

@@ -9,7 +9,7 @@ from typing import Final
 import jinja2
 
 from laststand.emulator.report.words import number, offset_ranges, seconds
-from laststand.emulator.verification.loss_report import OffsetRange
+from laststand.emulator.verification.verdict.loss_report import OffsetRange
 
 REPORT: Final = "laststand.emulator.report"
 

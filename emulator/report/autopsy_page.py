@@ -20,7 +20,7 @@ from laststand.emulator.report.autopsy_words import (
     state_words,
     summary,
 )
-from laststand.emulator.verification.verdict_forms import write_whole
+from laststand.emulator.verification.verdict.forms import write_whole
 
 DRAWN_MAX: Final = 200
 """Partitions that are drawn, those first that lose most committed records."""

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from laststand.emulator.verification.run_story import PartitionStory
+from laststand.emulator.verification.story.run import PartitionStory
 
 US_PER_S: Final = 1_000_000
 _NEAREST: Final = 1 / 400

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 
-from laststand.emulator.verification.checks import CHECKS
+from laststand.emulator.verification.rules.checks import CHECKS
 
 
 @cache

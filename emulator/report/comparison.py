@@ -8,7 +8,7 @@ from laststand.emulator.report.lanes import why
 from laststand.emulator.report.run_files import ReportedRun
 from laststand.emulator.report.spans import changes_until
 from laststand.emulator.report.words import DASH, members, seconds
-from laststand.emulator.verification.run_story import StateChange
+from laststand.emulator.verification.story.run import StateChange
 
 _ROWS_MAX: Final = 200
 _ROWS_BEFORE: Final = 50

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from laststand.emulator.report.axes import Floats
-from laststand.emulator.verification.run_story import HeldRecords, PartitionStory, Point
+from laststand.emulator.verification.story.run import HeldRecords, PartitionStory, Point
 
 _HOLD: Final = 1 / 24
 """Part of its time from which on a curve is told not to have moved between two points."""

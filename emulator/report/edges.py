@@ -10,9 +10,9 @@ from laststand.emulator.core.events import IncarnationEnd
 from laststand.emulator.report.lanes import why
 from laststand.emulator.report.picture import Box, PartitionPicture
 from laststand.emulator.report.words import NodeNames, members, number
-from laststand.emulator.verification.loss_report import CopyFate
-from laststand.emulator.verification.run_story import Cause, Cut, StateChange
-from laststand.emulator.verification.timeline import EventPlace
+from laststand.emulator.verification.story.run import Cause, Cut, StateChange
+from laststand.emulator.verification.tables.timeline import EventPlace
+from laststand.emulator.verification.verdict.loss_report import CopyFate
 
 EDGES_MAX: Final = 400
 """Edges of a picture of which a page tells; of more, as many are left out between them."""

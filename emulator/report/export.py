@@ -14,9 +14,9 @@ from laststand.emulator.report.jepsen import jepsen_lines
 from laststand.emulator.report.perfetto import trace_events
 from laststand.emulator.report.shiviz import LoggedEvent, shiviz_lines
 from laststand.emulator.storage.line_file import stream_lines
-from laststand.emulator.verification.event_lines import Line
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.story_file import read_story
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.story.story_file import read_story
+from laststand.emulator.verification.tables.event_lines import Line
 
 
 class TraceFormat(Enum):

@@ -4,8 +4,8 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from laststand.emulator.verification.story_file import read_story
-from laststand.emulator.verification.verdict import Expected, VerdictReport
+from laststand.emulator.verification.story.story_file import read_story
+from laststand.emulator.verification.verdict.report import Expected, VerdictReport
 
 _log: Final = logging.getLogger(__name__)
 

@@ -30,8 +30,8 @@ from laststand.emulator.report.picture import Box, PartitionPicture
 from laststand.emulator.report.spans import changes_until, replicas_of
 from laststand.emulator.report.steps import StoryStep, story_steps
 from laststand.emulator.report.words import dashed, deeds
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
+from laststand.emulator.verification.verdict.report import VerdictReport
 
 WIDTH: Final = 985.0
 _LEFT: Final = 92.0

@@ -7,8 +7,8 @@ import numpy as np
 
 from laststand.emulator.report.axes import EpochSpan, RecordAxis
 from laststand.emulator.report.curves import Curve
-from laststand.emulator.verification.run_story import PartitionStory
-from laststand.emulator.verification.verdict import PartitionCounts, VerdictReport
+from laststand.emulator.verification.story.run import PartitionStory
+from laststand.emulator.verification.verdict.report import PartitionCounts, VerdictReport
 
 
 class GoneRecords(NamedTuple):

@@ -12,10 +12,10 @@ from laststand.emulator.report.strays import strays
 from laststand.emulator.report.unread import leader_without
 from laststand.emulator.report.words import ACKS_ALL, brokers, capitalized, number, plural, seconds
 from laststand.emulator.report.worst_moment import fewest_copies
-from laststand.emulator.verification.loss_report import CopyFate, FirstLacking, Loss
-from laststand.emulator.verification.losses import LossClass
-from laststand.emulator.verification.run_story import Cut, PartitionStory, RunStory
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.story.run import Cut, PartitionStory, RunStory
+from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstLacking, Loss
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 
 _LEFT: Final = {
     LossClass.GONE_EVERYWHERE: ("is gone", "are gone"),

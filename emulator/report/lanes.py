@@ -12,7 +12,7 @@ from laststand.emulator.report.labels import block_label
 from laststand.emulator.report.markup import boxes, element, rect, text, title
 from laststand.emulator.report.picture import Box, PartitionPicture
 from laststand.emulator.report.words import ACKS_ALL, deeds, election_words, members, seconds
-from laststand.emulator.verification.run_story import StateChange
+from laststand.emulator.verification.story.run import StateChange
 
 _FAULT_ROW: Final = 12.5
 _FAULT_ROWS: Final = 3

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from laststand.emulator.report.axes import Floats
-from laststand.emulator.verification.integers import Ints
+from laststand.emulator.verification.tables.integers import Ints
 
 _NEAR_X: Final = 1.0
 _NEAR_Y: Final = 0.5

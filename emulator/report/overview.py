@@ -17,9 +17,9 @@ from laststand.emulator.report.text_picture import PAUSE_S
 from laststand.emulator.report.thumbnail import thumbnail
 from laststand.emulator.report.words import number, plural
 from laststand.emulator.report.worst_first import worst_first
-from laststand.emulator.verification.guarantee import Guarantee
-from laststand.emulator.verification.verdict import Expected, Verdict, VerdictReport, headline
-from laststand.emulator.verification.verdict_forms import write_whole
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.verdict.forms import write_whole
+from laststand.emulator.verification.verdict.report import Expected, Verdict, VerdictReport, headline
 
 _RANKS: Final = {Expected.MISSED: 0, Expected.UNDECIDED: 1, Expected.MET: 2}
 """Order of outcomes, the worst first."""

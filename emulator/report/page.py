@@ -30,12 +30,12 @@ from laststand.emulator.report.text_picture import text_picture
 from laststand.emulator.report.thumbnail import thumbnail
 from laststand.emulator.report.words import ACKS_ALL, DASH, members, number, plural, seconds
 from laststand.emulator.report.worst_first import worst_first
-from laststand.emulator.verification.causes import CAUSES_MAX
-from laststand.emulator.verification.guarantee import Guarantee
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
-from laststand.emulator.verification.timeline import EventPlace
-from laststand.emulator.verification.verdict import CheckResult, CheckStatus, Verdict, VerdictReport
-from laststand.emulator.verification.verdict_forms import write_whole
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.story.causes import CAUSES_MAX
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
+from laststand.emulator.verification.tables.timeline import EventPlace
+from laststand.emulator.verification.verdict.forms import write_whole
+from laststand.emulator.verification.verdict.report import CheckResult, CheckStatus, Verdict, VerdictReport
 
 REPORT_FILE: Final = "report.html"
 PAGE_BYTES_MAX: Final = 3_000_000

@@ -20,7 +20,7 @@ from laststand.emulator.report.spans import (
     role_spans,
 )
 from laststand.emulator.report.words import NodeNames
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
 
 
 class TraceEvent(TypedDict, total=False):

@@ -10,7 +10,7 @@ import numpy as np
 from laststand.emulator.report.axes import Floats, RecordAxis, TimeAxis
 from laststand.emulator.report.curves import Curve, Steps
 from laststand.emulator.report.gone import GoneRecords
-from laststand.emulator.verification.run_story import PartitionStory, RunStory, StateChange
+from laststand.emulator.verification.story.run import PartitionStory, RunStory, StateChange
 
 
 class Box(NamedTuple):

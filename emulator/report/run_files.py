@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from laststand.emulator.user_files import read_text
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_story import RunStory
-from laststand.emulator.verification.story_file import read_story
-from laststand.emulator.verification.verdict import VERSION, VerdictReport
-from laststand.emulator.verification.verdict_forms import VERDICT_FILE, read_form
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.story.run import RunStory
+from laststand.emulator.verification.story.story_file import read_story
+from laststand.emulator.verification.verdict.forms import VERDICT_FILE, read_form
+from laststand.emulator.verification.verdict.report import VERSION, VerdictReport
 
 _PLANS: Final = ("plan.yaml", "scenario.yaml")
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from laststand.emulator.core.events import AnyEvent, Event, FileSealed, FileVouched, MetadataApplied, NodeStarted
-from laststand.emulator.verification.event_lines import FREQUENT
-from laststand.emulator.verification.vocabulary import COMMITTED
+from laststand.emulator.verification.tables.event_lines import FREQUENT
+from laststand.emulator.verification.tables.vocabulary import COMMITTED
 
 READ_BY: Final = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 """What ShiViz asks for to read such a log."""

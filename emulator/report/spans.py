@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from laststand.emulator.core.events import IncarnationEnd
 from laststand.emulator.report.words import NodeNames, channel_of, listed
-from laststand.emulator.verification.run_story import Fault, PartitionStory, RunStory, StateChange
+from laststand.emulator.verification.story.run import Fault, PartitionStory, RunStory, StateChange
 
 _CUTTING: Final = frozenset({"cut", "hold", "lose_responses"})
 """Faults of a link that keep messages from passing."""

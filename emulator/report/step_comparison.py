@@ -8,7 +8,7 @@ from laststand.emulator.report.beside import name_beside
 from laststand.emulator.report.run_files import ReportedRun
 from laststand.emulator.report.spans import changes_until
 from laststand.emulator.report.words import members
-from laststand.emulator.verification.run_story import StateChange, Step
+from laststand.emulator.verification.story.run import StateChange, Step
 
 _ACKS: Final = {-1: "all", 0: "0", 1: "1"}
 _SEED: Final = re.compile(r", seed: \d+")

@@ -14,9 +14,9 @@ from laststand.emulator.report.strays import strays
 from laststand.emulator.report.unread import LeaderWithout, leader_without
 from laststand.emulator.report.words import brokers, election_words, members, number, plural
 from laststand.emulator.report.worst_moment import fewest_copies
-from laststand.emulator.verification.loss_report import CopyFate, FirstLacking, Loss
-from laststand.emulator.verification.run_story import Cut, PartitionStory, RunStory, StateChange
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.story.run import Cut, PartitionStory, RunStory, StateChange
+from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstLacking, Loss
+from laststand.emulator.verification.verdict.report import VerdictReport
 
 STEPS_MAX: Final = 9
 _TOLD_ELECTIONS: Final = frozenset({Election.ELR, Election.LAST_KNOWN_LEADER, Election.UNCLEAN})

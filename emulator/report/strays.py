@@ -1,7 +1,7 @@
 """Final logs of brokers that are no replicas any more: nobody reads them, and nothing has deleted them."""
 
 from laststand.emulator.report.spans import changes_until
-from laststand.emulator.verification.run_story import PartitionStory, RunStory, StateChange
+from laststand.emulator.verification.story.run import PartitionStory, RunStory, StateChange
 
 
 def strays(partition: PartitionStory, story: RunStory) -> dict[int, StateChange]:

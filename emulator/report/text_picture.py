@@ -19,8 +19,8 @@ from laststand.emulator.report.figure import picture_of
 from laststand.emulator.report.picture import PartitionPicture
 from laststand.emulator.report.spans import absent_spans, changes_until, leader_at, role_in, role_spans
 from laststand.emulator.report.words import deeds, plural, seconds
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
+from laststand.emulator.verification.verdict.report import VerdictReport
 
 COLUMNS: Final = 72
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"

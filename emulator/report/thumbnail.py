@@ -8,8 +8,8 @@ from laststand.emulator.report.copies_lane import copies_shapes
 from laststand.emulator.report.figure import picture_of
 from laststand.emulator.report.markup import element
 from laststand.emulator.report.picture import Box
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
+from laststand.emulator.verification.verdict.report import VerdictReport
 
 _WIDTH: Final = 150.0
 _HEIGHT: Final = 44.0

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from laststand.emulator.core.events import IncarnationEnd
 from laststand.emulator.report.spans import changes_until
-from laststand.emulator.verification.loss_report import CopyFate, Loss
-from laststand.emulator.verification.run_story import Cut, PartitionStory, RunStory, StateChange
+from laststand.emulator.verification.story.run import Cut, PartitionStory, RunStory, StateChange
+from laststand.emulator.verification.verdict.loss_report import CopyFate, Loss
 
 
 class UndoneCut(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Final
 
 from laststand.emulator.core.events import Election
 from laststand.emulator.report.axes import US_PER_S
-from laststand.emulator.verification.run_story import BrokenLink, Fault, Heal, RunStory
+from laststand.emulator.verification.story.run import BrokenLink, Fault, Heal, RunStory
 
 ACKS_ALL: Final = -1
 

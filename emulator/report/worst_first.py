@@ -2,8 +2,8 @@
 
 from laststand.emulator.report.gone import counts_of, lost_of
 from laststand.emulator.report.words import ACKS_ALL
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
+from laststand.emulator.verification.verdict.report import VerdictReport
 
 
 def worst_first(verdict: VerdictReport, story: RunStory) -> list[PartitionStory]:

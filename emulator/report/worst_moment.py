@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from laststand.emulator.report.axes import Floats
-from laststand.emulator.verification.run_story import PartitionStory, Point, RunStory
-from laststand.emulator.verification.thinning import POINTS_MAX
+from laststand.emulator.verification.story.run import PartitionStory, Point, RunStory
+from laststand.emulator.verification.story.thinning import POINTS_MAX
 
 _THINNED: Final = 1.1 / (POINTS_MAX // 2 - 1)
 """How much lower than the whole curve a thinned one may be, as a part of all that it rises by."""

@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.verification.class_archive import ArchiveUse, find_class_archive
-from laststand.emulator.verification.java import find_java
-from laststand.emulator.verification.session import SparkSessionStarter
+from laststand.emulator.verification.spark.class_archive import ArchiveUse, find_class_archive
+from laststand.emulator.verification.spark.java import find_java
+from laststand.emulator.verification.spark.session import SparkSessionStarter
 from laststand.emulator.verification.verify import rehearse
 
 

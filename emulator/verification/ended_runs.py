@@ -10,9 +10,9 @@ from typing import Final
 
 from laststand.emulator.core.events import RunEnded
 from laststand.emulator.user_files import open_file
-from laststand.emulator.verification.run_directory import runs_below
-from laststand.emulator.verification.verdict_forms import VERDICT_FILE
-from laststand.emulator.verification.vocabulary import tag
+from laststand.emulator.verification.reading.run_directory import runs_below
+from laststand.emulator.verification.tables.vocabulary import tag
+from laststand.emulator.verification.verdict.forms import VERDICT_FILE
 
 _TAIL_BYTES: Final = 1 << 16
 """What a harness may write after the end of a run, and more."""

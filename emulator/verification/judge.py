@@ -12,19 +12,28 @@ from typing import assert_never
 import msgspec
 
 from laststand.emulator.core.promises import PROMISES, is_promised
-from laststand.emulator.verification.acks_comparison import REPORT, compare_acks
-from laststand.emulator.verification.census import HistoryCensus, SendStream, by_acks
-from laststand.emulator.verification.check import Check, ClusterCheck, Evidence, PartitionCheck, Premise
-from laststand.emulator.verification.checks import CHECKS
-from laststand.emulator.verification.cluster_facts import ClusterFacts
-from laststand.emulator.verification.cluster_story import run_story
-from laststand.emulator.verification.doubt import Doubt
-from laststand.emulator.verification.evidence import doubts_of, find_doubts
-from laststand.emulator.verification.guarantee import worst_of
-from laststand.emulator.verification.loss_report import Loss, OffsetRange, merged
-from laststand.emulator.verification.losses import LossClass
-from laststand.emulator.verification.partition_facts import PartitionFacts
-from laststand.emulator.verification.partition_judgement import (
+from laststand.emulator.verification.doubts.doubt import Doubt
+from laststand.emulator.verification.doubts.evidence import doubts_of, find_doubts
+from laststand.emulator.verification.doubts.seals import alterations
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.reading.census import HistoryCensus, SendStream, by_acks
+from laststand.emulator.verification.reading.run import RunEvidence, read_run
+from laststand.emulator.verification.reading.run_directory import RunDirectory
+from laststand.emulator.verification.reading.run_plan import RunPlan, differences
+from laststand.emulator.verification.rules.check import Check, ClusterCheck, Evidence, PartitionCheck, Premise
+from laststand.emulator.verification.rules.checks import CHECKS
+from laststand.emulator.verification.rules.guarantee import worst_of
+from laststand.emulator.verification.rules.premises import premises_of_cluster
+from laststand.emulator.verification.story.cluster import run_story
+from laststand.emulator.verification.story.partition import partition_story
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
+from laststand.emulator.verification.tables.rows import PartitionName
+from laststand.emulator.verification.verdict.acks_comparison import REPORT, compare_acks
+from laststand.emulator.verification.verdict.loss_report import Loss, OffsetRange, merged
+from laststand.emulator.verification.verdict.loss_story import describe_leaders
+from laststand.emulator.verification.verdict.partition_judgement import (
     EXAMPLES_MAX,
     NO_FINDINGS,
     Findings,
@@ -32,16 +41,7 @@ from laststand.emulator.verification.partition_judgement import (
     first_of,
     judge_partition,
 )
-from laststand.emulator.verification.partition_story import partition_story
-from laststand.emulator.verification.premise_census import premises_of_cluster
-from laststand.emulator.verification.row_tables import PartitionName
-from laststand.emulator.verification.run_directory import RunDirectory
-from laststand.emulator.verification.run_plan import RunPlan, differences
-from laststand.emulator.verification.run_reader import RunEvidence, read_run
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
-from laststand.emulator.verification.seals import alterations
-from laststand.emulator.verification.story import describe_leaders
-from laststand.emulator.verification.verdict import (
+from laststand.emulator.verification.verdict.report import (
     CheckResult,
     CheckStatus,
     GoneRange,

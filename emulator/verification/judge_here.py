@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from laststand.emulator.verification.judge import Judgement, judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.story_file import write_story
-from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.story.story_file import write_story
+from laststand.emulator.verification.verdict.forms import write_verdict
 
 
 def judge_here(directory: Path) -> Judgement:

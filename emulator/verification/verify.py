@@ -2,8 +2,8 @@
 
 The driver lists files and reads no evidence. A task reads one run and judges it in plain Python (``judge``), in a
 process that is forked from one that has imported the checks (``worker_daemon``). A large run is judged by many tasks
-(``sliced``). Small ones share a job, some hundreds at a time, so that the driver never holds more than these, and what
-was judged is kept whatever becomes of the rest. Without a session this process does what such a task does.
+(``slices.jobs``). Small ones share a job, some hundreds at a time, so that the driver never holds more than these, and
+what was judged is kept whatever becomes of the rest. Without a session this process does what such a task does.
 """
 
 import contextlib
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from laststand.emulator.verification.judge import Judgement, judge, report_unjudged
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import RunPlan, plan_run
-from laststand.emulator.verification.sliced import is_large, judge_sliced
-from laststand.emulator.verification.story_file import write_story
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import RunPlan, plan_run
+from laststand.emulator.verification.slices.jobs import is_large, judge_sliced
+from laststand.emulator.verification.story.story_file import write_story
+from laststand.emulator.verification.verdict.report import VerdictReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

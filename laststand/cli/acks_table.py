@@ -5,7 +5,7 @@ from typing import Final
 
 from rich.table import Table
 
-from laststand.emulator.verification.acks_comparison import AcksComparison, AcksMeasure, Return
+from laststand.emulator.verification.verdict.acks_comparison import AcksComparison, AcksMeasure, Return
 
 _LEVELS: Final = {0: "acks=0", 1: "acks=1", -1: "acks=all"}
 _ELECTIONS: Final = {

@@ -63,7 +63,7 @@ def checks(check_id: str | None, output: Output) -> None:
 
 def _checks() -> list[_CheckListing]:
     from laststand.emulator.core.promises import PROMISES
-    from laststand.emulator.verification.checks import CHECKS
+    from laststand.emulator.verification.rules.checks import CHECKS
 
     names = {check.check_id: check.name for check in CHECKS}
     return [

@@ -17,7 +17,7 @@ def print_events(run: Path, *, wants_history: bool) -> None:
     file whose process was killed is left out.
     """
     from laststand.emulator.storage.line_file import stream_lines
-    from laststand.emulator.verification.run_directory import open_run_directory
+    from laststand.emulator.verification.reading.run_directory import open_run_directory
 
     directory = open_run_directory(run)
     for path in directory.histories if wants_history else directory.event_files():

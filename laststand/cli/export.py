@@ -76,7 +76,7 @@ def export(
 
 def _write_traces(paths: Sequence[Path], directory: Path, file_format: str) -> list[str]:
     from laststand.emulator.report.export import TraceFormat, write_trace
-    from laststand.emulator.verification.run_directory import find_runs, open_run_directory
+    from laststand.emulator.verification.reading.run_directory import find_runs, open_run_directory
 
     found = [run for path in paths for run in find_runs(path)]
     for path in found:

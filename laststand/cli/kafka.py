@@ -38,7 +38,7 @@ def install(version: str, *, output: Output) -> int:
     """
     from laststand.emulator.cluster.kafka_install import KafkaInstallError, install_distribution, install_kafka
     from laststand.emulator.cluster.kafka_jars import check_jars
-    from laststand.emulator.verification.java import find_java
+    from laststand.emulator.verification.spark.java import find_java
 
     java = find_java().executable
     try:

@@ -13,7 +13,7 @@ from laststand.cli.output import Output
 from laststand.cli.pictures import leave_reports
 from laststand.cli.user_error import UserError
 from laststand.emulator.core.errors import EmulatorError, causes_of
-from laststand.emulator.verification.executors import ExecutorsError
+from laststand.emulator.verification.spark.executors import ExecutorsError
 
 if TYPE_CHECKING:
     from laststand.chaos.campaign import EraResult, Watch

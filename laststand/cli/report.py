@@ -33,7 +33,7 @@ def report(runs: tuple[Path, ...], *, target: Path | None, is_opened: bool, outp
     """
     from laststand.emulator.report.overview import PlayedCell, write_overview
     from laststand.emulator.report.page import REPORT_FILE, write_report
-    from laststand.emulator.verification.run_directory import find_runs
+    from laststand.emulator.verification.reading.run_directory import find_runs
 
     if target is not None and not target.absolute().parent.is_dir():
         raise UserError(f"-o {target}: cannot be written: {target.absolute().parent} is no directory")

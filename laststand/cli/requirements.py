@@ -41,7 +41,7 @@ def require_spark() -> None:
     Raises:
         MissingToolError: no pyspark, or no Java that is new enough.
     """
-    from laststand.emulator.verification.java import find_java
+    from laststand.emulator.verification.spark.java import find_java
 
     if importlib.util.find_spec("pyspark") is None:
         expected = "it installed: pip install 'laststand[verify]', or make setup"

@@ -13,8 +13,8 @@ from laststand.cli.exit_codes import ExitCode
 from laststand.cli.output import Output
 from laststand.cli.tables import print_table
 from laststand.emulator.report.failure_picture import failure_picture
-from laststand.emulator.verification.verdict import Expected, Verdict, VerdictReport
-from laststand.emulator.verification.verdict_forms import summary, write_verdict
+from laststand.emulator.verification.verdict.forms import summary, write_verdict
+from laststand.emulator.verification.verdict.report import Expected, Verdict, VerdictReport
 
 if TYPE_CHECKING:
     from laststand.chaos.campaign import EraResult

@@ -14,11 +14,11 @@ from laststand.cli.results import keep_verdict
 from laststand.cli.run_argument import run_named
 from laststand.cli.user_error import UserError
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.verification.hadoop_runs import HadoopRun, is_uri
-from laststand.emulator.verification.run_directory import find_runs, open_run_directory
-from laststand.emulator.verification.story_file import STORY_FILE
-from laststand.emulator.verification.verdict import VerdictReport
-from laststand.emulator.verification.verdict_forms import VERDICT_FILE
+from laststand.emulator.verification.reading.run_directory import find_runs, open_run_directory
+from laststand.emulator.verification.spark.hadoop_runs import HadoopRun, is_uri
+from laststand.emulator.verification.story.story_file import STORY_FILE
+from laststand.emulator.verification.verdict.forms import VERDICT_FILE
+from laststand.emulator.verification.verdict.report import VerdictReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -43,8 +43,8 @@ def tables_of(
         UserError: a run is missing or cannot be read whole, or none is left.
     """
     from laststand.cli.requirements import require_spark
-    from laststand.emulator.verification.class_archive import ArchiveUse
-    from laststand.emulator.verification.session import SparkLostError, SparkSessionError
+    from laststand.emulator.verification.spark.class_archive import ArchiveUse
+    from laststand.emulator.verification.spark.session import SparkLostError, SparkSessionError
 
     if not skip_broken:
         _refuse_what_is_no_run(paths)
@@ -83,7 +83,7 @@ def _refusal(error: "BrokenRunsError") -> UserError:
 
 def _read(spark: "SparkSession", paths: Sequence[Path], *, skip_broken: bool, no_cache: bool) -> "Runs":
     from laststand.emulator.analysis import BrokenRunsError, Keeping, OnBroken, read_runs
-    from laststand.emulator.verification.run_directory import find_runs
+    from laststand.emulator.verification.reading.run_directory import find_runs
 
     try:
         runs = read_runs(

@@ -61,7 +61,7 @@ def _toxiproxy() -> Path:
 
 
 def _java() -> Path:
-    from laststand.emulator.verification.java import find_java
+    from laststand.emulator.verification.spark.java import find_java
 
     require_spark()
     return find_java().executable

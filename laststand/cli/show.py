@@ -29,7 +29,7 @@ def show(run: Path, *, partition: str | None, output: Output) -> None:
     from laststand.emulator.report.run_files import read_reported_run
     from laststand.emulator.report.text_picture import text_picture
     from laststand.emulator.report.worst_first import worst_first
-    from laststand.emulator.verification.verdict import headline
+    from laststand.emulator.verification.verdict.report import headline
 
     found = read_reported_run(run)
     partitions = worst_first(found.verdict, found.story)

@@ -154,8 +154,8 @@ def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "Sweep
     from laststand.cli.failure import CommandFailedError
     from laststand.cli.requirements import require_spark
     from laststand.cli.spark_sweep import spark_batches
-    from laststand.emulator.verification.class_archive import ArchiveUse
-    from laststand.emulator.verification.session import SparkLostError, SparkSessionError
+    from laststand.emulator.verification.spark.class_archive import ArchiveUse
+    from laststand.emulator.verification.spark.session import SparkLostError, SparkSessionError
 
     require_spark()
     with tempfile.TemporaryDirectory(prefix="laststand-") as log_directory:

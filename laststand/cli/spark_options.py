@@ -12,8 +12,8 @@ import msgspec
 from laststand.cli.user_error import UserError
 
 if TYPE_CHECKING:
-    from laststand.emulator.verification.class_archive import ArchiveUse
-    from laststand.emulator.verification.session import SparkSessionStarter
+    from laststand.emulator.verification.spark.class_archive import ArchiveUse
+    from laststand.emulator.verification.spark.session import SparkSessionStarter
 
 _Result = TypeVar("_Result")
 
@@ -42,7 +42,7 @@ class SparkChoice(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             UserError: the work directory cannot be written.
         """
-        from laststand.emulator.verification.session import DEFAULT_MASTER, SparkSessionStarter
+        from laststand.emulator.verification.spark.session import DEFAULT_MASTER, SparkSessionStarter
 
         if self.work_directory is not None:
             _make(self.work_directory)

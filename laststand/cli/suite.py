@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from laststand.chaos.suite.player import Judge, SuitePlayer
     from laststand.chaos.suite.results import CellResult, SuiteReport
     from laststand.chaos.suite.suite import Suite
-    from laststand.emulator.verification.verdict import VerdictReport
+    from laststand.emulator.verification.verdict.report import VerdictReport
 
 _STEP_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 _ACTIONS: Final = "GITHUB_ACTIONS"
@@ -57,7 +57,7 @@ def judging(store: Path, name: JudgeName = JudgeName.SPARK) -> "Iterator[Judge]"
     make_store(store)
     starter: SessionSource = NoSession()
     if name is JudgeName.SPARK:
-        from laststand.emulator.verification.session import SparkSessionStarter
+        from laststand.emulator.verification.spark.session import SparkSessionStarter
 
         starter = SparkSessionStarter(log_path=store.absolute() / "spark.log", rehearsal=rehearse)
 
@@ -183,7 +183,7 @@ def write_forms(report: "SuiteReport", verdicts: "Mapping[str, VerdictReport]", 
     from laststand.chaos.suite.annotations import annotations
     from laststand.chaos.suite.matrix import markdown
     from laststand.chaos.suite.results import CellStatus, write_report
-    from laststand.emulator.verification.junit import Case, junit
+    from laststand.emulator.verification.verdict.junit import Case, junit
 
     if forms.junit is not None:
         cases = [

@@ -15,13 +15,13 @@ from laststand.cli.output import Output, json_option
 from laststand.cli.pictures import report_option
 from laststand.cli.spark_options import SparkChoice, spark_options
 from laststand.cli.user_error import UserError
-from laststand.emulator.verification.hadoop_runs import is_uri
 from laststand.emulator.verification.judges import JudgeName, NoSession, SessionSource
+from laststand.emulator.verification.spark.hadoop_runs import is_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from laststand.emulator.verification.verdict import VerdictReport
+    from laststand.emulator.verification.verdict.report import VerdictReport
 
 _PROGRESS_S: Final = 5.0
 
@@ -79,7 +79,7 @@ def verify(
     found = [] if watched is not None else existing_runs(named, work_directory=work_directory)
     starter: SessionSource = NoSession()
     if judge is JudgeName.SPARK:
-        from laststand.emulator.verification.class_archive import ArchiveUse
+        from laststand.emulator.verification.spark.class_archive import ArchiveUse
 
         require_spark()
         starter = spark_choice.starter(
@@ -134,7 +134,7 @@ def _told_progress(spark: "SparkSession | None", judged: Sized, runs: int) -> Ab
     """Prints how far a verification has come, as long as Spark is at it."""
     if spark is None:
         return contextlib.nullcontext()
-    from laststand.emulator.verification.job_progress import told_progress
+    from laststand.emulator.verification.spark.job_progress import told_progress
 
     return told_progress(spark, _progress(judged, runs))
 

@@ -14,7 +14,7 @@ from laststand.cli.output import Output
 from laststand.cli.pictures import leave_report
 from laststand.cli.results import keep_verdict, print_verdicts
 from laststand.emulator.verification.ended_runs import EndedRuns
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.verdict.report import VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 
 if TYPE_CHECKING:

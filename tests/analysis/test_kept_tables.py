@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from laststand.emulator.analysis import BrokenRunsError, Keeping, filling, read_runs, run_source
 from laststand.emulator.analysis.filling import Block, fill_from
 from laststand.emulator.analysis.kept_tables import KEPT_FILE, program_digest
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import RunPlan, plan_run
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import RunPlan, plan_run
 from tests.analysis.stories import failover
 from tests.verification.run_builder import healthy, last_replica_standing
 

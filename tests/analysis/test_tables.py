@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from laststand.emulator.analysis import TABLES_VERSION, Runs, read_runs
 from laststand.emulator.analysis.catalogue import EVENT_TABLES, TABLE_NAMES
-from laststand.emulator.verification.vocabulary import EVENT_TYPES
+from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES
 from tests.analysis.conftest import Row
 from tests.verification.run_builder import RunBuilder, healthy
 

@@ -14,9 +14,9 @@ import pytest
 
 from laststand.emulator.core.packed.layout import CELL
 from laststand.emulator.verification.judge import judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from tests.cluster.test_run import Played, play
 
 pytestmark = pytest.mark.cluster

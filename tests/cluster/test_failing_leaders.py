@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import NotReadError, StandingCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(300)]

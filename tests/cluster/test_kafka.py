@@ -21,8 +21,8 @@ from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.errors import MissingToolError
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.verification.verdict import CheckStatus, Expected, VerdictReport
-from laststand.emulator.verification.verdict_forms import summary
+from laststand.emulator.verification.verdict.forms import summary
+from laststand.emulator.verification.verdict.report import CheckStatus, Expected, VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 from tests.cluster.survivors import MARK, await_end, survivors
 

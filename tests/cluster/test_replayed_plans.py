@@ -26,8 +26,8 @@ from laststand.emulator.plan.plan import Plan
 from laststand.emulator.simulator.explorer import StopAt, SweepOptions, explore
 from laststand.emulator.simulator.run_writer import write_run
 from laststand.emulator.simulator.shrink import goal_of, shrink
-from laststand.emulator.verification.guarantee import Guarantee
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(600)]

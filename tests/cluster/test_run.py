@@ -33,9 +33,9 @@ from laststand.emulator.core.history import FinalReadOperation, HistoryLine, Ope
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.storage.line_file import read_lines
 from laststand.emulator.verification.judge import judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.verdict import CheckStatus
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.verdict.report import CheckStatus
 from tests.verification.resealing import reseal
 
 pytestmark = pytest.mark.cluster

@@ -19,9 +19,9 @@ from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.eras import era_rules, with_rule
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.verification.judge_here import judge_here
-from laststand.emulator.verification.story_file import STORY_FILE
-from laststand.emulator.verification.verdict import Expected, VerdictReport
-from laststand.emulator.verification.verdict_forms import VERDICT_FILE, write_verdict
+from laststand.emulator.verification.story.story_file import STORY_FILE
+from laststand.emulator.verification.verdict.forms import VERDICT_FILE, write_verdict
+from laststand.emulator.verification.verdict.report import Expected, VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 from tests.documented_scenarios import STEP_CATALOGUE, documented_scenarios
 

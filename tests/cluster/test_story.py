@@ -27,11 +27,11 @@ from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.promises import PROMISES, Clusters
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.plan.overrides import parse_overrides
-from laststand.emulator.verification.guarantee import Guarantee
-from laststand.emulator.verification.loss_report import CopyFate
-from laststand.emulator.verification.run_story import RunStory
-from laststand.emulator.verification.story_file import read_story
-from laststand.emulator.verification.verdict import CheckStatus, Expected, Verdict, VerdictReport
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.story.run import RunStory
+from laststand.emulator.verification.story.story_file import read_story
+from laststand.emulator.verification.verdict.loss_report import CopyFate
+from laststand.emulator.verification.verdict.report import CheckStatus, Expected, Verdict, VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(900)]

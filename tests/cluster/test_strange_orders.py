@@ -33,9 +33,9 @@ from laststand.emulator.rpc.interception import (
     MessageKind,
 )
 from laststand.emulator.verification.judge import judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.verdict.report import Verdict
 from tests.cluster.test_run import HEAD, run_of
 
 pytestmark = pytest.mark.cluster

@@ -21,9 +21,9 @@ from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.cluster.toxiproxy import Link, Toxiproxy
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.cluster.zookeeper_program import find_zookeeper, server_settings
-from laststand.emulator.verification.gateway import SparkGateway
+from laststand.emulator.verification.spark.gateway import SparkGateway
 from laststand.emulator.rpc.run_token import RunToken
-from laststand.emulator.verification.java import find_java
+from laststand.emulator.verification.spark.java import find_java
 
 def node(directory, name):
     program = "import time; time.sleep(3600)"

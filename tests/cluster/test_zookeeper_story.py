@@ -19,7 +19,7 @@ from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.eras import era_rules
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.verification.judge_here import judge_here
-from laststand.emulator.verification.verdict import Expected, Verdict, VerdictReport
+from laststand.emulator.verification.verdict.report import Expected, Verdict, VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(300)]

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
-from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.verdict.report import Verdict
 
 Mutant: TypeAlias = tuple[str, str]
 """A switch and a rule of it that is not the default."""

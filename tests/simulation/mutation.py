@@ -27,8 +27,8 @@ from laststand.emulator.simulator.profiles import profiles_of
 from laststand.emulator.simulator.run_writer import write_run
 from laststand.emulator.simulator.shrink import Goal, Shrunk, shrink
 from laststand.emulator.simulator.simulation import Simulation
-from laststand.emulator.verification.session import SparkSessionStarter
-from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.spark.session import SparkSessionStarter
+from laststand.emulator.verification.verdict.report import Verdict
 from laststand.emulator.verification.verify import verify_runs
 from tests.simulation.mutants import Costly, Harmless, Lethal, Mutant, Row, mutants
 from tests.simulation.zookeeper_mutants import ROWS, zookeeper_mutants

@@ -9,7 +9,7 @@ from typing import Final
 
 from laststand.emulator.core.eras import ZOOKEEPER_RULES, era_rules, rule_choices, rule_texts
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
-from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.verdict.report import Verdict
 from tests.simulation.mutants import MUTANTS, Harmless, Lethal, Mutant, Row
 
 RELEASE: Final = "kafka-3.9-zk"

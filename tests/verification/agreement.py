@@ -29,11 +29,11 @@ from laststand.emulator.simulator.oracle.finding import Guarantee
 from laststand.emulator.simulator.oracle.oracle import Oracle
 from laststand.emulator.simulator.profiles import profiles_of
 from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.judge import judge
-from laststand.emulator.verification.losses import LossClass
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.verdict import CheckStatus, VerdictReport
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.verdict.report import CheckStatus, VerdictReport
 
 SHARED: Final = tuple(check_id for check_id, promise in PROMISES.items() if promise.judged_by is JudgedBy.BOTH)
 

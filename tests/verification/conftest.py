@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.verdict.report import VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 from tests.verdict_files import check_report
 

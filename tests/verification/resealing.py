@@ -6,7 +6,7 @@ from pathlib import Path
 from laststand.emulator.core import events as e
 from laststand.emulator.storage.file_digest import content_of
 from laststand.emulator.storage.line_file import line_files
-from laststand.emulator.verification.vocabulary import tag
+from laststand.emulator.verification.tables.vocabulary import tag
 
 Line = dict[str, object]
 

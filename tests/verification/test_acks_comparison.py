@@ -8,8 +8,8 @@ from rich.console import Console
 
 from laststand.cli.acks_table import acks_table
 from laststand.emulator.core import events as e
-from laststand.emulator.verification.acks_comparison import REPORT, AcksComparison
-from laststand.emulator.verification.verdict import VerdictReport
+from laststand.emulator.verification.verdict.acks_comparison import REPORT, AcksComparison
+from laststand.emulator.verification.verdict.report import VerdictReport
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import RunBuilder, healthy
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from laststand.emulator.core.history import OperationType
-from laststand.emulator.verification.availability import FaultToAck, PartitionAvailability, WorkloadAvailability
-from laststand.emulator.verification.verdict import VerdictReport
-from laststand.emulator.verification.verdict_forms import summary
+from laststand.emulator.verification.verdict.availability import FaultToAck, PartitionAvailability, WorkloadAvailability
+from laststand.emulator.verification.verdict.forms import summary
+from laststand.emulator.verification.verdict.report import VerdictReport
 from tests.analysis.stories import failover, sent_at
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import RunBuilder

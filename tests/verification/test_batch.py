@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from laststand.emulator.verification.judge import Judgement
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.story_file import STORY_FILE, read_story
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.story.story_file import STORY_FILE, read_story
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from laststand.emulator.verification.verify import judge_runs, verify_runs
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import healthy, last_replica_standing
@@ -121,4 +121,4 @@ def test_nothing_to_verify_is_no_report(spark: SparkSession) -> None:
 
 def test_a_worker_has_the_checks_before_its_first_task(spark: SparkSession) -> None:
     modules = spark.sparkContext.parallelize([0], 1).map(lambda _: sorted(sys.modules)).collect()[0]
-    assert "laststand.emulator.verification.checks.e1_log_agreement" in modules
+    assert "laststand.emulator.verification.rules.checks.e1_log_agreement" in modules

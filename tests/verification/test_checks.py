@@ -30,13 +30,13 @@ from laststand.emulator.core.types import (
     TopicId,
     ZnodeWrite,
 )
-from laststand.emulator.verification.checks import CHECKS
-from laststand.emulator.verification.guarantee import Guarantee
+from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.judge_here import judge_here
-from laststand.emulator.verification.loss_report import FirstLacking, StoryKind
-from laststand.emulator.verification.losses import LossClass
-from laststand.emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
-from laststand.emulator.verification.verdict_forms import summary
+from laststand.emulator.verification.rules.checks import CHECKS
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.verdict.forms import summary
+from laststand.emulator.verification.verdict.loss_report import FirstLacking, StoryKind
+from laststand.emulator.verification.verdict.report import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import (

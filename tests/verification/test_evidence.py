@@ -10,7 +10,7 @@ import pytest
 
 from laststand.emulator.core import events as e
 from laststand.emulator.core.types import LogDeletedReason, MessageFate, MetadataOffset, NodeId, Offset, TopicId, Way
-from laststand.emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
+from laststand.emulator.verification.verdict.report import CheckStatus, Verdict, VerdictReport
 from tests.verification.conftest import Judge
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import (

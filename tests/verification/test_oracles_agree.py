@@ -29,7 +29,7 @@ from laststand.emulator.simulator.kinds import make_checks
 from laststand.emulator.simulator.observer import ClientRecord, Observer
 from laststand.emulator.simulator.oracle.oracle import Oracle
 from laststand.emulator.simulator.run_writer import write_run
-from laststand.emulator.verification.verdict import CheckStatus
+from laststand.emulator.verification.verdict.report import CheckStatus
 from tests.verification.agreement import Played, different_findings, found_by
 from tests.verification.conftest import Judge
 

@@ -11,9 +11,9 @@ from laststand.emulator.core.packed.layout import CELL, SUFFIX
 from laststand.emulator.simulator.explorer import explore
 from laststand.emulator.simulator.run_writer import write_run
 from laststand.emulator.verification.judge import judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from tests.verification.packing import pack_run
 from tests.verification.run_builder import healthy, last_replica_standing
 from tests.verification.test_slices import SIMULATED, WRITTEN, sliced

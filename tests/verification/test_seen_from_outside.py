@@ -8,8 +8,8 @@ import pytest
 from laststand.emulator.core import events as e
 from laststand.emulator.core.types import Offset
 from laststand.emulator.verification.judge_here import judge_here
-from laststand.emulator.verification.verdict import CheckStatus, Verdict, VerdictReport
-from laststand.emulator.verification.vocabulary import tag
+from laststand.emulator.verification.tables.vocabulary import tag
+from laststand.emulator.verification.verdict.report import CheckStatus, Verdict, VerdictReport
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import CONTROLLER, RunBuilder
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from laststand.emulator.verification import session
-from laststand.emulator.verification.gateway import SparkGateway
+from laststand.emulator.verification.spark import session
+from laststand.emulator.verification.spark.gateway import SparkGateway
 
 is_connected, is_stopped = threading.Event(), threading.Event()
 make, stop = session._session, SparkGateway.stop

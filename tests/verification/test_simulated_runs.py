@@ -13,7 +13,7 @@ from laststand.chaos.play.run_order import RunOrder
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.verification.verdict import Expected
+from laststand.emulator.verification.verdict.report import Expected
 from tests.verification.conftest import Judge
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

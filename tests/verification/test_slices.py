@@ -13,19 +13,26 @@ from pyspark.sql import SparkSession
 from laststand.emulator.simulator.explorer import SweepOptions, explore
 from laststand.emulator.simulator.run_writer import write_run
 from laststand.emulator.verification.judge import Judgement, judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import RunPlan, plan_run
-from laststand.emulator.verification.run_slices import Slice, SortedSlice, UnfitError, slices_of, sort_slice, summary_of
-from laststand.emulator.verification.slice_judgement import (
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import RunPlan, plan_run
+from laststand.emulator.verification.slices.jobs import judge_sliced
+from laststand.emulator.verification.slices.judgement import (
     MergedSlices,
     PartitionOutcome,
     finish,
     judge_rows,
     merge_slices,
 )
-from laststand.emulator.verification.slice_rows import SliceRows
-from laststand.emulator.verification.sliced import judge_sliced
-from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.slices.reading import (
+    Slice,
+    SortedSlice,
+    UnfitError,
+    slices_of,
+    sort_slice,
+    summary_of,
+)
+from laststand.emulator.verification.slices.rows import SliceRows
+from laststand.emulator.verification.verdict.report import Verdict
 from tests.verification.run_builder import healthy, last_replica_standing
 from tests.verification.test_checks import FIRES, HOLDS, NOT_ASKED
 

@@ -19,8 +19,8 @@ from pyspark.sql import SparkSession
 
 from laststand.cli.main import cli
 from laststand.emulator.parent_death import die_with_parent
-from laststand.emulator.verification.java import find_java
-from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.spark.java import find_java
+from laststand.emulator.verification.verdict.forms import write_verdict
 from laststand.emulator.verification.verify import verify_runs
 from tests.verification.run_builder import healthy, last_replica_standing
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.verification.executors import is_local, prepare_executors
-from laststand.emulator.verification.run_directory import find_runs
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
-from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.reading.run_directory import find_runs
+from laststand.emulator.verification.spark.executors import is_local, prepare_executors
+from laststand.emulator.verification.verdict.forms import write_verdict
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 
 

@@ -10,7 +10,7 @@ from laststand.emulator.analysis.glossary import MEANINGS
 from laststand.emulator.analysis.schema import columns_of, ddl_of
 from laststand.emulator.analysis.tables import Envelope, Identity, Moment
 from laststand.emulator.core.types import LeaderEpoch, NodeRole, Offset
-from laststand.emulator.verification.vocabulary import EVENT_TYPES
+from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES
 
 Strange = NewType("Strange", bytes)
 

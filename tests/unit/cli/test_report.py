@@ -10,7 +10,7 @@ from laststand.cli.pictures import leave_reports
 from laststand.cli.user_error import UserError
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.report.page import REPORT_FILE
-from laststand.emulator.verification.story_file import STORY_FILE
+from laststand.emulator.verification.story.story_file import STORY_FILE
 from tests.unit.report.judged_runs import kept, lost
 
 

@@ -9,7 +9,7 @@ import pytest
 from laststand.chaos.suite.results import CellStatus, SuiteReport, judged_result, unplayed_result
 from laststand.cli.suite import write_forms
 from laststand.cli.suite_options import Forms
-from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.verdict.report import Verdict
 from tests.unit.chaos.suite.suites import cell, report
 
 NOWHERE = Forms(junit=None, summary=None, results=None)

@@ -14,7 +14,7 @@ from laststand.emulator.core.promises import (
     rules_named_beside,
 )
 from laststand.emulator.core.switches import ERAS, Switches, switch_texts, with_switch
-from laststand.emulator.verification.checks import CHECKS
+from laststand.emulator.verification.rules.checks import CHECKS
 
 BOUND = [check_id for check_id, promise in PROMISES.items() if promise.switches]
 

@@ -8,7 +8,7 @@ import pytest
 from docs.failures_table import DOCUMENT, Failure, failures_of, reasons_of, zookeeper_failures_of
 from docs.gallery import INDEX, ROOT, Played, Unplayed, played_by, write_gallery
 from laststand.emulator.report.run_files import read_reported_run
-from laststand.emulator.verification.verdict import Verdict
+from laststand.emulator.verification.verdict.report import Verdict
 
 TEXT = DOCUMENT.read_text(encoding="utf-8")
 REASONS = reasons_of(TEXT)

@@ -10,18 +10,18 @@ _ROOT = Path(__file__).parents[3]
 _PAGE = (_ROOT / "docs/unknown.md").read_text(encoding="utf-8")
 _VERIFICATION = _ROOT / "emulator/verification"
 _MODULES = (
-    "accounts",
-    "evidence",
-    "fencings",
+    "doubts/accounts",
+    "doubts/evidence",
+    "doubts/fencings",
     "judge",
-    "line_reader",
-    "metadata_log",
-    "orders",
-    "run_plan",
-    "seals",
-    "slice_judgement",
+    "reading/lines",
+    "reading/metadata_log",
+    "doubts/orders",
+    "reading/run_plan",
+    "doubts/seals",
+    "slices/judgement",
     "verify",
-    "zookeeper_log",
+    "reading/zookeeper_log",
 )
 _GAP = "…"
 

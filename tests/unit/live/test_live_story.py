@@ -7,7 +7,7 @@ import pytest
 from laststand.emulator.live.live_story import LiveStory
 from laststand.emulator.live.tail import EventTail
 from laststand.emulator.report.run_files import ReportedRun
-from laststand.emulator.verification.run_story import RunStory
+from laststand.emulator.verification.story.run import RunStory
 from tests.unit.live.packed_runs import SEGMENT_BYTES, event_lines, packed_events
 from tests.unit.report.judged_runs import kept, lost
 

@@ -6,9 +6,9 @@ import msgspec
 
 from laststand.emulator.core.events import Election
 from laststand.emulator.report.run_files import ReportedRun
-from laststand.emulator.verification.causes import CAUSES_MAX, EVENTS_MAX
-from laststand.emulator.verification.partition_story import CHANGES_MAX
-from laststand.emulator.verification.run_story import (
+from laststand.emulator.verification.story.causes import CAUSES_MAX, EVENTS_MAX
+from laststand.emulator.verification.story.partition import CHANGES_MAX
+from laststand.emulator.verification.story.run import (
     Acknowledged,
     Cause,
     CausedEvent,
@@ -21,9 +21,9 @@ from laststand.emulator.verification.run_story import (
     Promised,
     StateChange,
 )
-from laststand.emulator.verification.thinning import POINTS_MAX
-from laststand.emulator.verification.timeline import EventPlace
-from laststand.emulator.verification.verdict import RecordCounts
+from laststand.emulator.verification.story.thinning import POINTS_MAX
+from laststand.emulator.verification.tables.timeline import EventPlace
+from laststand.emulator.verification.verdict.report import RecordCounts
 
 END_US: Final = 600_000_000
 _RECORDS: Final = 1_000_000

@@ -11,7 +11,7 @@ from laststand.emulator.report.figure import draw
 from laststand.emulator.report.run_files import ReportedRun
 from laststand.emulator.report.text_picture import text_picture
 from laststand.emulator.report.words import NodeNames
-from laststand.emulator.verification.controller_terms import CONTROLLER_NODE, state_node
+from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, state_node
 from tests.unit.report.judged_runs import lost
 from tests.verification.run_builder import RunBuilder
 

@@ -19,7 +19,7 @@ from laststand.emulator.report.text_picture import COLUMNS, text_picture
 from laststand.emulator.report.words import deeds, number, offset_ranges, seconds
 from laststand.emulator.report.worst_first import worst_first
 from laststand.emulator.report.worst_moment import fewest_copies
-from laststand.emulator.verification.run_story import BrokenLink, Point
+from laststand.emulator.verification.story.run import BrokenLink, Point
 from tests.unit.report.judged_runs import kept, lost
 
 

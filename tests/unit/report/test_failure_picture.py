@@ -7,8 +7,8 @@ import pytest
 
 from laststand.emulator.report.failure_picture import failure_picture
 from laststand.emulator.report.run_files import ReportedRun
-from laststand.emulator.verification.story_file import STORY_FILE
-from laststand.emulator.verification.verdict import Expected
+from laststand.emulator.verification.story.story_file import STORY_FILE
+from laststand.emulator.verification.verdict.report import Expected
 from tests.unit.report.judged_runs import lost
 
 

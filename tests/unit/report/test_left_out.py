@@ -9,7 +9,7 @@ from laststand.emulator.report.comparison import compare_decisions
 from laststand.emulator.report.page import render
 from laststand.emulator.report.run_files import ReportedRun
 from laststand.emulator.report.text_picture import text_picture
-from laststand.emulator.verification.run_story import PartitionStory, RunStory
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
 from tests.unit.report.judged_runs import kept, lost
 from tests.unit.report.test_page import Page
 

@@ -9,9 +9,9 @@ import msgspec
 from laststand.cli.pictures import leave_suite_reports
 from laststand.emulator.report.overview import PlayedCell, UnplayedCell, write_overview
 from laststand.emulator.report.page import REPORT_FILE
-from laststand.emulator.verification.availability import WorkloadAvailability
-from laststand.emulator.verification.verdict import Expected
-from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.verdict.availability import WorkloadAvailability
+from laststand.emulator.verification.verdict.forms import write_verdict
+from laststand.emulator.verification.verdict.report import Expected
 from tests.unit.report.judged_runs import kept, left_by, lost
 from tests.unit.report.test_page import EVIL, Page
 from tests.verification.run_builder import healthy

@@ -18,10 +18,10 @@ from laststand.emulator.report.page import DRAWN_MAX, REPORT_FILE, render, write
 from laststand.emulator.report.run_files import ReportedRun, read_reported_run
 from laststand.emulator.report.steps import Tone
 from laststand.emulator.report.worst_first import worst_first
-from laststand.emulator.verification.losses import LossClass
-from laststand.emulator.verification.run_story import RunStory
-from laststand.emulator.verification.story_file import STORY_FILE
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.story.run import RunStory
+from laststand.emulator.verification.story.story_file import STORY_FILE
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from tests.unit.report.judged_runs import judged, kept, left_by, lost
 from tests.verification.run_builder import RunBuilder, healthy
 

@@ -12,7 +12,7 @@ from laststand.emulator.report.crowded import APART_MAX, drawn_apart
 from laststand.emulator.report.figure import draw
 from laststand.emulator.report.page import DRAWN_MAX, PAGE_BYTES_MAX, render
 from laststand.emulator.report.run_files import ReportedRun
-from laststand.emulator.verification.partition_story import CHANGES_MAX
+from laststand.emulator.verification.story.partition import CHANGES_MAX
 from tests.unit.report.judged_runs import lost
 from tests.unit.report.long_stories import at_all_caps
 from tests.unit.report.test_page import Page

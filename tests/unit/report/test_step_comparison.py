@@ -9,7 +9,7 @@ import pytest
 from laststand.cli.main import cli
 from laststand.emulator.report.run_files import ReportedRun
 from laststand.emulator.report.step_comparison import Difference, compare_steps
-from laststand.emulator.verification.run_story import Step
+from laststand.emulator.verification.story.run import Step
 from tests.unit.report.judged_runs import kept, lost
 
 

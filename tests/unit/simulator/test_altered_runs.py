@@ -9,9 +9,9 @@ import pytest
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run_writer import write_run
 from laststand.emulator.verification.judge import judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from tests.verification.resealing import reseal
 
 PLAN = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from laststand.emulator.storage.file_digest import PART_BYTES, FileDigest, content_of, digest_of
-from laststand.emulator.verification import lines_digest
+from laststand.emulator.verification.reading import digest as lines_digest
 
 SEAL = b'{"type":"FileSealed","lines":1}\n'
 

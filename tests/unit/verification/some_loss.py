@@ -1,8 +1,8 @@
 """A loss as a verdict has it, for tests to which it does not matter how it came about."""
 
-from laststand.emulator.verification.guarantee import Guarantee
-from laststand.emulator.verification.loss_report import Loss, OffsetRange, StoryKind, StoryLine
-from laststand.emulator.verification.losses import LossClass
+from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.verdict.loss_report import Loss, OffsetRange, StoryKind, StoryLine
 
 
 def some_loss(*, records: int = 10, story: tuple[str, ...] = ()) -> Loss:

@@ -7,8 +7,8 @@ import pytest
 from laststand.emulator.core.errors import MissingToolError
 from laststand.emulator.verification import archive_build
 from laststand.emulator.verification.archive_build import build_class_archive, main
-from laststand.emulator.verification.class_archive import ClassArchive
-from laststand.emulator.verification.java import Java
+from laststand.emulator.verification.spark.class_archive import ClassArchive
+from laststand.emulator.verification.spark.java import Java
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from laststand.emulator.verification import class_archive
-from laststand.emulator.verification.class_archive import ClassArchive, find_class_archive
-from laststand.emulator.verification.java import Java
+from laststand.emulator.verification.spark import class_archive
+from laststand.emulator.verification.spark.class_archive import ClassArchive, find_class_archive
+from laststand.emulator.verification.spark.java import Java
 
 JAVA = Java(executable=Path(sys.executable), major=17, origin="PATH")
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laststand.emulator.verification.columns import NONE, Table
-from laststand.emulator.verification.integers import Ints
-from laststand.emulator.verification.matching import are_among, groups_of, keys_of
+from laststand.emulator.verification.tables.columns import NONE, Table
+from laststand.emulator.verification.tables.integers import Ints
+from laststand.emulator.verification.tables.matching import are_among, groups_of, keys_of
 
 
 class Colour(Enum):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from laststand.emulator.verification.comparison import only_in_each
+from laststand.emulator.verification.tables.comparison import only_in_each
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from laststand.emulator.core.events import ZnodeWritten
 from laststand.emulator.core.types import CauseId, MetadataOffset, ZnodeWrite
-from laststand.emulator.verification.controller_terms import ControllerTerms, state_node
-from laststand.emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.facts.controller_terms import ControllerTerms, state_node
+from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 STATE = state_node("orders", 0)
 CREATED, CHANGED, DELETED = ZnodeWrite.CREATED, ZnodeWrite.DATA_CHANGED, ZnodeWrite.DELETED

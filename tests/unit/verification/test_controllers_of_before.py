@@ -15,9 +15,9 @@ from laststand.emulator.core.types import (
     TopicId,
     ZnodeWrite,
 )
-from laststand.emulator.verification.checks.m14_one_controller import CHECK
-from laststand.emulator.verification.cluster_facts import ClusterFacts
-from laststand.emulator.verification.timeline import CollectedEvent
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.rules.checks.m14_one_controller import CHECK
+from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _CAUSE = CauseId("test")
 _STATE = "/brokers/topics/orders/partitions/0/state"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.verification.executors import find_driver_address, is_local, pack_code, reason_of
+from laststand.emulator.verification.spark.executors import find_driver_address, is_local, pack_code, reason_of
 
 
 @pytest.mark.parametrize(

@@ -7,22 +7,22 @@ from typing import Final
 
 import pytest
 
-import laststand.emulator.verification.checks
+import laststand.emulator.verification.rules.checks
 import tests.simulation
 from laststand.emulator.core.promises import PROMISES, Exemption, JudgedBy, Promise
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run_writer import play_and_stop
-from laststand.emulator.verification.checks import CHECKS
 from laststand.emulator.verification.judge import judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.rules.checks import CHECKS
 from tests.unit.simulator.oracle.test_durability import acked_record_nowhere, deletes
 from tests.unit.simulator.oracle.world import World
 from tests.verification import test_checks
 
 Asked = set[tuple[str, Exemption]]
 
-CHECK_FILES: Final = sorted(Path(laststand.emulator.verification.checks.__file__).parent.glob("[a-z]*_*.py"))
+CHECK_FILES: Final = sorted(Path(laststand.emulator.verification.rules.checks.__file__).parent.glob("[a-z]*_*.py"))
 PLANS: Final = Path(tests.simulation.__path__[0], "regressions")
 
 SIGNS: Final[Mapping[str, Exemption]] = {

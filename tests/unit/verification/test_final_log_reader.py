@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.verification.log_reader import FinalBatch, FinalLog, read_node_logs
+from laststand.emulator.verification.reading.logs import FinalBatch, FinalLog, read_node_logs
 from tests.verification.run_builder import healthy
 
 Spoil = Callable[[bytes], bytes]

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from laststand.emulator.core import events as e
-from laststand.emulator.verification.configuration import Configuration
-from laststand.emulator.verification.guarantee import Guarantee, GuaranteeJudgement, judge_guarantee
-from laststand.emulator.verification.timeline import COLLECTED, CollectedEvent, Timeline
-from laststand.emulator.verification.vocabulary import tag
+from laststand.emulator.verification.facts.configuration import Configuration
+from laststand.emulator.verification.rules.guarantee import Guarantee, GuaranteeJudgement, judge_guarantee
+from laststand.emulator.verification.tables.timeline import COLLECTED, CollectedEvent, Timeline
+from laststand.emulator.verification.tables.vocabulary import tag
 from tests.verification.run_builder import RunBuilder, last_replica_standing
 
 Play = Callable[[RunBuilder], None]

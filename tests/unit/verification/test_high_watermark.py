@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from laststand.emulator.core.events import HighWatermarkAdvanced
-from laststand.emulator.verification.event_lines import LINES
-from laststand.emulator.verification.event_table import EventRows
-from laststand.emulator.verification.high_watermark import Terms, high_watermark_bounds
+from laststand.emulator.verification.rules.high_watermark import Terms, high_watermark_bounds
+from laststand.emulator.verification.tables.event_lines import LINES
+from laststand.emulator.verification.tables.events import EventRows
 
 
 def bound(*, maximal_isr: tuple[int, ...], ends: dict[int, int | None], log_end_offset: int = 100) -> int:

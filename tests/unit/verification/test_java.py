@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from laststand.emulator.core.errors import ConfigError, MissingToolError
-from laststand.emulator.verification.java import find_java, java_major
+from laststand.emulator.verification.spark.java import find_java, java_major
 
 
 def java(home: Path, version: str) -> Path:

@@ -7,8 +7,8 @@ import pytest
 
 from laststand.emulator.core.events import IncarnationEnd
 from laststand.emulator.verification.judge import judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
 from tests.verification.run_builder import HARNESS, RunBuilder
 
 Mend = Callable[[RunBuilder], object]

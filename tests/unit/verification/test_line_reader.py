@@ -2,8 +2,8 @@
 
 import pytest
 
-from laststand.emulator.verification.line_reader import LineReader
-from laststand.emulator.verification.run_facts import RunFacts
+from laststand.emulator.verification.facts.run import RunFacts
+from laststand.emulator.verification.reading.lines import LineReader
 
 TOO_LARGE = {"MetadataApplied"}
 START = b'{"type":"NodeStopped","cause_id":"c","node":1,"incarnation":0,"sequence":0}'

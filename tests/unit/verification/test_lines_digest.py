@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.verification import lines_digest
-from laststand.emulator.verification.lines_digest import FileContent, LinesDigest, digest_range, join_parts
+from laststand.emulator.verification.reading import digest as lines_digest
+from laststand.emulator.verification.reading.digest import FileContent, LinesDigest, digest_range, join_parts
 
 LINE = b'{"type":"NodeStopped"}\n'
 SEAL = b'{"type":"FileSealed","lines":1}\n'

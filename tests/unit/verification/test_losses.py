@@ -14,7 +14,7 @@ from laststand.emulator.core.types import (
     PartitionEpoch,
     TopicId,
 )
-from laststand.emulator.verification.losses import LossClass, classify_unsettled
+from laststand.emulator.verification.facts.losses import LossClass, classify_unsettled
 
 LEADERLESS = PartitionChanged(
     cause_id=CauseId("test"),

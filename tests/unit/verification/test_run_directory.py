@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from laststand.emulator.verification.run_directory import find_runs
+from laststand.emulator.verification.reading.run_directory import find_runs
 
 
 def made(path: Path) -> Path:

@@ -18,17 +18,17 @@ from laststand.emulator.core.struct_schema import structs_of
 from laststand.emulator.core.types import CauseId, Offset, TopicId
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run_writer import write_run
-from laststand.emulator.verification.causes import CAUSES_MAX, EVENTS_MAX
-from laststand.emulator.verification.cluster_facts import ClusterFacts
-from laststand.emulator.verification.flushed_logs import thinned_steps
+from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.judge import Judgement, join_stories, judge
-from laststand.emulator.verification.loss_report import CopyFate
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.run_story import Point, RunStory
-from laststand.emulator.verification.story_file import STORY_FILE, read_story, write_story
-from laststand.emulator.verification.thinning import POINTS_MAX, thinned
-from laststand.emulator.verification.verdict_schema import STORY_SCHEMA_FILE
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.schemas import STORY_SCHEMA_FILE
+from laststand.emulator.verification.story.causes import CAUSES_MAX, EVENTS_MAX
+from laststand.emulator.verification.story.flushed_logs import thinned_steps
+from laststand.emulator.verification.story.run import Point, RunStory
+from laststand.emulator.verification.story.story_file import STORY_FILE, read_story, write_story
+from laststand.emulator.verification.story.thinning import POINTS_MAX, thinned
+from laststand.emulator.verification.verdict.loss_report import CopyFate
 from tests.verification.run_builder import RunBuilder, healthy, last_replica_standing
 
 REGRESSIONS = Path(__file__).parents[2] / "simulation" / "regressions"

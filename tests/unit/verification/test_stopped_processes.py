@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.verification import gateway
-from laststand.emulator.verification.gateway import SparkGateway
-from laststand.emulator.verification.stopped_processes import stopped_below, watch_for_stopped
+from laststand.emulator.verification.spark import gateway
+from laststand.emulator.verification.spark.gateway import SparkGateway
+from laststand.emulator.verification.spark.stopped_processes import stopped_below, watch_for_stopped
 
 _WAITS = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()"]
 _STARTS_ONE = f"import subprocess, sys; subprocess.run({_WAITS!r})"

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from laststand.emulator.core.promises import PromiseKind
-from laststand.emulator.verification.doubt import Doubt
-from laststand.emulator.verification.guarantee import Guarantee
-from laststand.emulator.verification.junit import Case, junit
-from laststand.emulator.verification.verdict import (
+from laststand.emulator.verification.doubts.doubt import Doubt
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.verdict.forms import summary, write_verdict
+from laststand.emulator.verification.verdict.junit import Case, junit
+from laststand.emulator.verification.verdict.report import (
     CheckResult,
     CheckStatus,
     Expected,
@@ -20,7 +21,6 @@ from laststand.emulator.verification.verdict import (
     decide,
     expected_of,
 )
-from laststand.emulator.verification.verdict_forms import summary, write_verdict
 from tests.unit.verification.some_loss import some_loss
 
 

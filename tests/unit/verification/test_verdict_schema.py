@@ -11,11 +11,11 @@ import pytest
 from docs.generate import LOSS_EXAMPLE
 from laststand.emulator.core.struct_docs import field_meanings
 from laststand.emulator.core.struct_schema import enums_of, structs_of
-from laststand.emulator.verification.acks_comparison import AcksComparison, AcksMeasure, Return
-from laststand.emulator.verification.doubt import Doubt
-from laststand.emulator.verification.loss_report import Loss
-from laststand.emulator.verification.verdict import VERSION, CheckStatus, VerdictReport
-from laststand.emulator.verification.verdict_forms import write_verdict
+from laststand.emulator.verification.doubts.doubt import Doubt
+from laststand.emulator.verification.verdict.acks_comparison import AcksComparison, AcksMeasure, Return
+from laststand.emulator.verification.verdict.forms import write_verdict
+from laststand.emulator.verification.verdict.loss_report import Loss
+from laststand.emulator.verification.verdict.report import VERSION, CheckStatus, VerdictReport
 from tests.unit.verification.test_verdict_forms import report
 from tests.verdict_files import check_files, check_report, complaints
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from laststand.emulator.verification.judge import judge
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import RunPlan, plan_run
-from laststand.emulator.verification.verdict import CheckStatus, Verdict
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import RunPlan, plan_run
+from laststand.emulator.verification.verdict.report import CheckStatus, Verdict
 from tests.verification.run_builder import last_replica_standing
 
 FILES = (

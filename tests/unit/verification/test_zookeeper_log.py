@@ -19,8 +19,8 @@ from laststand.emulator.core.types import (
     TopicId,
     ZnodeWrite,
 )
-from laststand.emulator.verification.controller_terms import state_node
-from laststand.emulator.verification.zookeeper_log import contradictions_of_zookeeper, read_zookeeper_log
+from laststand.emulator.verification.facts.controller_terms import state_node
+from laststand.emulator.verification.reading.zookeeper_log import contradictions_of_zookeeper, read_zookeeper_log
 
 STATE = state_node("orders", 0)
 TOPIC = "/brokers/topics/orders"

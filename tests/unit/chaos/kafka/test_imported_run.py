@@ -15,10 +15,10 @@ from laststand.emulator.analysis.filling import BROKEN, fill_from
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.events import Election
 from laststand.emulator.report.run_files import ReportedRun, read_reported_run
-from laststand.emulator.verification.run_directory import open_run_directory
-from laststand.emulator.verification.run_plan import plan_run
-from laststand.emulator.verification.run_story import PartitionStory
-from laststand.emulator.verification.verdict import CheckStatus, Verdict
+from laststand.emulator.verification.reading.run_directory import open_run_directory
+from laststand.emulator.verification.reading.run_plan import plan_run
+from laststand.emulator.verification.story.run import PartitionStory
+from laststand.emulator.verification.verdict.report import CheckStatus, Verdict
 from tests.kafka_logs.archives import VERSIONS, unpack
 
 

@@ -8,9 +8,9 @@ import pytest
 from laststand.chaos.play.expectation import compare
 from laststand.chaos.scenario.scenario import Bound, Expectation, VerdictName
 from laststand.emulator.core.promises import PromiseKind
-from laststand.emulator.verification.availability import PartitionAvailability, WorkloadAvailability
-from laststand.emulator.verification.guarantee import Guarantee
-from laststand.emulator.verification.verdict import (
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.verdict.availability import PartitionAvailability, WorkloadAvailability
+from laststand.emulator.verification.verdict.report import (
     CheckResult,
     CheckStatus,
     Expected,

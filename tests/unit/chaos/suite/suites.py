@@ -12,8 +12,8 @@ from laststand.chaos.suite.player import Listener
 from laststand.chaos.suite.results import CellResult
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.verification.doubt import Doubt
-from laststand.emulator.verification.verdict import Verdict, VerdictReport, expected_of
+from laststand.emulator.verification.doubts.doubt import Doubt
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport, expected_of
 
 SCENARIO = """\
 name: {name}

@@ -13,7 +13,7 @@ from laststand.chaos.suite.cells import Cell
 from laststand.chaos.suite.player import BATCH, Keep, SuitePlayer, SuiteSettings
 from laststand.chaos.suite.results import CellStatus
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.verification.verdict import Verdict, VerdictReport
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from tests.unit.chaos.suite.suites import Heard, Judge, Orders, cell, report
 
 

@@ -18,7 +18,7 @@ from laststand.chaos.suite.results import (
     write_report,
 )
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.verification.verdict import Expected, Verdict
+from laststand.emulator.verification.verdict.report import Expected, Verdict
 from tests.unit.chaos.suite.suites import cell, report
 
 PASSED = unplayed_result(cell("a"), status=CellStatus.PASSED)

@@ -1,0 +1,350 @@
+"""Whether independent accounts of a run agree, so that one of them cannot be altered alone.
+
+What a broker did shows in the history, in what the controller committed, and in its own files; what the harness did
+shows in what the nodes say of themselves. Each sentence here is about two of these that contradict each other.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from laststand.emulator.core.events import (
+    AppendRole,
+    BatchAppended,
+    BecameLeader,
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ClusterSettled,
+    ConfigChanged,
+    ControlledShutdownStarted,
+    Event,
+    FaultHealed,
+    FaultInjected,
+    FeatureChanged,
+    IncarnationEnd,
+    IncarnationEnded,
+    LogDeleted,
+    LogDirectoriesChanged,
+    LogOpened,
+    LogStartOffsetRaised,
+    LogTruncated,
+    MessageIntercepted,
+    NodeStarted,
+    PartitionChanged,
+    PartitionEvent,
+    ProducerIdsAllocated,
+    RunEnded,
+    TopicCreated,
+    TopicDeleted,
+)
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.promises import rules_named_beside
+from laststand.emulator.core.types import MessageFate, NodeRole, TruncationReason
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.reading.run_directory import RunDirectory
+from laststand.emulator.verification.tables.columns import NONE, Mask
+from laststand.emulator.verification.tables.events import place_of
+from laststand.emulator.verification.tables.matching import are_among, groups_of
+from laststand.emulator.verification.tables.timeline import CollectedEvent, Timeline
+
+_ALONE: Final[tuple[type[Event], ...]] = (
+    BrokerRegistered,
+    BrokerFenced,
+    BrokerUnfenced,
+    ControlledShutdownStarted,
+    LogDirectoriesChanged,
+    TopicCreated,
+    TopicDeleted,
+    ConfigChanged,
+    FeatureChanged,
+    ProducerIdsAllocated,
+    PartitionChanged,
+)
+"""Events of which one record has one; a cleared ELR has several changes, and an event of its own beside them."""
+
+_SEEN: Final[tuple[type[Event], ...]] = (IncarnationEnded, FaultInjected, FaultHealed, ClusterSettled)
+"""Events of the harness with the metadata that was committed by then."""
+
+_RESTORE: Final = "restore"
+"""How a harness calls it that it mends everything at the end."""
+_ISOLATION: Final = "isolate"
+_OF_PROCESSES: Final = ("pause", "disconnect")
+_LASTING_ON_NODES: Final = (_ISOLATION, *_OF_PROCESSES)
+"""Faults of nodes that last until they are mended."""
+
+
+def contradictions_of_cluster(cluster: ClusterFacts, timeline: Timeline) -> Iterator[str]:
+    """Yields a sentence for each pair of accounts of a cluster that contradict each other."""
+    yield from _of_processes(timeline)
+    yield from _of_faults(cluster)
+    yield from _of_records(cluster)
+
+
+def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[str]:
+    """Yields a sentence for each thing that ``cluster.yaml`` says otherwise than harness or nodes do."""
+    for driver in drivers_of(timeline):
+        if run.driver is None:
+            yield f"cluster.yaml is missing or does not say what played the run: by the harness driver={driver}"
+        elif run.driver != driver:
+            yield f"cluster.yaml has driver={run.driver}, and the harness driver={driver}"
+    planned = dict(run.switches)
+    for told, started in _started_nodes(timeline):
+        for name in sorted(planned.keys() & started.switches.keys()):
+            if planned[name] != started.switches[name]:
+                yield (
+                    f"cluster.yaml has {name}={planned[name]}, "
+                    f"and incarnation {told.incarnation} of node {told.node} {name}={started.switches[name]}"
+                )
+
+
+def drivers_of(timeline: Timeline) -> list[str]:
+    """Returns what played a run, by its harness; nothing if that does not say."""
+    return sorted({started.driver for started in timeline.of(NodeStarted) if started.driver is not None})
+
+
+def contradictions_of_partition(facts: PartitionFacts) -> Iterator[str]:
+    """Yields a sentence for each pair of accounts of a partition that contradict each other."""
+    yield from _of_acknowledgements(facts)
+    yield from _of_leaders(facts)
+    yield from _of_log_starts(facts)
+    yield from _of_deleted_topics(facts)
+
+
+def unknown_to_history(facts: PartitionFacts) -> Iterator[str]:
+    """Yields a sentence for each kind of answer that brokers gave and that the history contradicts."""
+    answered, sends = facts.answered, _AnsweredSends(facts)
+    stranger = np.flatnonzero(~sends.are_known)
+    for first in answered.rows(stranger[:1]):
+        yield (
+            f"{facts}: {len(stranger)} sends that brokers answered are in no history, "
+            f"such as that at offset {first.event.base_offset} of broker {first.node}"
+        )
+    failed = np.flatnonzero(sends.are_of(OperationType.FAIL))
+    is_twice = any(told.event.fate is MessageFate.DUPLICATED for told in facts.cluster.events.of(MessageIntercepted))
+    for first in answered.rows(failed[:1]) if not is_twice else ():
+        yield (
+            f"{facts}: {len(failed)} sends certainly failed by the history, and brokers answered them without error, "
+            f"such as that at offset {first.event.base_offset} of broker {first.node}"
+        )
+
+
+def unseen_records(facts: PartitionFacts) -> int:
+    """Returns how many records a broker acknowledged without any client that saw it: their sends are not ``ok``."""
+    sends = _AnsweredSends(facts)
+    unseen = np.flatnonzero(sends.are_known & ~sends.are_of(OperationType.OK))
+    _, first = np.unique(sends.numbers[unseen], return_index=True)
+    return int(facts.answered["record_count"][unseen[first]].sum())
+
+
+class _AnsweredSends:
+    """The sends of a partition that brokers answered without error, an answer each.
+
+    Attributes:
+        numbers: of the sends.
+        are_known: whether a history has them.
+    """
+
+    def __init__(self, facts: PartitionFacts) -> None:
+        names = dict[Hashable, int]()
+        self._sent = facts.sent
+        self._known = facts.sent.numbers("operation_id", names)
+        self.numbers = facts.answered.numbers("cause_id", names)
+        self.are_known: Mask = np.isin(self.numbers, self._known)
+
+    def are_of(self, type_: OperationType) -> Mask:
+        """Whether their outcome is of a type, by a history."""
+        return np.isin(self.numbers, self._known[self._sent.has("type", type_)])
+
+
+def _of_processes(timeline: Timeline) -> Iterator[str]:
+    for end in timeline.of(IncarnationEnded):
+        if end.end is IncarnationEnd.STOPPED and end.exit_code:
+            yield (
+                f"incarnation {end.ended_incarnation} of node {end.ended_node} stopped in order "
+                f"and with exit code {end.exit_code}"
+            )
+    for told, started in _started_nodes(timeline):
+        if missing := sorted(rules_named_beside(started.switches) - started.switches.keys()):
+            yield f"node {told.node} does not say which rule it had: {', '.join(missing)}"
+
+
+def _started_nodes(timeline: Timeline) -> Iterator[tuple[CollectedEvent[Event], NodeStarted]]:
+    """Yields each start of a controller or broker."""
+    for told in timeline.events:
+        started = told.event
+        if isinstance(started, NodeStarted) and started.role is not NodeRole.HARNESS:
+            yield told, started
+
+
+class _Broken(msgspec.Struct, kw_only=True):
+    """A fault that was not mended so far.
+
+    Attributes:
+        rejoined: of an isolated node, those with which a link was mended since.
+    """
+
+    fault: FaultInjected
+    rejoined: set[int] = msgspec.field(default_factory=set)
+
+    def note(self, healed: FaultHealed) -> None:
+        """Notes with whom the node has a link again."""
+        ends = ({link.source, link.target} for link in healed.links)
+        self.rejoined.update(*(pair for pair in ends if pair & set(self.fault.nodes)))
+
+    def is_mended_by(self, healed: FaultHealed, brokers: set[int]) -> bool:
+        """Whether it is over; an isolation also is once all links of its node were mended, one after another."""
+        if self.fault.fault == _ISOLATION and self.rejoined and brokers <= self.rejoined:
+            return True
+        return healed.mends(fault=self.fault.fault, target=self.fault.target)
+
+    def is_over_by(self, end: IncarnationEnded) -> bool:
+        """Whether it went with its process; links stay as they are."""
+        return self.fault.fault in _OF_PROCESSES and end.ended_node in self.fault.nodes
+
+
+def _of_faults(cluster: ClusterFacts) -> Iterator[str]:
+    """A cluster settles once everything was mended, and whoever restores one at the end sees it settle."""
+    told: list[CollectedEvent[NodeStarted | FaultInjected | FaultHealed | IncarnationEnded | ClusterSettled]] = [
+        *(start for start in cluster.started.values() if start.event.role is NodeRole.HARNESS),
+        *cluster.events.of(FaultInjected),
+        *cluster.events.of(FaultHealed),
+        *cluster.events.of(IncarnationEnded),
+        *cluster.events.of(ClusterSettled),
+    ]
+    brokers = {start.node for start in cluster.started.values() if start.event.role is NodeRole.BROKER}
+    broken: list[_Broken] = []
+    for each in sorted(told, key=place_of):
+        match each.event:
+            case NodeStarted():
+                broken = []  # processes and proxies end with their harness
+            case FaultInjected() as fault:
+                if fault.bit is not None and (fault.links or fault.fault in _LASTING_ON_NODES):
+                    broken.append(_Broken(fault=fault))
+            case FaultHealed() as healed:
+                for one in broken:
+                    one.note(healed)
+                broken = [one for one in broken if not one.is_mended_by(healed, brokers)]
+            case IncarnationEnded() as end:
+                broken = [one for one in broken if not one.is_over_by(end)]
+            case ClusterSettled():
+                for one in broken:
+                    fault = one.fault
+                    yield f"the cluster settled, and fault {fault.fault} on {fault.target} was not mended"
+    is_whole = any(end.event.problem is None for end in cluster.events.of(RunEnded))
+    is_restored = any(start.event.ending == _RESTORE for start in cluster.started.values())
+    if is_whole and is_restored and not any(cluster.events.of(ClusterSettled)):
+        yield "the harness restored the cluster at the end, and did not see it settle"
+
+
+def _of_records(cluster: ClusterFacts) -> Iterator[str]:
+    end = max(cluster.committed_offsets, default=-1) + 1
+    for node, applied in sorted(cluster.last_applied.items()):
+        if applied.end_offset > end:
+            yield (
+                f"broker {node} applied metadata up to {applied.end_offset}, "
+                f"and the controller tells of no record from {end} on"
+            )
+    seen = max((offset for kind in _SEEN for offset in map(_offset_of, cluster.events.of(kind))), default=0)
+    if seen > end:
+        yield f"the harness saw metadata up to {seen}, and the controller tells of no record from {end} on"
+    if cluster.has_zookeeper:
+        return  # a transaction may be several things at once
+    told: dict[int, type[Event]] = {}
+    for kind in _ALONE:
+        for offset in sorted(map(_offset_of, cluster.events.of(kind))):
+            other = told.setdefault(offset, kind)
+            if other is not kind:
+                yield f"metadata record {offset} is {other.__name__} and {kind.__name__}"
+
+
+def _offset_of(told: CollectedEvent[Event]) -> int:
+    offset = getattr(told.event, "metadata_offset", None)
+    return offset if isinstance(offset, int) else 0
+
+
+def _of_acknowledgements(facts: PartitionFacts) -> Iterator[str]:
+    """No message leaves a broker before the event about it is written."""
+    if facts.cluster.is_seen_from_outside:
+        return
+    sent, answered, causes = facts.sent, facts.answered, dict[Hashable, int]()
+    is_known = are_among(
+        [sent["node"], sent["base_offset"], sent.numbers("operation_id", causes)],
+        [answered["node"], answered["base_offset"], answered.numbers("cause_id", causes)],
+    )
+    is_acked, is_somewhere = sent.has("type", OperationType.OK), sent["base_offset"] != NONE
+    unknown = np.flatnonzero(is_acked & is_somewhere & ~is_known)
+    for first in sent.rows(unknown[:1]):
+        yield (
+            f"{facts}: {len(unknown)} acknowledgements are in the history and not in the events of who gave them, "
+            f"such as that of offset {first.base_offset} by broker {first.node}"
+        )
+    nowhere = int(np.sum(is_acked & (sent["acks"] != 0) & ~is_somewhere))
+    if nowhere:
+        yield f"{facts}: {nowhere} acknowledgements name no offset"
+
+
+def _of_leaders(facts: PartitionFacts) -> Iterator[str]:
+    led = {
+        (took.node, took.incarnation, took.event.topic_id, took.event.leader_epoch)
+        for took in facts.events.of(BecameLeader)
+    }
+    batches = facts.events.rows(BatchAppended)
+    own = batches.only(batches.has("role", AppendRole.LEADER))
+    terms = groups_of(own["node"], own["incarnation"], own["topic_id"], own["current_leader_epoch"])
+    acted = {
+        (each.node, each.incarnation, each.event.topic_id, each.event.current_leader_epoch)
+        for each in own.rows(np.array([places[0] for places in terms], np.int64))
+    }
+    for node, incarnation, _, leader_epoch in sorted(acted - led):
+        yield (
+            f"{facts}: incarnation {incarnation} of broker {node} appended as leader of epoch {leader_epoch}, "
+            "and never became it"
+        )
+
+
+def _of_log_starts(facts: PartitionFacts) -> Iterator[str]:
+    """A node that stopped in order has on disk what its events say: a log may begin again elsewhere, or be found so.
+
+    Of a node that is seen from outside neither is told.
+    """
+    if facts.cluster.is_seen_from_outside:
+        return
+    events: list[CollectedEvent[PartitionEvent]] = [
+        *facts.events.of(LogOpened),
+        *facts.events.of(LogStartOffsetRaised),
+        *facts.events.of(LogTruncated),
+        *facts.events.of(LogDeleted),
+    ]
+    starts: dict[tuple[int, str], int] = {}
+    for each in sorted(events, key=place_of):
+        key, event = (each.node, each.event.topic_id), each.event
+        match event:
+            case LogOpened():
+                starts[key] = event.log_start_offset
+            case LogStartOffsetRaised():
+                starts[key] = event.new
+            case LogTruncated():
+                if event.reason is TruncationReason.RESTARTED or event.new_end_offset < starts.get(key, 0):
+                    starts[key] = event.new_end_offset
+            case _:
+                starts.pop(key, None)
+    for log in facts.final_logs:
+        told = starts.get((log.node, log.topic_id or ""))
+        if log.is_clean and told is not None and told != log.log_start_offset:
+            yield (
+                f"{facts}: the final log of broker {log.node} starts at {log.log_start_offset}, "
+                f"and by its events at {told}"
+            )
+
+
+def _of_deleted_topics(facts: PartitionFacts) -> Iterator[str]:
+    """A client that is behind names the topic before, and reads the one of that name that is there."""
+    deleted = facts.cluster.deleted_topics
+    if facts.topic in facts.cluster.names_used_again:
+        return
+    if facts.states and facts.states.keys() <= deleted.keys() and facts.is_all_read:
+        yield f"{facts}: the final consumer read it, and its topic was deleted"

@@ -1,0 +1,41 @@
+"""Whether faults of single messages bit: a message of their kind came by while they were there, and met that fate.
+
+The node that was dialled tells of the message, the harness of the fault. Both read the machine's clock, which a fault
+of a node's clock does not change.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from laststand.emulator.core.events import FaultInjected, MessageIntercepted
+from laststand.emulator.core.types import MessageFate
+from laststand.emulator.verification.tables.timeline import Timeline
+
+HOLD: Final = "hold"
+
+FATES: Final[Mapping[str, MessageFate]] = {
+    HOLD: MessageFate.HELD,
+    "lose_messages": MessageFate.LOST,
+    "duplicate_messages": MessageFate.DUPLICATED,
+    "delay_messages": MessageFate.DELAYED,
+}
+"""What each fault of messages does to one."""
+
+
+def faults_without_message(timeline: Timeline) -> Iterator[FaultInjected]:
+    """Yields the faults of messages that no message came by to meet.
+
+    A fault ends at the latest when the next one of the same messages begins.
+    """
+    touched = [(told.time_ns, told.event) for told in timeline.events if isinstance(told.event, MessageIntercepted)]
+    ends_ns: dict[str, float] = {}
+    for fault in reversed([fault for fault in timeline.of(FaultInjected) if fault.fault in FATES]):
+        begun_ns = -math.inf if fault.begun_ns is None else fault.begun_ns
+        ended_ns = ends_ns.get(fault.target, math.inf)
+        if not any(
+            message.channel == fault.target and message.fate is FATES[fault.fault] and begun_ns <= time_ns <= ended_ns
+            for time_ns, message in touched
+        ):
+            yield fault
+        ends_ns[fault.target] = math.inf if fault.begun_ns is None else fault.begun_ns

@@ -1,0 +1,31 @@
+"""Orders that a node got and that nobody says to have given, on behalf of the harness or by its leave.
+
+Each order is put on record twice: in the harness's events before it is given, and in the node's before it is obeyed.
+An order may have been given and not have come; one that came was given, and as often as it came.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from laststand.emulator.core.events import OrderGiven, OrderReceived
+from laststand.emulator.verification.doubts.doubt import Doubt
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+
+_SHOWN_CHARACTERS: Final = 200
+
+
+def unknown_orders(cluster: ClusterFacts) -> Iterator[Doubt]:
+    """Yields a doubt for each order that came from somebody else; of equal ones, one."""
+    given = Counter(
+        (int(told.event.given_to), told.event.api, told.event.order) for told in cluster.events.of(OrderGiven)
+    )
+    received = Counter((told.node, told.event.api, told.event.order) for told in cluster.events.of(OrderReceived))
+    givers = {
+        (told.node, told.event.api, told.event.order): told.event.giver for told in cluster.events.of(OrderReceived)
+    }
+    for node, api, order in sorted(received - given):
+        shown = order if len(order) <= _SHOWN_CHARACTERS else f"{order[:_SHOWN_CHARACTERS]}..."
+        giver = givers[node, api, order]
+        sentence = f"node {node} got an order that the harness did not give, from {giver}: {api} {shown}"
+        yield Doubt(about=None, sentence=sentence, node=node)

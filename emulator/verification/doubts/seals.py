@@ -1,0 +1,172 @@
+"""Whether files of evidence are what was written: their seals, and what the harness found in them.
+
+A file whose writer closed it ends with a seal, the digest of all its lines. The harness writes down the digest of every
+other file once its writer has ended, however that ended; its own last file is sealed, and nobody else vouches for it.
+So are files that nobody seals: the descriptions of the run, and what nodes stored.
+"""
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Final
+
+from laststand.emulator.core.events import (
+    EVIDENCE_FORMAT,
+    ClientStarted,
+    FileSealed,
+    FileVouched,
+    IncarnationStarted,
+    NodeStopped,
+    RunEnded,
+)
+from laststand.emulator.core.history import HistorySealed
+from laststand.emulator.verification.doubts.doubt import Doubt
+from laststand.emulator.verification.reading.census import FileCensus
+from laststand.emulator.verification.reading.digest import FileContent
+from laststand.emulator.verification.reading.run import RunEvidence
+from laststand.emulator.verification.rules.check import Evidence
+from laststand.emulator.verification.tables.vocabulary import tag
+
+HISTORY_FILES: Final = ("history.packed", "history.jsonl")
+"""Histories of a run's own clients; those of others are in a folder."""
+
+_STORED: Final = "nodes"
+"""Folder of what nodes stored."""
+
+_Process = tuple[int, int]
+"""Node and incarnation."""
+
+
+def seal_doubts(evidence: RunEvidence) -> Iterator[Doubt]:
+    """Yields a doubt for each file that lacks its seal."""
+    last = _last_harness(evidence)
+    seals = _seals(evidence)
+    for census in evidence.files:
+        name = f"events/{census.file_name}"
+        for process, part in census.parts.items():
+            if process not in seals and (part.last_type == tag(NodeStopped) or process in last):
+                sentence = f"{name} is not sealed, though its writer closed it"
+                yield Doubt(about=Evidence.EVENTS, sentence=sentence, file=name)
+    for name, seal in _history_seals(evidence):
+        if seal is None:
+            yield Doubt(about=Evidence.HISTORY, sentence=f"{name} does not end with a seal", file=name)
+
+
+def alterations(evidence: RunEvidence) -> Iterator[Doubt]:
+    """Yields a doubt for each file that is not what was written: whatever such a run shows, it proves nothing."""
+    for census in evidence.files:
+        name = f"events/{census.file_name}"
+        for sentence in _event_file_problems(census, evidence):
+            yield Doubt(about=Evidence.EVENTS, sentence=f"{name} {sentence}", file=name)
+    for name, seal in _history_seals(evidence):
+        for sentence in () if seal is None else _seal_problems(seal, evidence.contents[name]):
+            yield Doubt(about=Evidence.HISTORY, sentence=f"{name} {sentence}", file=name)
+    for node, owner in sorted(evidence.owners.items()):
+        if owner != str(node):
+            name = f"{_STORED}/{node}/data/meta.properties"
+            yield Doubt(about=Evidence.FINAL_LOGS, sentence=f"{name} names node {owner}", file=name, node=node)
+    last = _last_harness(evidence)
+    if last:
+        yield from _against_harness(evidence, last)
+
+
+def _against_harness(evidence: RunEvidence, last: set[_Process]) -> Iterator[Doubt]:
+    """Yields a doubt for each file that is not as the harness found it when the run was over."""
+    events = evidence.facts.cluster.events
+    vouched = {told.event.file: FileContent(told.event.lines, told.event.digest) for told in events.of(FileVouched)}
+    formats = [start.event.evidence_format or 0 for start in evidence.facts.cluster.started.values()]
+    if max(formats, default=0) >= EVIDENCE_FORMAT:
+        yield from _other_files(evidence, {name: told for name, told in vouched.items() if told.lines is None})
+    own = {f"events/{census.file_name}" for census in evidence.files if last & census.parts.keys()}
+    are_lines = {name for name, found in evidence.contents.items() if found.lines is not None}
+    for name in sorted(are_lines - own):
+        found = evidence.contents[name]
+        for sentence in _alterations(name, found, vouched.get(name)) if found.lines else ():
+            yield Doubt(about=_kind_of(name), sentence=sentence, file=name)
+    for name in sorted(name for name, told in vouched.items() if told.lines is not None and name not in are_lines):
+        if not _is_announced(name, evidence):
+            for sentence in _alterations(name, None, vouched[name]):
+                yield Doubt(about=_kind_of(name), sentence=sentence, file=name)
+
+
+def _last_harness(evidence: RunEvidence) -> set[_Process]:
+    return {(told.node, told.incarnation) for told in evidence.facts.cluster.events.of(RunEnded)}
+
+
+def _seals(evidence: RunEvidence) -> dict[_Process, FileSealed]:
+    return {(told.node, told.incarnation): told.event for told in evidence.facts.cluster.events.of(FileSealed)}
+
+
+def _history_seals(evidence: RunEvidence) -> Iterator[tuple[str, HistorySealed | None]]:
+    for file_name, seal in evidence.history.seals.items():
+        yield file_name if file_name in HISTORY_FILES else f"history/{file_name}", seal
+
+
+def _other_files(evidence: RunEvidence, vouched: Mapping[str, FileContent]) -> Iterator[Doubt]:
+    """Yields doubts about the descriptions of the run, and two at most about what each node stored."""
+    found = {name: content for name, content in evidence.contents.items() if content.lines is None}
+    altered = sorted(name for name in found.keys() | vouched.keys() if found.get(name) != vouched.get(name))
+    for owner, names in groupby(altered, key=_owner_of):
+        first, *others = names
+        about = None if owner is None else Evidence.FINAL_LOGS
+        for name in (first, *others) if owner is None else (first,):
+            for sentence in _alterations(name, found.get(name), vouched.get(name)):
+                yield Doubt(about=about, sentence=sentence, file=name, node=owner)
+        if owner is not None and others:
+            sentence = f"more files of node {owner} are not what the harness found at the end: {len(others)}"
+            yield Doubt(about=about, sentence=sentence, file=others[0], node=owner)
+
+
+def _alterations(name: str, found: FileContent | None, vouched: FileContent | None) -> Iterator[str]:
+    if vouched is None:
+        yield f"the harness does not vouch for {name}"
+    elif found is None:
+        yield f"{name} is missing, for which the harness vouches"
+    elif found != vouched:
+        yield f"{name} is not what the harness found at the end: {_told(vouched, found)}"
+
+
+def _owner_of(name: str) -> int | None:
+    """Whose a stored file is; ``None`` of a description of the run."""
+    folder, _, rest = name.partition("/")
+    return int(rest.partition("/")[0]) if folder == _STORED else None
+
+
+def _event_file_problems(census: FileCensus, evidence: RunEvidence) -> Iterator[str]:
+    seals = _seals(evidence)
+    for process, part in census.parts.items():
+        seal = seals.get(process)
+        if seal is None:
+            continue
+        if not part.is_sealed:
+            yield "goes on after its seal"
+        else:
+            yield from _seal_problems(seal, evidence.contents[f"events/{census.file_name}"])
+
+
+def _seal_problems(seal: FileSealed | HistorySealed, found: FileContent) -> Iterator[str]:
+    sealed = FileContent(seal.lines, seal.digest)
+    if found != sealed:
+        yield f"is not what its writer sealed: {_told(sealed, found)}"
+
+
+def _told(told: FileContent, found: FileContent) -> str:
+    if found.lines is None:
+        return "its content has another digest"
+    if told.lines != found.lines:
+        return f"{found.lines} lines instead of {told.lines}"
+    return "its lines have another digest"
+
+
+def _kind_of(name: str) -> Evidence:
+    return Evidence.EVENTS if name.startswith("events/") else Evidence.HISTORY
+
+
+def _is_announced(name: str, evidence: RunEvidence) -> bool:
+    """Whether its absence is noticed already, by who was started."""
+    started = evidence.facts.cluster.events.of(IncarnationStarted)
+    clients = evidence.facts.cluster.events.of(ClientStarted)
+    return name in {
+        *HISTORY_FILES,
+        *(f"events/{told.event.event_file.rpartition('/')[2]}" for told in started),
+        *(told.event.history_file for told in clients),
+    }

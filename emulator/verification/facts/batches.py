@@ -1,0 +1,110 @@
+"""Batches as clients know them: acknowledged, lost, received; and the leaders that decide about them."""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from laststand.emulator.core.types import CauseId
+from laststand.emulator.verification.facts.losses import LossClass
+
+
+class SettledLeader(msgspec.Struct, frozen=True, kw_only=True):
+    """The leader whose log decides what a partition holds at the end."""
+
+    leader: int
+    leader_epoch: int
+
+
+LAST_INCARNATION: Final = 2**62
+"""Stands for an unknown process of a leader: no other one of its epoch is known to be later."""
+
+
+class TermPlace(NamedTuple):
+    """What orders the terms of a partition: leader epoch, then incarnation of the one broker that it belongs to."""
+
+    leader_epoch: int
+    incarnation: int
+
+
+class LeaderTerm(NamedTuple):
+    """A process that took the leader's role over, and where its log ended then.
+
+    Attributes:
+        leader_epoch: in which it led; a broker that restarts may lead again in the epoch of its former process.
+        incarnation: of the node; terms of one epoch follow each other by it.
+        unelected_at: where the process was started after the election, the metadata (exclusive) by which it led;
+            ``None`` where it was elected as the process that it is.
+    """
+
+    leader_epoch: int
+    incarnation: int
+    node: int
+    log_end_offset: int
+    unelected_at: int | None
+
+    def __str__(self) -> str:
+        """Says who led without a batch, in the words of findings."""
+        how = "was elected" if self.unelected_at is None else "was restarted, and led"
+        return f"broker {self.node} {how} in epoch {self.leader_epoch} with a log that ended at {self.log_end_offset}"
+
+    @property
+    def place(self) -> TermPlace:
+        """What orders the terms of a partition."""
+        return TermPlace(self.leader_epoch, self.incarnation)
+
+
+class AckedBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that a producer was told is in the log.
+
+    Attributes:
+        topic_id: ``None`` where nothing names it.
+        node: who acknowledged it.
+        leader_epoch: in which it was appended, by the log of who acknowledged it.
+        acked_epoch: in which it was acknowledged; later than the other where the producer had tried again.
+        acked_incarnation: of the process that acknowledged it; ``LAST_INCARNATION`` where no answer tells.
+        process: the producer.
+    """
+
+    topic_id: str | None
+    base_offset: int
+    last_offset: int
+    crc: int | None
+    record_count: int
+    acks: int
+    process: str
+    operation_id: CauseId
+    node: int | None
+    leader_epoch: int | None
+    acked_epoch: int | None
+    acked_incarnation: int
+
+
+class LostBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """An acknowledged batch (any acks) that is not where it must be.
+
+    Attributes:
+        holders: nodes whose final logs have it.
+        lacking: the term of the first leader without it.
+        settled: the leader whose log decides, if one does.
+    """
+
+    batch: AckedBatch
+    loss_class: LossClass
+    holders: tuple[int, ...]
+    lacking: LeaderTerm | None
+    settled: SettledLeader | None
+
+
+class ConsumedBatch(NamedTuple):
+    """A batch that a consumer received, and the epoch of the leader that served it, if known."""
+
+    topic_id: str | None
+    process: str
+    served_epoch: int | None
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    crc: int
+    producer: str
+    first_record_id: int
+    record_count: int

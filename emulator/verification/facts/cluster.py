@@ -1,0 +1,333 @@
+"""What a run's evidence says about the cluster as a whole: processes, registrations, features, what each node applied.
+
+This part of a run is small however long the run is, and every partition is judged beside it.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import accumulate
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core.events import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ConfigChanged,
+    ControlledShutdownStarted,
+    Event,
+    FaultInjected,
+    FeatureChanged,
+    IncarnationEnd,
+    IncarnationEnded,
+    MetadataApplied,
+    NodeStarted,
+    TopicCreated,
+    TopicDeleted,
+    ZnodeWritten,
+)
+from laststand.emulator.core.types import NodeRole, Witness, ZnodeWrite
+from laststand.emulator.verification.facts.configuration import Configuration
+from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, ControllerTerms
+from laststand.emulator.verification.tables.events import EventTable
+from laststand.emulator.verification.tables.late_topic_ids import LateTopicIds, find_late_topic_ids
+from laststand.emulator.verification.tables.timeline import CollectedEvent, EventPlace, Timeline
+from laststand.emulator.verification.tables.vocabulary import COMMITTED
+
+ELR_FEATURE: Final = "eligible.leader.replicas.version"
+METADATA_VERSION: Final = "metadata.version"
+_LEADER_RECOVERY: Final = 3
+"""Level of ``metadata.version`` 3.2-IV0, below which no partition is RECOVERING (KIP-704)."""
+
+_CLOCK_FAULTS: Final = frozenset({"clock", "clock_jump"})
+_SLOW_DISK: Final = "slow_disk"
+_DELETE_TOPICS: Final = "/admin/delete_topics/"
+_ISR_CHANGE_NOTIFICATIONS: Final = "/isr_change_notification/"
+
+_Process = tuple[int, int]
+"""Node and incarnation."""
+
+
+class AppliedMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """The last metadata that a node acted on: up to ``end_offset``, exclusive."""
+
+    incarnation: int
+    end_offset: int
+
+
+class ClusterFacts:
+    """The facts of one run that belong to no single partition.
+
+    Attributes:
+        events: but for those of one partition alone.
+        event_files: name of each process's event file.
+        node_directories: nodes that left a directory.
+        is_history_whole: whether every line of the clients' histories was read.
+    """
+
+    def __init__(self) -> None:
+        self.events = EventTable()
+        self.event_files: dict[_Process, str] = {}
+        self.node_directories: set[int] = set()
+        self.is_history_whole = True
+
+    def place(self, told: CollectedEvent[Event]) -> EventPlace:
+        """Returns where an event stands in the event log."""
+        return EventPlace(file=f"events/{self.event_files[told.node, told.incarnation]}", sequence=told.sequence)
+
+    @cached_property
+    def started(self) -> Mapping[_Process, CollectedEvent[NodeStarted]]:
+        """The first line of each process."""
+        return {(start.node, start.incarnation): start for start in self.events.of(NodeStarted)}
+
+    @cached_property
+    def is_seen_from_outside(self) -> bool:
+        """Whether the harness wrote the events of nodes: what they did not tell may have happened."""
+        return any(start.event.witness is Witness.HARNESS for start in self.started.values())
+
+    @cached_property
+    def last_incarnation(self) -> Mapping[int, int]:
+        """The last incarnation of each node."""
+        return dict(sorted(self.started))
+
+    @cached_property
+    def killed(self) -> frozenset[_Process]:
+        """Processes that did not stop in order."""
+        ends = (end.event for end in self.events.of(IncarnationEnded))
+        return frozenset(
+            (end.ended_node, end.ended_incarnation) for end in ends if end.end is not IncarnationEnd.STOPPED
+        )
+
+    @cached_property
+    def switches(self) -> Mapping[str, str]:
+        """The rules of the run, as the node that has the metadata began with; empty if that is not told."""
+        started = (each.event for each in self.events.of(NodeStarted))
+        return next((each.switches for each in started if each.role.has_metadata), {})
+
+    @cached_property
+    def has_changed_clocks(self) -> bool:
+        """Whether somebody set a clock, or made one run fast or slow."""
+        return any(injected.event.fault in _CLOCK_FAULTS for injected in self.events.of(FaultInjected))
+
+    @cached_property
+    def has_slowed_controllers(self) -> bool:
+        """Whether a controller's disk was made slow, so that its events are later than what they tell of."""
+        controllers = {each.node for each in self.events.of(NodeStarted) if each.event.role.has_metadata}
+        slowed = (each.event.nodes for each in self.events.of(FaultInjected) if each.event.fault == _SLOW_DISK)
+        return not controllers.isdisjoint(node for nodes in slowed for node in nodes)
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """What was configured, at any metadata offset."""
+        told: list[CollectedEvent[Event]] = [
+            *self.events.of(NodeStarted),
+            *self.events.of(ConfigChanged),
+            *self.events.of(TopicDeleted),
+        ]
+        return Configuration(Timeline(events=tuple(told)))
+
+    @cached_property
+    def registrations(self) -> tuple[CollectedEvent[BrokerRegistered], ...]:
+        """Registrations in the controller's order."""
+        return tuple(sorted(self.events.of(BrokerRegistered), key=lambda each: each.event.metadata_offset))
+
+    def registered_before(self, metadata_offset: int) -> Mapping[int, BrokerRegistered]:
+        """The last registration of each broker before a metadata offset."""
+        return {
+            each.event.broker_id: each.event
+            for each in self.registrations
+            if each.event.metadata_offset < metadata_offset
+        }
+
+    @cached_property
+    def registered_at(self) -> Mapping[_Process, int]:
+        """Metadata offset at which each process was first registered."""
+        registered: dict[_Process, int] = {}
+        for registration in self.registrations:
+            process = self.process_of(registration.event)
+            if process is not None:
+                registered.setdefault(process, registration.event.metadata_offset)
+        return registered
+
+    def process_of(self, registration: BrokerRegistered) -> _Process | None:
+        """The process that was registered; ``None`` if its first line is missing."""
+        return self._processes.get((registration.broker_id, registration.incarnation_id))
+
+    @cached_property
+    def _processes(self) -> Mapping[tuple[int, str], _Process]:
+        return {(start.node, start.event.incarnation_id): process for process, start in self.started.items()}
+
+    @cached_property
+    def has_zookeeper(self) -> bool:
+        """Whether metadata is in ZooKeeper, and its offsets are zxids."""
+        return any(start.event.role is NodeRole.ZOOKEEPER for start in self.started.values())
+
+    @cached_property
+    def controller_elections(self) -> tuple[tuple[int, int], ...]:
+        """Where metadata is in ZooKeeper: zxid and session of each creation of ``/controller``, ascending."""
+        written = (each.event for each in self.events.of(ZnodeWritten))
+        return tuple(
+            sorted(
+                (each.metadata_offset, each.session_id)
+                for each in written
+                if each.path == CONTROLLER_NODE and each.write is ZnodeWrite.CREATED
+            )
+        )
+
+    @cached_property
+    def controllers(self) -> ControllerTerms:
+        """Where metadata is in ZooKeeper: who was controller when, and who wrote what."""
+        return ControllerTerms(self.events.of(ZnodeWritten))
+
+    @cached_property
+    def isr_change_notifications(self) -> tuple[ZnodeWritten, ...]:
+        """Where metadata is in ZooKeeper: each notification of an ISR change that was made or deleted, in order."""
+        written = (each.event for each in self.events.of(ZnodeWritten))
+        notified = (each for each in written if each.path.startswith(_ISR_CHANGE_NOTIFICATIONS))
+        return tuple(sorted(notified, key=lambda each: each.metadata_offset))
+
+    @cached_property
+    def committed_offsets(self) -> frozenset[int]:
+        """Offsets of the metadata records that the controller told of."""
+        told = (each.event for kind in COMMITTED for each in self.events.of(kind))
+        return frozenset(getattr(event, "metadata_offset") for event in told)  # noqa: B009 - of COMMITTED, by its definition
+
+    @cached_property
+    def deleted_topics(self) -> Mapping[str, int]:
+        """Metadata offset at which each topic id was deleted."""
+        return {deleted.event.topic_id: deleted.event.metadata_offset for deleted in self.events.of(TopicDeleted)}
+
+    @cached_property
+    def deletions_begun(self) -> Mapping[str, int]:
+        """Where metadata is in ZooKeeper: the zxid of the first request to delete each topic id.
+
+        Brokers delete a topic's logs from then on, and its nodes are deleted when all of them have.
+        """
+        created = sorted((each.event for each in self.events.of(TopicCreated)), key=lambda each: each.metadata_offset)
+        written = (each.event for each in self.events.of(ZnodeWritten))
+        begun: dict[str, int] = {}
+        for each in sorted(written, key=lambda each: each.metadata_offset):
+            if each.write is not ZnodeWrite.CREATED or not each.path.startswith(_DELETE_TOPICS):
+                continue
+            topic, at = each.path.removeprefix(_DELETE_TOPICS), each.metadata_offset
+            ids = [one.topic_id for one in created if one.topic == topic and one.metadata_offset < at]
+            for topic_id in ids[-1:]:
+                begun.setdefault(self.late_topic_ids.get(topic_id, topic_id), at)
+        return begun
+
+    @cached_property
+    def names_used_again(self) -> tuple[str, ...]:
+        """Names under which topics without ids were created more than once."""
+        created = Counter((each.event.topic, each.event.topic_id) for each in self.events.of(TopicCreated))
+        return tuple(sorted(topic for (topic, _), count in created.items() if count > 1))
+
+    @cached_property
+    def late_topic_ids(self) -> LateTopicIds:
+        """Where metadata is in ZooKeeper: the ids of topics, which brokers may not have known, or have known late."""
+        if not self.has_zookeeper:
+            return {}
+        created = (each.event for each in self.events.of(TopicCreated))
+        return find_late_topic_ids(created, (each.event for each in self.events.of(TopicDeleted)))
+
+    @cached_property
+    def elr_levels(self) -> tuple[FeatureChanged, ...]:
+        """Changes of the feature of eligible leader replicas, in order."""
+        return self._levels(ELR_FEATURE)
+
+    @cached_property
+    def _metadata_versions(self) -> tuple[FeatureChanged, ...]:
+        return self._levels(METADATA_VERSION)
+
+    def _levels(self, name: str) -> tuple[FeatureChanged, ...]:
+        changes = (change.event for change in self.events.of(FeatureChanged))
+        return tuple(sorted((c for c in changes if c.name == name), key=lambda c: c.metadata_offset))
+
+    def has_recovery_state(self, metadata_offset: int) -> bool:
+        """Whether the finalized ``metadata.version`` knows partitions that are RECOVERING."""
+        before = [change for change in self._metadata_versions if change.metadata_offset < metadata_offset]
+        return not before or before[-1].feature_level >= _LEADER_RECOVERY
+
+    def has_elr(self, metadata_offset: int) -> bool:
+        """Whether the cluster had eligible leader replicas: the feature can be downgraded while the switch stays on."""
+        before = [change for change in self.elr_levels if change.metadata_offset <= metadata_offset]
+        return not before or before[-1].feature_level != 0 or before[-1].metadata_offset == metadata_offset
+
+    def is_active(self, broker: int, metadata_offset: float) -> bool:
+        """Whether a broker was registered, unfenced and not leaving when a record was committed, or between two."""
+        return any(since < metadata_offset < until for since, until in self._active.get(broker, ()))
+
+    @cached_property
+    def _active(self) -> Mapping[int, list[tuple[int, float]]]:
+        # A broker that was leaving stays inactive until it registers again, even if it is unfenced meanwhile.
+        leaving: dict[tuple[int, int], int] = {}
+        steps: dict[int, list[tuple[int, int | None]]] = {}
+        for shutdown in self.events.of(ControlledShutdownStarted):
+            key = (shutdown.event.broker_id, shutdown.event.broker_epoch)
+            leaving[key] = min(leaving.get(key, shutdown.event.metadata_offset), shutdown.event.metadata_offset)
+        others = [
+            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(BrokerRegistered)),
+            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(BrokerFenced)),
+            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(ControlledShutdownStarted)),
+        ]
+        for other, metadata_offset in others:
+            steps.setdefault(other, []).append((metadata_offset, None))
+        for unfenced in self.events.of(BrokerUnfenced):
+            event = unfenced.event
+            steps.setdefault(event.broker_id, []).append((event.metadata_offset, event.broker_epoch))
+        active: dict[int, list[tuple[int, float]]] = {}
+        for broker, found in steps.items():
+            ordered = sorted(found, key=lambda step: step[0])
+            ends = [float(offset) for offset, _ in ordered[1:]] + [float("inf")]
+            for (since, broker_epoch), until in zip(ordered, ends, strict=True):
+                if broker_epoch is not None and since < leaving.get((broker, broker_epoch), float("inf")):
+                    active.setdefault(broker, []).append((since, until))
+        return active
+
+    @cached_property
+    def last_applied(self) -> Mapping[int, AppliedMetadata]:
+        """What each node's last process acted on in the end."""
+        return {
+            applied.node: AppliedMetadata(incarnation=applied.incarnation, end_offset=applied.event.end_offset)
+            for applied in self.events.of(MetadataApplied)
+        }
+
+    def known_when_told(self, told: CollectedEvent[Event]) -> int:
+        """The metadata (exclusive) of the moment of an event: what its process had applied, and what was before it."""
+        before = (
+            at
+            for (node, incarnation), at in self._ended_at.items()
+            if node == told.node and incarnation < told.incarnation
+        )
+        return max(max(before, default=0), self.applied_before(told.node, told.incarnation, told.sequence) or 0)
+
+    @cached_property
+    def _ended_at(self) -> Mapping[_Process, int]:
+        """The metadata (exclusive) at the end of each process, by the harness; none is below that of the end before."""
+        ended: dict[_Process, int] = {}
+        known = 0
+        for end in self.events.of(IncarnationEnded):
+            known = max(known, end.event.metadata_offset or 0)
+            ended[end.event.ended_node, end.event.ended_incarnation] = known
+        return ended
+
+    def applied_before(self, node: int, incarnation: int, sequence: int) -> int | None:
+        """The metadata that a process had applied (exclusive) when it wrote its line of this number."""
+        sequences, offsets = self._applied.get((node, incarnation), ((), ()))
+        count = bisect_left(sequences, sequence)
+        return offsets[count - 1] if count else None
+
+    @cached_property
+    def _applied(self) -> Mapping[_Process, tuple[tuple[int, ...], tuple[int, ...]]]:
+        found: dict[_Process, list[CollectedEvent[MetadataApplied]]] = {}
+        for applied in self.events.of(MetadataApplied):
+            found.setdefault((applied.node, applied.incarnation), []).append(applied)
+        return {
+            process: (
+                tuple(each.sequence for each in applied),
+                tuple(accumulate((each.event.end_offset for each in applied), max)),
+            )
+            for process, applied in found.items()
+        }

@@ -1,0 +1,120 @@
+"""What the cluster was told to risk: min ISR and unclean elections, as configured at any metadata offset.
+
+An implementation of Kafka's order (topic, broker, cluster, the nodes' own file) that shares nothing with the core: the
+guarantee must not depend on what the judged cluster makes of its configuration.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Final, TypeAlias
+
+from laststand.emulator.core.events import ConfigChanged, NodeStarted, PartitionChanged, TopicDeleted
+from laststand.emulator.core.types import ConfigResource, RecoveryStrategy
+from laststand.emulator.verification.tables.timeline import Timeline
+
+_MIN_ISR: Final = "min.insync.replicas"
+_CAP: Final = "min_isr_capped"
+_STRATEGY: Final = "unclean.recovery.strategy"
+_UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+_RECOVERY_TIMEOUT: Final = "unclean.recovery.timeout.ms"
+_EVERY_BROKER: Final = ""
+
+_Values: TypeAlias = dict[tuple[ConfigResource, str, str], str]
+"""What is set: by resource, its name, and the name of the property."""
+
+
+class Configuration:
+    """The configuration of one run, moment by moment; a moment is a metadata offset (exclusive)."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        started = next((each for each in timeline.of(NodeStarted) if each.role.has_metadata), None)
+        self._static: Mapping[str, str] = {} if started is None else started.properties
+        switches: Mapping[str, str] = {} if started is None else started.switches
+        self._is_capped = switches.get(_CAP) != "off"
+        self._controller = next(
+            (str(told.node) for told in timeline.events if told.event is started and started is not None), ""
+        )
+        changes: list[ConfigChanged | TopicDeleted] = [*timeline.of(ConfigChanged), *timeline.of(TopicDeleted)]
+        changes.sort(key=lambda change: change.metadata_offset)
+        self._offsets = [change.metadata_offset for change in changes]
+        self._states = list(accumulate(changes, _after, initial=_Values()))
+
+    @property
+    def changed_at(self) -> tuple[int, ...]:
+        """The moments from which on something is configured differently."""
+        return tuple(offset + 1 for offset in self._offsets)
+
+    def min_isr(self, topic: str, replicas: Iterable[int], *, at: int) -> int:
+        """Returns the least ``min.insync.replicas`` that one of a partition's replicas would lead it by."""
+        values = self._values(at)
+        default = self._static.get(_MIN_ISR, "1")
+        return min(
+            (int(_nearest(values, _MIN_ISR, topic=topic, node=str(replica)) or default) for replica in replicas),
+            default=1,
+        )
+
+    def min_isr_of_controller(self, topic: str, *, at: int) -> int:
+        """Returns the ``min.insync.replicas`` that the controller has to go by."""
+        value = _nearest(self._values(at), _MIN_ISR, topic=topic, node=self._controller)
+        return int(value or self._static.get(_MIN_ISR, "1"))
+
+    def members_required(self, new: PartitionChanged) -> int:
+        """Returns how many members the ISR of a committed state needs for acks=all.
+
+        That is what the controller went by, and no more than there are replicas; where brokers do not cap it, the value
+        as it is configured.
+        """
+        if self._is_capped:
+            return min(new.effective_min_isr, len(new.replicas))
+        return self.min_isr_of_controller(new.topic, at=new.metadata_offset)
+
+    def accepts_unclean_leaders(self, topic: str, *, at: int) -> bool:
+        """Whether a topic takes an unclean leader rather than wait for its candidates."""
+        return self.recovery_strategy(topic, at=at) is RecoveryStrategy.AGGRESSIVE
+
+    def recovery_strategy(self, topic: str, *, at: int) -> RecoveryStrategy:
+        """Returns what a topic risks for a leader; the older property stands for Aggressive or Balanced."""
+        values = self._values(at)
+        for place in _places(topic, self._controller):
+            if (*place, _STRATEGY) in values:
+                return RecoveryStrategy(values[*place, _STRATEGY])
+            if (*place, _UNCLEAN_ELECTION) in values:
+                return _strategy_of(values[*place, _UNCLEAN_ELECTION])
+        if self._static.get(_STRATEGY):
+            return RecoveryStrategy(self._static[_STRATEGY])
+        return _strategy_of(self._static.get(_UNCLEAN_ELECTION, "false"))
+
+    @property
+    def recovery_timeout_ms(self) -> int:
+        """For how long an unclean recovery waits for replicas; no dynamic property."""
+        return int(self._static.get(_RECOVERY_TIMEOUT, "300000"))
+
+    def _values(self, at: int) -> _Values:
+        return self._states[bisect_left(self._offsets, at)]
+
+
+def _after(values: _Values, change: ConfigChanged | TopicDeleted) -> _Values:
+    """Returns what is set once a change is committed."""
+    match change:
+        case TopicDeleted(topic=topic):
+            return {key: value for key, value in values.items() if key[:2] != (ConfigResource.TOPIC, topic)}
+        case ConfigChanged(resource=resource, resource_name=resource_name, name=name, value=value):
+            others = {key: each for key, each in values.items() if key != (resource, resource_name, name)}
+            return others if value is None else {**others, (resource, resource_name, name): value}
+
+
+def _strategy_of(unclean_election: str) -> RecoveryStrategy:
+    return RecoveryStrategy.AGGRESSIVE if unclean_election.lower() == "true" else RecoveryStrategy.BALANCED
+
+
+def _nearest(values: _Values, name: str, *, topic: str, node: str) -> str | None:
+    return next((values[*place, name] for place in _places(topic, node) if (*place, name) in values), None)
+
+
+def _places(topic: str, node: str) -> tuple[tuple[ConfigResource, str], ...]:
+    return (
+        (ConfigResource.TOPIC, topic),
+        (ConfigResource.BROKER, node),
+        (ConfigResource.BROKER, _EVERY_BROKER),
+    )

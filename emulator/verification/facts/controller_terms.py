@@ -1,0 +1,106 @@
+"""Who was controller when, and who wrote what, where metadata is in ZooKeeper: by the server's transaction log.
+
+A session is a broker's that registered under it. Each election makes ``/controller`` and raises the controller epoch by
+one, from 0, in one transaction; so the n-th creation is the controller of epoch n (``KafkaZkClient``).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from laststand.emulator.core.events import ZnodeWritten
+from laststand.emulator.core.types import ZnodeWrite
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+
+CONTROLLER_NODE: Final = "/controller"
+
+_REGISTRATIONS: Final = "/brokers/ids/"
+
+
+class ControllerTerm(NamedTuple):
+    """A time in which one broker was controller.
+
+    Attributes:
+        broker: that was elected; ``None`` where its registration is not told.
+        controller_epoch: which it was given.
+        session_id: of the broker.
+        begun: its election.
+        ended: when its node went; ``None`` where it did not.
+    """
+
+    broker: int | None
+    controller_epoch: int
+    session_id: int
+    begun: CollectedEvent[ZnodeWritten]
+    ended: CollectedEvent[ZnodeWritten] | None
+
+
+class Writer(NamedTuple):
+    """Who wrote something.
+
+    Attributes:
+        broker: its id.
+        controller_epoch: of the controller that it was; ``None`` for one that was none: a leader that wrote its ISR.
+    """
+
+    broker: int
+    controller_epoch: int | None
+
+    def __str__(self) -> str:
+        """Returns who it was, as a sentence has it."""
+        if self.controller_epoch is None:
+            return f"broker {self.broker}, the leader itself,"
+        return f"broker {self.broker}, controller in epoch {self.controller_epoch},"
+
+
+class ControllerTerms:
+    """The terms of a run in their order, none in a KRaft cluster."""
+
+    def __init__(self, changes: Iterable[CollectedEvent[ZnodeWritten]]) -> None:
+        written = sorted(changes, key=lambda each: each.event.metadata_offset)
+        self._brokers = dict(_registered(written))
+        self._writers: dict[tuple[int, str], int] = {
+            (each.event.metadata_offset, each.event.path): each.event.session_id for each in written
+        }
+        self.terms = tuple(self._terms([each for each in written if each.event.path == CONTROLLER_NODE]))
+
+    def writer(self, metadata_offset: int, path: str) -> Writer | None:
+        """Returns who wrote a node with a transaction; ``None`` where it is not told."""
+        session_id = self._writers.get((metadata_offset, path))
+        broker = None if session_id is None else self._brokers.get(session_id)
+        if broker is None:
+            return None
+        epochs = [
+            term.controller_epoch
+            for term in self.terms
+            if term.session_id == session_id and term.begun.event.metadata_offset <= metadata_offset
+        ]
+        return Writer(broker, epochs[-1] if epochs else None)
+
+    def _terms(self, changes: list[CollectedEvent[ZnodeWritten]]) -> Iterator[ControllerTerm]:
+        elections = [each for each in changes if each.event.write is ZnodeWrite.CREATED]
+        for controller_epoch, begun in enumerate(elections, start=1):
+            ended = next(
+                (
+                    each
+                    for each in changes
+                    if each.event.write is ZnodeWrite.DELETED
+                    and each.event.metadata_offset > begun.event.metadata_offset
+                ),
+                None,
+            )
+            session_id = begun.event.session_id
+            yield ControllerTerm(self._brokers.get(session_id), controller_epoch, session_id, begun, ended)
+
+
+def state_node(topic: str, partition: int) -> str:
+    """Returns where a partition's state is."""
+    return f"/brokers/topics/{topic}/partitions/{partition}/state"
+
+
+def _registered(written: list[CollectedEvent[ZnodeWritten]]) -> Mapping[int, int]:
+    """Returns the broker of each session that registered one."""
+    return {
+        each.event.session_id: int(each.event.path.removeprefix(_REGISTRATIONS))
+        for each in written
+        if each.event.path.startswith(_REGISTRATIONS) and each.event.write is ZnodeWrite.CREATED
+    }

@@ -1,0 +1,61 @@
+"""Which records may be gone: those that an administrator had deleted, and those that retention may have taken.
+
+How far a log start rose says the judged cluster; how far it might, the harness, which notes what its steps asked for. A
+step names a partition, so that under a topic that is created again the same was asked for. Where retention may delete
+anything, its own word is believed: which segments were old or too many by a node's clock nothing else tells.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from laststand.emulator.core.events import ConfigChanged, NodeStarted, RunEnded, StepReached
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+
+_TIME_LIMITS: Final = ("retention.ms", "log.retention.ms")
+_SIZE_LIMITS: Final = ("retention.bytes", "log.retention.bytes")
+_UNLIMITED: Final = -1
+_DAY_MS: Final = 24 * 3600 * 1000
+_NS_PER_MS: Final = 1_000_000
+
+
+def wanted_log_start(cluster: ClusterFacts, partition: str) -> int | None:
+    """Returns up to where the records of a partition (``orders-0``) may be gone; ``None`` if all that is committed."""
+    asked = [
+        deletion.offset
+        for step in cluster.events.of(StepReached)
+        for deletion in step.event.deletions
+        if deletion.partition == partition
+    ]
+    if None in asked or may_expire(cluster):
+        return None
+    return max((offset for offset in asked if offset is not None), default=0)
+
+
+def may_expire(cluster: ClusterFacts) -> bool:
+    """Whether any topic may have had records that were too old or too many."""
+    if cluster.has_changed_clocks:
+        return True
+    oldest_ms = _oldest_ms(cluster)
+    for name, value in _configured(cluster):
+        limit = int(value) if name in (*_TIME_LIMITS, *_SIZE_LIMITS) else _UNLIMITED
+        if limit != _UNLIMITED and (name in _SIZE_LIMITS or limit <= oldest_ms):
+            return True
+    return False
+
+
+def _oldest_ms(cluster: ClusterFacts) -> int:
+    """Returns how old a record may be: as old as the run, and in a short one a day, for clients have clocks, too."""
+    times = [
+        ended.time_ns - started.time_ns
+        for ended in cluster.events.of(RunEnded)
+        if (started := cluster.started.get((ended.node, ended.incarnation))) is not None
+    ]
+    return max(_DAY_MS, max(times, default=0) // _NS_PER_MS)
+
+
+def _configured(cluster: ClusterFacts) -> Iterator[tuple[str, str]]:
+    for started in cluster.events.of(NodeStarted):
+        yield from started.event.properties.items()
+    for changed in cluster.events.of(ConfigChanged):
+        if changed.event.value is not None:
+            yield changed.event.name, changed.event.value

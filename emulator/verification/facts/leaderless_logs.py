@@ -1,0 +1,90 @@
+"""What a replica held while its partition had no leader, by its own events: what it can have answered when asked.
+
+Nobody writes to a log while nobody leads, but for what was under way. So it ended where the replica heard that nobody
+leads (``BecameFollower``), or where it says that it moved the end before it heard of the next leader epoch. Only a
+process that told of both is known: one that was killed may not have told of its last events.
+"""
+
+from collections.abc import Mapping, Set
+from typing import NamedTuple
+
+from laststand.emulator.core.events import (
+    BatchAppended,
+    BecameFollower,
+    BecameLeader,
+    LogDeleted,
+    LogOpened,
+    LogTruncated,
+)
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+
+
+class LeaderlessLog(NamedTuple):
+    """Where a log can have ended; for those ends that only appends of this process account for, in which epochs."""
+
+    ends: Set[int]
+    epochs: Mapping[int, Set[int]]
+
+
+def leaderless_log(
+    facts: PartitionFacts, process: tuple[int, int], *, topic_id: str, leader_epoch: int
+) -> LeaderlessLog | None:
+    """Returns what a process held while nobody led in a leader epoch; ``None`` if that is not known."""
+    window = _window(facts, process, topic_id, leader_epoch)
+    if window is None:
+        return None
+    begun, until = window
+    opened = [each for each in facts.events.of(LogOpened) if _is_of(each, process, topic_id)]
+    moved = [*opened, *(each for each in facts.events.of(LogDeleted) if _is_of(each, process, topic_id))]
+    if any(begun.sequence < each.sequence < until for each in moved):
+        return None
+    batches = facts.events.rows(BatchAppended)
+    batches = batches.only(
+        (batches["node"] == process[0])
+        & (batches["incarnation"] == process[1])
+        & (batches["sequence"] < until)
+        & batches.has("topic_id", topic_id)
+    )
+    sequences, ends = batches["sequence"].tolist(), (batches["last_offset"] + 1).tolist()
+    truncated = [each for each in facts.events.of(LogTruncated) if _is_of(each, process, topic_id)]
+    epochs: dict[int, set[int]] = {}
+    found_at_start = max((each.event.log_end_offset for each in opened), default=0)
+    for end, epoch in zip(ends, batches["leader_epoch"].tolist(), strict=True):
+        if end > found_at_start:
+            epochs.setdefault(end, set()).add(epoch)
+    return LeaderlessLog(
+        ends={
+            begun.event.log_end_offset,
+            *(each.event.new_end_offset for each in truncated if begun.sequence < each.sequence < until),
+            *(end for sequence, end in zip(sequences, ends, strict=True) if sequence > begun.sequence),
+        },
+        epochs=epochs,
+    )
+
+
+def _window(
+    facts: PartitionFacts, process: tuple[int, int], topic_id: str, leader_epoch: int
+) -> tuple[CollectedEvent[BecameFollower], int] | None:
+    """Returns the event by which a process heard that nobody leads, and when it heard of the next leader epoch."""
+    begun = [
+        each
+        for each in facts.events.of(BecameFollower)
+        if _is_of(each, process, topic_id) and each.event.leader is None and each.event.leader_epoch == leader_epoch
+    ]
+    roles: list[CollectedEvent[BecameFollower | BecameLeader]] = [
+        *facts.events.of(BecameFollower),
+        *facts.events.of(BecameLeader),
+    ]
+    later = [
+        each.sequence for each in roles if _is_of(each, process, topic_id) and each.event.leader_epoch > leader_epoch
+    ]
+    return (begun[0], min(later)) if begun and later else None
+
+
+def _is_of(
+    each: CollectedEvent[BecameFollower | BecameLeader | LogDeleted | LogOpened | LogTruncated],
+    process: tuple[int, int],
+    topic_id: str,
+) -> bool:
+    return (each.node, each.incarnation) == process and each.event.topic_id == topic_id

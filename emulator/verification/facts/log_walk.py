@@ -1,0 +1,47 @@
+"""Where each broker's log ended, by its own account, before each batch that it appended."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from laststand.emulator.core.events import BatchAppended, LogDeleted, LogOpened, LogTruncated, RecoveryFinished
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.tables.columns import NONE
+from laststand.emulator.verification.tables.events import place_of
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+
+_Step = LogOpened | LogTruncated | LogDeleted | RecoveryFinished
+"""What moves the end of a log beside appends."""
+
+
+def appended_elsewhere(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[BatchAppended], int]]:
+    """Yields each batch that was not appended where the log of the process ended, and where it did."""
+    batches = facts.events.rows(BatchAppended)
+    steps: list[CollectedEvent[_Step]] = [
+        *facts.events.of(LogOpened),
+        *facts.events.of(LogTruncated),
+        *facts.events.of(LogDeleted),
+        *facts.events.of(RecoveryFinished),
+    ]
+    others = np.array([place_of(step) for step in steps], np.int64).reshape(-1, 3)
+    nodes = np.concatenate([batches["node"], others[:, 0]])
+    incarnations = np.concatenate([batches["incarnation"], others[:, 1]])
+    sequences = np.concatenate([batches["sequence"], others[:, 2]])
+    ends = np.concatenate([batches["last_offset"] + 1, np.array([_end_after(s.event) for s in steps], np.int64)])
+    order = np.lexsort((sequences, incarnations, nodes))
+    is_of_process = (nodes[order][1:] == nodes[order][:-1]) & (incarnations[order][1:] == incarnations[order][:-1])
+    before = np.full(len(order), NONE)
+    before[order[1:]] = np.where(is_of_process, ends[order][:-1], NONE)
+    own = before[: len(batches)]
+    is_elsewhere = (own != NONE) & (own != batches["base_offset"])
+    return zip(batches.rows(is_elsewhere), own[is_elsewhere].tolist(), strict=True)
+
+
+def _end_after(event: _Step) -> int:
+    match event:
+        case LogTruncated():
+            return event.new_end_offset
+        case LogOpened() | RecoveryFinished():
+            return event.log_end_offset
+        case LogDeleted():
+            return NONE

@@ -1,0 +1,68 @@
+"""All facts of one run: those of the cluster, and those of each partition."""
+
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core.events import Event, PartitionChanged, PartitionEvent
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.reading.logs import ReadLog
+from laststand.emulator.verification.tables.events import place_of
+from laststand.emulator.verification.tables.late_topic_ids import with_known_id
+from laststand.emulator.verification.tables.rows import RowTables
+from laststand.emulator.verification.tables.timeline import COLLECTED, CollectedEvent, Timeline
+
+_COLLECTED: Final = frozenset(COLLECTED)
+
+
+class RunFacts:
+    """The facts of one run, filled line by line."""
+
+    def __init__(self) -> None:
+        self.cluster = ClusterFacts()
+        self.rows = RowTables()
+        self._partitions: dict[tuple[str, int], PartitionFacts] = {}
+        self._collected: list[CollectedEvent[Event]] = []
+
+    def partition(self, topic: str, partition: int) -> PartitionFacts:
+        """Returns the facts of a partition, which are new if nothing named it yet."""
+        facts = self._partitions.get((topic, partition))
+        if facts is None:
+            facts = self._partitions[topic, partition] = PartitionFacts(self.cluster, topic, partition)
+        return facts
+
+    def partitions(self) -> tuple[PartitionFacts, ...]:
+        """The facts of all partitions, by name."""
+        return tuple(self._partitions[key] for key in sorted(self._partitions))
+
+    def add_event(self, collected: CollectedEvent[Event]) -> None:
+        """Takes an event; ``order_events`` is called after the last one."""
+        event = collected.event
+        kind = type(event)
+        if isinstance(event, PartitionEvent):
+            self.partition(event.topic, event.partition).events.add(collected)
+        if kind is PartitionChanged or not isinstance(event, PartitionEvent):
+            self.cluster.events.add(collected)
+        if kind in _COLLECTED:
+            self._collected.append(collected)
+
+    def order_events(self) -> Timeline:
+        """Puts all events into their nodes' order, and returns those that are the run's timeline."""
+        self.cluster.events.sort()
+        ids = self.cluster.late_topic_ids
+        for name, rows in self.rows.parts().items():
+            self.partition(*name).take(rows)
+        for facts in self._partitions.values():
+            facts.know_ids()
+            facts.events.sort()
+        return Timeline(events=tuple(with_known_id(each, ids) for each in sorted(self._collected, key=place_of)))
+
+    def add_final(self, found: ReadLog) -> None:
+        """Takes what a final log holds; the facts of the cluster are known."""
+        topic_id = found.log.topic_id
+        known = self.cluster.late_topic_ids.get(topic_id or "", topic_id)
+        found = found._replace(log=msgspec.structs.replace(found.log, topic_id=known))
+        facts = self.partition(found.log.topic, found.log.partition)
+        facts.final_logs.append(found.log)
+        facts.final_batches = facts.final_batches.joined([found.batches()])

@@ -1,0 +1,102 @@
+"""Decodes lines of JSON, many at once, and refuses what nobody writes."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from laststand.emulator.core import events as e
+from laststand.emulator.core.history import HistoryLine
+from laststand.emulator.verification.tables.event_lines import FREQUENT_LINES, LINES, Line
+
+_Line = TypeVar("_Line")
+
+EVENTS: Final[msgspec.json.Decoder[e.AnyEvent]] = msgspec.json.Decoder(e.AnyEvent)
+HISTORY_LINES: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
+
+_LINE_END, _VALUE_BEGIN, _VALUE_END = b"\n{}"
+_NUMBER_END: Final = 1 << 63
+_MSGPACK: Final = msgspec.msgpack.Encoder()
+"""Has no form for numbers of more than 64 bits."""
+_UNSIGNED_64: Final = 0xCF
+"""What MessagePack begins a number with that needs more than 32 bits and no sign."""
+_SCRATCH: Final = bytearray()
+
+
+class DecodedEvents(NamedTuple):
+    """A block of lines of events.
+
+    Attributes:
+        rare: lines that are of no frequent kind; ``contents`` their JSON, ``events`` what they tell.
+    """
+
+    lines: list[Line]
+    rare: list[Line]
+    contents: list[bytes]
+    events: list[e.AnyEvent]
+
+
+def decode_events(block: bytes) -> DecodedEvents:
+    """Decodes a block of lines of events.
+
+    Raises:
+        msgspec.DecodeError: a line is not what it should be, or a value is not one line.
+        UnicodeDecodeError: a line is no text.
+    """
+    lines = decode_block(LINES, block)
+    places = [place for place, line in enumerate(lines) if type(line) not in FREQUENT_LINES]
+    texts = block.split(b"\n") if places else []
+    contents = [texts[place] for place in places]
+    return DecodedEvents(
+        lines, [lines[place] for place in places], contents, decode_block(EVENTS, b"\n".join(contents))
+    )
+
+
+def decode_block(decoder: "msgspec.json.Decoder[_Line]", block: bytes) -> list[_Line]:
+    """Decodes a block of lines at once, which costs half of line by line.
+
+    Raises:
+        msgspec.DecodeError: a line is not what it should be, or a value is not one line.
+        UnicodeDecodeError: a line is no text.
+    """
+    if not block:
+        return []
+    decoded = decoder.decode_lines(block)
+    # The decoder skips empty lines, and takes several values on a line or one on several.
+    text = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(text[:-1] == _LINE_END)
+    between_values = (text[ends - 1] == _VALUE_END) & (text[ends + 1] == _VALUE_BEGIN)
+    if len(decoded) != len(ends) + 1 or not np.all(between_values):
+        raise msgspec.DecodeError("lines and values do not pair up")
+    check_numbers(decoded)
+    return decoded
+
+
+def check_numbers(values: object) -> None:
+    """Checks that all numbers have 64 bits at most, their sign included: tables could not hold others.
+
+    Raises:
+        msgspec.ValidationError: one has more.
+    """
+    try:
+        _MSGPACK.encode_into(values, _SCRATCH)
+    except OverflowError as error:
+        raise msgspec.ValidationError(str(error)) from error
+    encoded = np.frombuffer(bytes(_SCRATCH), np.uint8)
+    # Text may have these two bytes, too.
+    is_suspect = (encoded[:-1] == _UNSIGNED_64) & (encoded[1:] >= 0x80)
+    if is_suspect.any() and any(number >= _NUMBER_END for number in _numbers(msgspec.msgpack.decode(_SCRATCH))):
+        raise msgspec.ValidationError("an integer has more than 64 bits")
+
+
+def _numbers(value: object) -> Iterator[int]:
+    match value:
+        case int():
+            yield value
+        case Mapping():
+            for each in value.values():
+                yield from _numbers(each)
+        case list():
+            for each in value:
+                yield from _numbers(each)

@@ -1,0 +1,387 @@
+"""Reads the batch headers that a replica's log really holds: the oracle's own reader of Kafka's files.
+
+A log is ``<topic>-<partition>/<20 digits>.log``, a sequence of record batches (big endian)::
+
+     0 base offset i64 | 8 length i32 (of what follows) | 12 leader epoch i32 | 16 magic i8 = 2 | 17 CRC-32C u32
+    21 attributes i16 | 23 last offset delta i32 | 27 base timestamp i64 | 35 max timestamp i64
+    43 producer id i64 | 51 producer epoch i16 | 53 base sequence i32 | 57 record count i32 | 61 records
+
+The CRC covers everything from byte 21 on. Reading ends at the first batch that is cut off, or whose length, magic or
+CRC is wrong, and later segments are dropped: that is what recovery would keep of the log of a node that was left down.
+A node that stopped in order left ``.kafka_cleanshutdown``: its logs must be whole, so there a bad batch is a finding.
+Batches below the log start are dropped, too: their segments may still be there, and nobody can read them.
+Nothing here is shared with ``laststand.emulator.storage``: two readers, one format.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+from crc32c import crc32c
+from numpy.typing import NDArray
+
+from laststand.emulator.verification.reading.digest import ReadFile, read_file
+from laststand.emulator.verification.reading.zookeeper_log import transaction_logs
+from laststand.emulator.verification.tables.columns import NONE, Mask, Table
+from laststand.emulator.verification.tables.integers import Ints
+from laststand.emulator.verification.tables.matching import groups_of
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+AFTER_LENGTH: Final = 12
+_LENGTH: Final = struct.Struct(">i")
+_LENGTH_START: Final = 8
+_LEAST_LENGTH: Final = HEADER.size - AFTER_LENGTH
+_MAGIC: Final = 2
+_COLUMNS: Final = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("base_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("record_count", ">i4"),
+    ]
+)
+_CRC_START: Final = 21
+_CONTROL_BIT: Final = 0x20
+_WRONG_CRC: Final = "wrong CRC"
+_CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+METADATA_TOPIC: Final = "__cluster_metadata"
+"""The controller's own log, which no client writes to; ``metadata_log`` reads it."""
+METADATA_LOG: Final = Path("data") / f"{METADATA_TOPIC}-0" / f"{0:020}.log"
+"""In the directory of a controller."""
+_TOPIC_ID_FILE: Final = "partition.metadata"
+_LOG_START_FILE: Final = "log-start-offset-checkpoint"
+_META_FILE: Final = "meta.properties"
+_OWNERS: Final = ("node.id", "broker.id")
+"""Whose a log directory is; the latter in clusters with ZooKeeper."""
+
+_Headers = NDArray[np.void]
+
+
+class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch in a final log. Offsets inclusive; ``producer_id`` is ``None`` without idempotence."""
+
+    node: int
+    topic: str
+    partition: int
+    topic_id: str | None
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    crc: int
+    record_count: int
+    producer_id: int | None
+    producer_epoch: int
+    base_sequence: int
+    is_control: bool
+
+
+class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
+    """One final log: its bounds (end exclusive), and why reading ended early, if it did.
+
+    Attributes:
+        damaged_crc: what the content of the batch at the end comes to, where its CRC is wrong.
+    """
+
+    node: int
+    topic: str
+    partition: int
+    topic_id: str | None
+    log_start_offset: int
+    log_end_offset: int
+    is_clean: bool
+    problem: str | None
+    damaged_crc: int | None = None
+
+
+class ReadSegment(NamedTuple):
+    """Where the batches of a segment begin, up to the first bad one, and their headers."""
+
+    begins: Ints
+    headers: _Headers
+
+
+KnownSegments = dict[str, ReadSegment]
+"""Segments that were read, by the digest of their content: followers mostly have the leader's, byte by byte."""
+
+
+class ReadLog(NamedTuple):
+    """A log as it was read, and the headers of its batches."""
+
+    log: FinalLog
+    headers: _Headers
+
+    def batches(self) -> Table[FinalBatch]:
+        """Returns its batches."""
+        log, headers = self.log, self.headers
+        count = len(headers)
+        bases, producer_ids = headers["base_offset"].astype(np.int64), headers["producer_id"].astype(np.int64)
+        columns = {
+            "node": np.full(count, log.node),
+            "topic": np.zeros(count, np.int64),
+            "partition": np.full(count, log.partition),
+            "topic_id": np.zeros(count, np.int64),
+            "base_offset": bases,
+            "last_offset": bases + headers["last_offset_delta"],
+            "producer_id": np.where(producer_ids < 0, NONE, producer_ids),
+            "is_control": (headers["attributes"] & _CONTROL_BIT != 0).astype(np.int64),
+            **{
+                name: headers[name].astype(np.int64)
+                for name in ("leader_epoch", "crc", "record_count", "producer_epoch", "base_sequence")
+            },
+        }
+        return Table.built(FinalBatch, columns, {"topic": {log.topic: 0}, "topic_id": {log.topic_id: 0}})
+
+
+def successive(batches: Table[FinalBatch]) -> Iterator[tuple[Table[FinalBatch], Table[FinalBatch]]]:
+    """Yields the batches of each log but its last, and the batches that come right after each of them."""
+    for places in groups_of(batches["node"], batches["topic_id"]):
+        yield batches.only(places[:-1]), batches.only(places[1:])
+
+
+def log_files(directory: Path) -> Iterator[Path]:
+    """Yields the files of a node's directory that are read, as far as they exist."""
+    data = directory / "data"
+    for name in (_LOG_START_FILE, _CLEAN_SHUTDOWN_FILE, _META_FILE):
+        if (data / name).exists():
+            yield data / name
+    if (directory / METADATA_LOG).exists():
+        yield directory / METADATA_LOG
+    for _, _, log in _logs(data):
+        if (log / _TOPIC_ID_FILE).exists():
+            yield log / _TOPIC_ID_FILE
+        yield from _segments(log)
+    yield from transaction_logs(directory)
+
+
+def read_node_logs(
+    *,
+    node: int,
+    directory: Path,
+    read: Callable[[Path], ReadFile] = read_file,
+    only: tuple[str, int] | None = None,
+    known: KnownSegments | None = None,
+) -> Iterator[ReadLog]:
+    """Yields each log.
+
+    Args:
+        node: the node, copied.
+        directory: the node's directory, which holds its log directory ``data``.
+        read: returns what is in a file, or raises ``OSError``.
+        only: topic and number of the partition whose log is read, if not all are.
+        known: segments that were read before; those of these logs are added.
+    """
+    known = {} if known is None else known
+    data = directory / "data"
+    is_clean = (data / _CLEAN_SHUTDOWN_FILE).exists()
+    if is_clean:
+        read(data / _CLEAN_SHUTDOWN_FILE)  # only that it is there counts, and whether it was
+    starts = _log_starts(_text_lines(data / _LOG_START_FILE, read))
+    for topic, partition, log in _logs(data):
+        if only not in (None, (topic, partition)):
+            continue
+        yield _read_log(
+            node=node,
+            topic=topic,
+            partition=partition,
+            directory=log,
+            checkpointed_start=starts.get((topic, partition), 0),
+            is_clean=is_clean,
+            read=read,
+            known=known,
+        )
+
+
+def directory_owner(directory: Path, read: Callable[[Path], ReadFile]) -> str | None:
+    """Returns whose a node's log directory is, by its ``meta.properties``; ``None`` where that does not say."""
+    for line in _text_lines(directory / "data" / _META_FILE, read):
+        key, _, value = line.partition("=")
+        if key.strip() in _OWNERS:
+            return value.strip()
+    return None
+
+
+def logged_partitions(directory: Path) -> Iterator[tuple[str, int]]:
+    """Yields topic and number of each partition that a node's directory has a log of."""
+    return ((topic, partition) for topic, partition, _ in _logs(directory / "data"))
+
+
+def _logs(data: Path) -> Iterator[tuple[str, int, Path]]:
+    for path in sorted(data.glob("*-*")):
+        topic, _, number = path.name.rpartition("-")
+        if topic not in ("", METADATA_TOPIC) and number.isdigit() and path.is_dir() and not _is_zookeepers(path):
+            yield topic, int(number), path
+
+
+def _segments(log: Path) -> list[Path]:
+    return sorted(log.glob("[0-9]*.log"))
+
+
+def _read_log(
+    *,
+    node: int,
+    topic: str,
+    partition: int,
+    directory: Path,
+    checkpointed_start: int,
+    is_clean: bool,
+    read: Callable[[Path], ReadFile],
+    known: KnownSegments,
+) -> ReadLog:
+    segments = _segments(directory)
+    first_base = int(segments[0].stem) if segments else 0
+    end_offset = first_base
+    problem: str | None = None
+    damaged_crc: int | None = None
+    headers: list[_Headers] = [np.empty(0, _COLUMNS)]
+    for segment in segments:
+        file = read(segment)
+        content = memoryview(file.content)
+        if problem is None:
+            found, end_offset, problem = _read_segment(content, end_offset, file.digest, known)
+            headers.append(found)
+            damaged_crc = _damaged_crc(content, found) if problem is not None else None
+            problem = None if problem is None else f"{problem} of {segment.name}"
+    log_start_offset = max(checkpointed_start, first_base)
+    log = FinalLog(
+        node=node,
+        topic=topic,
+        partition=partition,
+        topic_id=_topic_id(_text_lines(directory / _TOPIC_ID_FILE, read)),
+        log_start_offset=log_start_offset,
+        log_end_offset=max(end_offset, checkpointed_start),
+        is_clean=is_clean,
+        problem=problem,
+        damaged_crc=damaged_crc,
+    )
+    return ReadLog(log, _from_the_start(np.concatenate(headers), log_start_offset))
+
+
+def _from_the_start(headers: _Headers, log_start_offset: int) -> _Headers:
+    """Returns the batches that can be read; the first of them may begin below the log start."""
+    last_offsets = headers["base_offset"].astype(np.int64) + headers["last_offset_delta"]
+    return np.compress(last_offsets >= log_start_offset, headers)
+
+
+def _read_segment(
+    content: memoryview, end_offset: int, digest: str, known: KnownSegments
+) -> tuple[_Headers, int, str | None]:
+    """Returns the headers of a segment that follows on an offset, where it ends, and why reading ended early."""
+    if digest not in known:
+        known[digest] = _batches(content)
+    begins, headers = known[digest]
+    end = _end_of(headers)
+    problem = None if end == len(content) else f"{batch_problem(content, end)} at byte {end}"
+    bases = headers["base_offset"].astype(np.int64)
+    ends = bases + headers["last_offset_delta"] + 1
+    falls = np.flatnonzero(bases < np.concatenate([[end_offset], ends])[: len(bases)])
+    if len(falls):
+        first = int(falls[0])
+        headers, ends = headers[:first], ends[:first]
+        problem = f"offsets go back at byte {begins[first]}"
+    return headers, int(ends[-1]) if len(ends) else end_offset, problem
+
+
+def _batches(content: memoryview) -> ReadSegment:
+    begins = np.array(_begins(content), np.int64)
+    if not len(begins):
+        return ReadSegment(begins, np.empty(0, _COLUMNS))
+    places = len(content) - HEADER.size + 1
+    headers = np.ndarray((places,), f"V{HEADER.size}", content, strides=(1,))[begins].view(_COLUMNS)
+    ends = begins + AFTER_LENGTH + headers["length"]
+    is_bad = (headers["magic"] != _MAGIC) | (headers["length"] < _LEAST_LENGTH) | (ends > len(content))
+    count = _first(is_bad)
+    spans = zip((begins[:count] + _CRC_START).tolist(), ends[:count].tolist(), strict=True)
+    crcs = np.fromiter((crc32c(content[begin:end]) for begin, end in spans), np.int64, count)
+    count = _first(crcs != headers["crc"][:count])
+    return ReadSegment(begins[:count], headers[:count])
+
+
+def _begins(content: memoryview) -> list[int]:
+    """Returns where batches begin by the lengths of those before, as long as there is room for a header."""
+    begins: list[int] = []
+    length_at, position, last = _LENGTH.unpack_from, 0, len(content) - HEADER.size
+    while position <= last:
+        begins.append(position)
+        [length] = length_at(content, position + _LENGTH_START)
+        if length < _LEAST_LENGTH:
+            break
+        position += AFTER_LENGTH + length
+    return begins
+
+
+def _first(is_so: Mask) -> int:
+    """Returns the first place where something is so, or how many places there are."""
+    return int(np.argmax(is_so)) if np.any(is_so) else len(is_so)
+
+
+def _end_of(headers: _Headers) -> int:
+    """Returns where the batches of a segment end that follow one another from its beginning."""
+    return int((headers["length"].astype(np.int64) + AFTER_LENGTH).sum())
+
+
+def batch_problem(content: memoryview, position: int) -> str | None:
+    """Returns why no whole batch begins at a byte; ``None`` if one does."""
+    left = len(content) - position
+    if left < HEADER.size:
+        return "torn batch"
+    header = HEADER.unpack_from(content, position)
+    length, magic, crc = header[1], header[3], header[4]
+    if magic != _MAGIC or length < _LEAST_LENGTH:
+        return "no batch"
+    if AFTER_LENGTH + length > left:
+        return "torn batch"
+    return None if _computed_crc(content, position, length) == crc else _WRONG_CRC
+
+
+def _damaged_crc(content: memoryview, read: _Headers) -> int | None:
+    """Returns what the batch behind those that were read comes to, if it is whole but for its CRC."""
+    position = _end_of(read)
+    if batch_problem(content, position) != _WRONG_CRC:
+        return None
+    [length] = _LENGTH.unpack_from(content, position + _LENGTH_START)
+    return _computed_crc(content, position, length)
+
+
+def _computed_crc(content: memoryview, position: int, length: int) -> int:
+    return crc32c(content[position + _CRC_START : position + AFTER_LENGTH + length])
+
+
+def _topic_id(lines: list[str]) -> str | None:
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() == "topic_id":
+            return value.strip()
+    return None
+
+
+def _log_starts(lines: list[str]) -> dict[tuple[str, int], int]:
+    starts = {}
+    for line in lines[2:]:
+        words = line.split(" ")
+        if len(words) == 3 and words[1].isdigit() and words[2].isdigit():
+            starts[words[0], int(words[1])] = int(words[2])
+    return starts
+
+
+def _text_lines(path: Path, read: Callable[[Path], ReadFile]) -> list[str]:
+    try:
+        return read(path).content.decode().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _is_zookeepers(directory: Path) -> bool:
+    """Whether a directory is where a ZooKeeper server keeps its transaction log, which no topic ``version`` has."""
+    return directory.name == "version-2" and any(directory.glob("log.*"))

@@ -1,0 +1,131 @@
+"""Reads a run: its events, its clients' histories and its final logs, file by file, once."""
+
+import msgspec
+
+from laststand.emulator.verification.facts.run import RunFacts
+from laststand.emulator.verification.reading.census import FileCensus, HistoryCensus
+from laststand.emulator.verification.reading.digest import FileContent
+from laststand.emulator.verification.reading.lines import LineReader
+from laststand.emulator.verification.reading.logs import METADATA_LOG, KnownSegments, directory_owner, read_node_logs
+from laststand.emulator.verification.reading.metadata_log import MetadataLog, read_metadata_log
+from laststand.emulator.verification.reading.run_directory import RunDirectory
+from laststand.emulator.verification.reading.run_plan import ReadLedger
+from laststand.emulator.verification.reading.zookeeper_log import LoggedWrite, read_zookeeper_log, transaction_logs
+from laststand.emulator.verification.tables.timeline import Timeline
+
+
+class RunEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was read of one run.
+
+    Attributes:
+        files: each event file, as far as it was one.
+        contradictions: what controller processes said of one record, where they disagree.
+        sizes: bytes that were read of each file, by its path in the run's directory.
+        contents: of each file, by the same path.
+        owners: whose the log directory of each node is, where that says so.
+        metadata_logs: those of controllers, by node.
+        zookeeper_logs: what ZooKeeper servers wrote, by node.
+    """
+
+    run: RunDirectory
+    facts: RunFacts
+    timeline: Timeline
+    files: tuple[FileCensus, ...]
+    history: HistoryCensus
+    contradictions: tuple[str, ...]
+    sizes: dict[str, int]
+    contents: dict[str, FileContent]
+    owners: dict[int, str]
+    metadata_logs: dict[int, MetadataLog]
+    zookeeper_logs: dict[int, tuple[LoggedWrite, ...]]
+
+
+def read_run(run: RunDirectory) -> RunEvidence:
+    """Reads all evidence; what is missing from the directory is missing from the result.
+
+    Raises:
+        OSError: a file is there and cannot be read.
+    """
+    ledger, facts = ReadLedger(run.path), RunFacts()
+    reader = LineReader(facts)
+    for path in run.event_files():
+        reader.read_events(path.name, ledger.blocks(path))
+    for path in run.histories:
+        reader.read_history(path.name, ledger.blocks(path))
+    facts.cluster.is_history_whole = reader.history.is_gapless and not reader.history.corrupt
+    timeline = facts.order_events()
+    read_final_logs(run, facts, timeline, ledger)
+    read_descriptions(run, ledger)
+    return RunEvidence(
+        run=run,
+        facts=facts,
+        timeline=timeline,
+        files=tuple(reader.files),
+        history=reader.history,
+        contradictions=tuple(reader.contradictions),
+        sizes=ledger.sizes,
+        contents=ledger.contents,
+        owners=read_owners(run, ledger),
+        metadata_logs=read_metadata_logs(run, ledger),
+        zookeeper_logs=read_zookeeper_logs(run, ledger),
+    )
+
+
+def read_descriptions(run: RunDirectory, ledger: ReadLedger) -> None:
+    """Reads again what the directory was opened by, so that it is known what stands there.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    for path in run.descriptions():
+        ledger.read(path)
+
+
+def read_owners(run: RunDirectory, ledger: ReadLedger) -> dict[int, str]:
+    """Returns whose log directory each node's is, where it says so."""
+    found = ((node, directory_owner(directory, ledger.read)) for node, directory in run.node_directories())
+    return {node: owner for node, owner in found if owner is not None}
+
+
+def read_metadata_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, MetadataLog]:
+    """Returns the logs of controllers that are there.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    return {
+        node: read_metadata_log(ledger.read(directory / METADATA_LOG).content)
+        for node, directory in run.node_directories()
+        if (directory / METADATA_LOG).exists()
+    }
+
+
+def read_zookeeper_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, tuple[LoggedWrite, ...]]:
+    """Returns what is in the transaction logs that are there.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    return {
+        node: read_zookeeper_log(ledger.read(path).content for path in paths)
+        for node, directory in run.node_directories()
+        if (paths := transaction_logs(directory))
+    }
+
+
+def read_final_logs(
+    run: RunDirectory, facts: RunFacts, timeline: Timeline, ledger: ReadLedger, *, only: tuple[str, int] | None = None
+) -> None:
+    """Adds what the replicas' final logs hold: of all partitions, or of one.
+
+    Raises:
+        OSError: a file is there and cannot be read.
+    """
+    taken_over = timeline.logs_taken_over()
+    known: KnownSegments = {}
+    for node, directory in run.node_directories():
+        facts.cluster.node_directories.add(node)
+        for found in read_node_logs(node=node, directory=directory, read=ledger.read, only=only, known=known):
+            log = found.log
+            topic_id = taken_over.get((node, log.topic, log.partition, log.topic_id or ""), log.topic_id)
+            facts.add_final(found._replace(log=msgspec.structs.replace(log, topic_id=topic_id)))

@@ -1,0 +1,137 @@
+"""What a check is.
+
+A check is a function over the facts of one partition, or of a whole cluster, that yields findings. No finding means
+that the promise was kept there, provided that the run has what the check looks at: its premises.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.guarantee import Guarantee
+
+
+class Evidence(Enum):
+    """Without what a finding would prove nothing."""
+
+    EVENTS = "events"
+    HISTORY = "history"
+    FINAL_LOGS = "final logs"
+    TOPIC_IDS = "topic ids"
+    """Where topics have none, what is told of one is not told from what is told of the next of its name."""
+
+
+class Premise(Enum):
+    """Something that must have happened in a run for a check to look at anything at all.
+
+    Values say what is missing from a run without it.
+    """
+
+    OWN_WORD = "its nodes are Apache Kafka's, which write no events of their own"
+    ACKED_ALL = "no record was acknowledged with acks=all"
+    SENT_AFTER_ACK = "no batch was sent after another one of its partition was acknowledged with acks=all"
+    REFUSED = "no producer was told that its batch was not appended"
+    CONSUMED = "no consumer received a batch"
+    CONSUMED_BY_EPOCH = "no consumer received a batch from a leader whose epoch is known"
+    POLLED_AGAIN = "no live consumer asked again after it had received a batch"
+    READ_AT_THE_END = "the final consumer read nothing"
+    TOPIC_SUCCEEDED = "no consumer came to a topic that was created again under its name"
+    STORED = "no leader appended a batch"
+    REPLICATED = "no follower appended a batch"
+    LOG_OPENED = "no log was opened"
+    LOG_REMOVED = "no broker removed a log"
+    TRUNCATED = "no log was truncated"
+    FLIPPED = "no bit of a stored batch was flipped"
+    FINAL_LOG = "no final log was found"
+    FINAL_REPLICAS = "no partition has two final logs with records"
+    SETTLED_RECORDS = "no final log of a settled leader has records"
+    SETTLED_SEQUENCES = "no final log of a settled leader has two batches of one idempotent producer"
+    HIGH_WATERMARK_MOVED = "no leader's high watermark moved"
+    LED_AFTER_COMMIT = "no leader took over after a high watermark had moved"
+    LED = "no broker became leader"
+    COMMITTED = "the controller committed no partition"
+    CHANGED = "no partition changed after its creation"
+    TWO_REGISTRATIONS = "fewer than two registrations were committed"
+    UNCLEAN_REGISTRATION = "no broker registered after an unclean shutdown"
+    TWO_CONTROLLERS = "only one controller process committed records"
+    ELECTED = "no leader was elected"
+    UNCLEAN_ELECTION = "no election was unclean"
+    LOGS_COMPARED = "no unclean recovery compared logs"
+    RECOVERY_STARTED = "no uncleanly elected leader began to recover"
+    BELOW_MIN_ISR = "no ISR fell below min ISR"
+    ELR = "no partition had eligible leader replicas"
+    ISR_GREW = "no ISR grew"
+    PROPOSAL_ACCEPTED = "no AlterPartition was accepted"
+    REASSIGNMENT = "no reassignment was begun"
+    REASSIGNMENT_COMPLETED = "no reassignment was completed"
+    REASSIGNMENT_CANCELLED = "no reassignment was cancelled"
+    NOTIFIED = "no change of an ISR was notified in ZooKeeper"
+    SETTLED = "the cluster was not seen to settle once every fault was over"
+
+
+class LostCommit(NamedTuple):
+    """The loss of committed records, whatever their acks, as far as the guarantee asks for it.
+
+    Attributes:
+        topic_id: of their topic.
+        committed_at: metadata (exclusive) that their leader had applied when it committed them.
+        lacking_epoch: leader epoch of the first leader without them; ``None`` if only the final log lacks them.
+        unelected_at: where that leader was restarted after its election, the metadata (exclusive) by which it led.
+    """
+
+    topic_id: str
+    committed_at: int
+    lacking_epoch: int | None
+    unelected_at: int | None = None
+
+
+class Finding(NamedTuple):
+    """Something that breaks a promise.
+
+    Attributes:
+        position: an offset, epoch or metadata offset; orders the findings of a partition.
+        sentence: in plain words, what is wrong.
+        lost: the committed records that are lost, if they are.
+        guarantee: which kind of violation it is, where that needs no judgement of a loss.
+    """
+
+    position: int
+    sentence: str
+    lost: LostCommit | None = None
+    guarantee: Guarantee | None = None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """How one promise is judged: over each partition, or over the cluster.
+
+    Attributes:
+        check_id: of ``laststand.emulator.core.promises``, which has its kind, its statement and its switches.
+        name: a word for it.
+        source: whose rule it restates: a KIP and its section, a class of Kafka, a paper.
+        needs: evidence that must be whole for a finding to count; otherwise the check is ``unknown``. A check that
+            needs nothing judges each line for itself.
+        premises: what must have happened for ``ok`` to mean that something was looked at; otherwise the check is
+            ``not asked``.
+    """
+
+    check_id: str
+    name: str
+    source: str
+    needs: frozenset[Evidence] = frozenset()
+    premises: frozenset[Premise]
+
+
+class PartitionCheck(Check, frozen=True, kw_only=True):
+    """A check that looks at one partition at a time."""
+
+    find: Callable[[PartitionFacts], Iterable[Finding]]
+
+
+class ClusterCheck(Check, frozen=True, kw_only=True):
+    """A check that looks at what the controller committed, whatever partition it is about."""
+
+    find: Callable[[ClusterFacts], Iterable[Finding]]

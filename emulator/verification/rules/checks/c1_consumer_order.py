@@ -1,0 +1,43 @@
+"""C1 ConsumerOrder: a consumer's offsets rise by one, without skip or repeat, until it seeks."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.client_history import Poll
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    expected: dict[str, int] = {}
+    for poll in facts.polls:
+        problem = _problem(poll, expected.get(poll.process))
+        if problem is not None:
+            yield Finding(poll.position, f"{poll.process} on {facts} {problem}")
+        read_up_to = poll.read_up_to
+        expected[poll.process] = poll.position if read_up_to is None else read_up_to
+
+
+def _problem(poll: Poll, expected: int | None) -> str | None:
+    position, spans = poll.position, poll.spans
+    if not poll.seek and expected is not None and expected < position:
+        return f"skipped offsets {expected}-{position - 1}"
+    if not poll.seek and expected is not None and expected > position:
+        return f"went back from offset {expected} to {position} without a seek"
+    if spans and spans[0][0] > position:
+        return f"asked for offset {position} and got {spans[0][0]}"
+    if spans and spans[0][1] < position:
+        return f"asked for offset {position} and got a batch up to {spans[0][1]}"
+    if any(after[0] != before[1] + 1 for before, after in pairwise(spans)):
+        told = ", ".join(f"{first}-{last}" for first, last in spans)
+        return f"got batches from offset {position} on that do not follow each other: {told}"
+    return None
+
+
+CHECK = PartitionCheck(
+    check_id="C1",
+    name="ConsumerOrder",
+    source="Jepsen's Kafka workload, nonmonotonic-poll and poll-skip",
+    premises=frozenset({Premise.CONSUMED}),
+    find=_find,
+)

@@ -1,0 +1,46 @@
+"""C2 PollSkip: readers that come past an acknowledged record have seen it.
+
+What a reader was given of a topic that had the name before is no record of the one that has it now, if a log of that
+topic had it. Otherwise the reader was behind, or did not know the topic's id, and was given it of the present one.
+"""
+
+from collections.abc import Iterator
+
+from laststand.emulator.core.events import BatchAppended
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.matching import are_among
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    reads = [read for read in facts.final_reads if read.type is OperationType.OK]
+    start = max((read.start_offset for read in reads if read.start_offset is not None), default=None)
+    end = max((read.end_offset for read in reads if read.end_offset is not None), default=None)
+    if start is None or end is None:
+        return
+    acked, received = facts.acked, facts.received
+    is_passed = (acked["acks"] == ACKS_ALL) & (acked["base_offset"] >= start) & (acked["last_offset"] < end)
+    topics = facts.topics(acked)
+    own = [acked["base_offset"], acked["crc"]]
+    given = [received["base_offset"], received["crc"]]
+    told = [facts.topics(received), *given]
+    stored = facts.events.rows(BatchAppended)
+    is_of_told = are_among(told, [facts.topics(stored), stored["base_offset"], stored["crc"]])
+    is_given = are_among([topics, *own], told) | are_among(own, [each[~is_of_told] for each in given])
+    for base_offset in acked["base_offset"][is_passed & ~is_given].tolist():
+        yield Finding(
+            base_offset,
+            f"{facts} offset {base_offset} was acknowledged with acks=all, and no consumer was ever given it, though "
+            f"the final one read up to {end}",
+        )
+
+
+CHECK = PartitionCheck(
+    check_id="C2",
+    name="PollSkip",
+    source="Jepsen's Kafka workload, lost-write and unseen",
+    needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.ACKED_ALL, Premise.READ_AT_THE_END}),
+    find=_find,
+)

@@ -1,0 +1,76 @@
+"""C4 ResumedReader: a consumer misses no acknowledged record of a topic that was created again under its name.
+
+A consumer keeps its position when the id of its topic changes. If the new topic already reaches as far, no broker tells
+it OFFSET_OUT_OF_RANGE, and it never asks for what is below. An offset that it sought is its own choice, by
+``auto.offset.reset``; so nothing is missed of a topic in which it seeks before it receives a batch.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.rules.sentences import span
+from laststand.emulator.verification.tables.late_topic_ids import id_by_name
+from laststand.emulator.verification.tables.matching import are_among
+
+
+class _Resumed(NamedTuple):
+    """A consumer went on in a topic at the offset that it had reached in the one before."""
+
+    process: str
+    topic_id: str
+    position: int
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    exempts = PROMISES["C4"].leaves_out(Exemption.DELETED_RECORDS)
+    acked, received = facts.acked, facts.received
+    for process, topic_id, position in _resumed(facts):
+        is_passed = (acked["acks"] == ACKS_ALL) & (acked["base_offset"] < position) & acked.has("topic_id", topic_id)
+        own = received.only(received.has("process", process))
+        is_given = are_among([acked["base_offset"], acked["crc"]], [own["base_offset"], own["crc"]])
+        for batch in acked.rows(is_passed & ~is_given):
+            deleted = facts.is_deleted(topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch)
+            if exempts and deleted:
+                continue
+            missed = span(batch.base_offset, min(batch.last_offset, position - 1))
+            yield Finding(
+                batch.base_offset,
+                f"{facts} {missed}, acknowledged with acks=all, never reached {process}, which went on at offset "
+                f"{position} when the topic was created again",
+                # An administrator accepted it: no request of the protocol tells a consumer that its topic is another.
+                guarantee=Guarantee.EXCEEDED,
+            )
+
+
+def _resumed(facts: PartitionFacts) -> list[_Resumed]:
+    last_topics: dict[str, str] = {}
+    received: set[tuple[str, str]] = set()
+    resumed: dict[tuple[str, str], _Resumed] = {}
+    for poll in facts.polls:
+        topic_id = poll.topic_id
+        if poll.error is not None or topic_id is None or topic_id == id_by_name(facts.topic):
+            continue
+        reading = (poll.process, topic_id)
+        if poll.seek:
+            if reading not in received:
+                resumed.pop(reading, None)
+        elif last_topics.get(poll.process, topic_id) != topic_id and reading not in resumed:
+            resumed[reading] = _Resumed(poll.process, topic_id, poll.position)
+        if poll.spans:
+            received.add(reading)
+        last_topics[poll.process] = topic_id
+    return list(resumed.values())
+
+
+CHECK = PartitionCheck(
+    check_id="C4",
+    name="ResumedReader",
+    source="KAFKA-12257, a consumer of a topic that was deleted and created again",
+    needs=frozenset({Evidence.HISTORY, Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.TOPIC_SUCCEEDED}),
+    find=_find,
+)

@@ -1,0 +1,74 @@
+"""D10 NoPhantom: nothing is in a log, or reaches a consumer, that no producer sent to that partition."""
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+from laststand.emulator.core.events import AppendRole, BatchAppended
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.sentences import span
+from laststand.emulator.verification.tables.client_history import Tried, tried
+from laststand.emulator.verification.tables.columns import Mask, Table
+from laststand.emulator.verification.tables.matching import are_among
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    sent = tried(facts.sent)
+
+    def was_sent(stored: Table[Any]) -> Mask:
+        return are_among([stored["crc"], stored["record_count"]], [sent.crcs, sent.record_counts])
+
+    def finding(where: str, base_offset: int, last_offset: int, crc: int, record_count: int) -> Finding:
+        return Finding(
+            base_offset,
+            f"{facts} {span(base_offset, last_offset)}: {where} has a batch with CRC {crc} and {record_count} records "
+            "that no producer sent",
+        )
+
+    stored = facts.final_batches
+    for final in stored.rows((stored["is_control"] == 0) & ~was_sent(stored)):
+        where = f"the final log of broker {final.node}"
+        yield finding(where, final.base_offset, final.last_offset, final.crc, final.record_count)
+    batches = facts.events.rows(BatchAppended)
+    for appended in batches.rows(batches.has("role", AppendRole.LEADER) & ~was_sent(batches)):
+        event = appended.event
+        where = f"the event log of broker {appended.node}"
+        yield finding(where, event.base_offset, event.last_offset, event.crc, event.record_count)
+    for consumed in facts.consumed(~_are_whole(facts, sent)):
+        end = consumed.first_record_id + consumed.record_count
+        # A consumer that starts within a batch is given the rest of it.
+        is_of_batch = (sent.crcs == consumed.crc) & (sent.first_record_ids + sent.record_counts == end)
+        found = facts.sent.rows(sent.places[is_of_batch & (sent.first_record_ids <= consumed.first_record_id)])
+        if all(batch.process != consumed.producer for batch in found):
+            yield finding(
+                consumed.process, consumed.base_offset, consumed.last_offset, consumed.crc, consumed.record_count
+            )
+
+
+def _are_whole(facts: PartitionFacts, sent: Tried) -> Mask:
+    """Which received batches are as one producer sent them: nearly all."""
+    received, producers = facts.received, dict[Hashable, int]()
+    return are_among(
+        [
+            received.numbers("producer", producers),
+            received["crc"],
+            received["first_record_id"],
+            received["record_count"],
+        ],
+        [
+            facts.sent.numbers("process", producers)[sent.places],
+            sent.crcs,
+            sent.first_record_ids,
+            sent.record_counts,
+        ],
+    )
+
+
+CHECK = PartitionCheck(
+    check_id="D10",
+    name="NoPhantom",
+    source="Reliable broadcast (Cachin, Guerraoui and Rodrigues 2011), No creation",
+    needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.STORED}),
+    find=_find,
+)

@@ -1,0 +1,55 @@
+"""D12 NoDuplicate: an idempotent batch is in the log once; another one at most as often as it was sent."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.reading.logs import FinalBatch
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.client_history import tried
+from laststand.emulator.verification.tables.columns import NONE, Table
+from laststand.emulator.verification.tables.matching import groups_of, keys_of
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    batches = facts.settled_batches
+    is_idempotent = batches["producer_id"] != NONE
+    own = batches.only(is_idempotent & (batches["is_control"] == 0))
+    for batch, offsets in _repeated(own, "topic_id", "producer_id", "producer_epoch", "base_sequence"):
+        yield Finding(
+            max(offsets),
+            f"{facts}: producer {batch.producer_id} epoch {batch.producer_epoch} sequence {batch.base_sequence} is in "
+            f"the log {len(offsets)} times, at offsets {', '.join(map(str, sorted(set(offsets))))}",
+        )
+    sends = tried(facts.sent)
+    for batch, offsets in _repeated(batches.only(~is_idempotent), "topic_id", "crc", "record_count"):
+        is_of_batch = (sends.crcs == batch.crc) & (sends.record_counts == batch.record_count)
+        for sent in facts.sent.rows(sends.places[is_of_batch]):
+            if len(offsets) > sent.attempts:
+                yield Finding(
+                    max(offsets),
+                    f"{facts}: the batch with CRC {batch.crc} is in the log {len(offsets)} times, and was sent "
+                    f"{sent.attempts} times",
+                )
+
+
+def _repeated(batches: Table[FinalBatch], *names: str) -> Iterator[tuple[FinalBatch, list[int]]]:
+    """Yields one of those batches that agree in these fields, and the offsets of all of them."""
+    [keys] = keys_of([batches[name] for name in names])
+    ordered = np.sort(keys)
+    repeated = np.flatnonzero(np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]]))
+    for group in groups_of(keys[repeated]):
+        places = repeated[group]
+        [batch] = batches.rows(places[:1])
+        yield batch, batches["base_offset"][places].tolist()
+
+
+CHECK = PartitionCheck(
+    check_id="D12",
+    name="NoDuplicate",
+    source="KIP-98, Idempotent Producer Guarantees; Jepsen's Kafka workload, duplicate",
+    needs=frozenset({Evidence.HISTORY}),
+    premises=frozenset({Premise.SETTLED_RECORDS}),
+    find=_find,
+)

@@ -1,0 +1,116 @@
+"""D15 TruncationSafe: no follower truncates what the leader of an earlier epoch committed.
+
+Within one epoch nothing says whether the leader committed a batch before a follower cut it off. What was deleted on
+purpose is owed by nobody: a follower that has not heard of the new log start may cut off its copy.
+"""
+
+from collections.abc import Iterator, Set
+
+import numpy as np
+
+from laststand.emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
+from laststand.emulator.verification.rules.sentences import words
+from laststand.emulator.verification.tables.events import EventRows
+from laststand.emulator.verification.tables.matching import groups_of
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+
+_Identity = tuple[str, int, int, int]
+"""Topic id, base offset, leader epoch and CRC of a batch."""
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    truncations = facts.events.of(LogTruncated)
+    if not truncations:
+        return
+    cut_off = [list(_cut_off(facts, truncation)) for truncation in truncations]
+    committed = _committed_epochs(facts, {_identity(batch) for batches in cut_off for batch in batches})
+    skips_unclean = PROMISES["D15"].leaves_out(Exemption.UNCLEAN_ELECTIONS)
+    skips_deleted = PROMISES["D15"].leaves_out(Exemption.DELETED_RECORDS)
+    unclean = [
+        (change.new.topic_id, change.new.leader_epoch)
+        for change in facts.changes
+        if skips_unclean and change.is_unclean
+    ]
+    for truncation, batches in zip(truncations, cut_off, strict=True):
+        cut = truncation.event
+
+        def counts(epoch: int, cut: LogTruncated = cut) -> bool:
+            return epoch < cut.leader_epoch and not any(
+                topic_id == cut.topic_id and epoch < unclean_epoch <= cut.leader_epoch
+                for topic_id, unclean_epoch in unclean
+            )
+
+        offsets = {
+            batch.base_offset
+            for batch in batches
+            if any(counts(epoch) for epoch in committed.get(_identity(batch), ()))
+            and not (
+                skips_deleted
+                and facts.is_deleted(batch.topic_id, batch.last_offset, crc=batch.crc, leader_epoch=batch.leader_epoch)
+            )
+        }
+        if offsets:
+            yield Finding(
+                min(offsets),
+                f"{facts}: broker {truncation.node} truncated its log from {cut.old_end_offset} to "
+                f"{cut.new_end_offset} ({words(cut.reason)}) in epoch {cut.leader_epoch}, and with it {len(offsets)} "
+                f"batches from offset {min(offsets)} on that had been committed",
+                LostCommit(
+                    cut.topic_id, facts.committed_at(cut.topic_id, min(offsets), since_epoch=0), cut.leader_epoch
+                ),
+            )
+
+
+def _cut_off(facts: PartitionFacts, truncation: CollectedEvent[LogTruncated]) -> Iterator[BatchAppended]:
+    cut = truncation.event
+    log = _log_at(facts, truncation.node, cut.topic_id, (truncation.incarnation, truncation.sequence))
+    is_cut_off = (log["base_offset"] >= cut.new_end_offset) & (log["last_offset"] < cut.old_end_offset)
+    return (batch.event for batch in log.rows(is_cut_off))
+
+
+def _committed_epochs(facts: PartitionFacts, batches: Set[_Identity]) -> dict[_Identity, set[int]]:
+    """By batch, the epochs of the leaders that had it when they called it committed.
+
+    Args:
+        facts: of the partition.
+        batches: those that are asked for.
+    """
+    committed: dict[_Identity, set[int]] = {}
+    offsets = np.array([base_offset for _, base_offset, _, _ in batches], np.int64)
+    moves = facts.events.rows(HighWatermarkAdvanced)
+    for places in groups_of(moves["topic_id"], moves["node"], moves["leader_epoch"]) if batches else ():
+        [last] = moves.rows(places[-1:])
+        log = _log_at(facts, last.node, last.event.topic_id, (last.incarnation, last.sequence))
+        is_committed = log["last_offset"] < max(int(moves["new"][places].max()), 0)
+        for there in log.rows(is_committed & np.isin(log["base_offset"], offsets)):
+            if _identity(there.event) in batches:
+                committed.setdefault(_identity(there.event), set()).add(last.event.leader_epoch)
+    return committed
+
+
+def _log_at(facts: PartitionFacts, node: int, topic_id: str, place: tuple[int, int]) -> EventRows[BatchAppended]:
+    """What was in a log at a moment; an append below its end tells that what had been there was gone."""
+    batches = facts.events.rows(BatchAppended)
+    incarnations, sequence = batches["incarnation"], batches["sequence"]
+    is_before = (incarnations < place[0]) | ((incarnations == place[0]) & (sequence < place[1]))
+    log = batches.only(batches.has("node", node) & batches.has("topic_id", topic_id) & is_before)
+    from_the_end = np.minimum.accumulate(log["base_offset"][::-1])
+    next_lowest = np.append(from_the_end[::-1][1:], np.iinfo(np.int64).max)
+    return log.only(log["last_offset"] < next_lowest[: len(log)])
+
+
+def _identity(batch: BatchAppended) -> _Identity:
+    return (batch.topic_id, batch.base_offset, batch.leader_epoch, batch.crc)
+
+
+CHECK = PartitionCheck(
+    check_id="D15",
+    name="TruncationSafe",
+    source="KIP-101; KIP-279",
+    needs=frozenset({Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.HIGH_WATERMARK_MOVED, Premise.TRUNCATED}),
+    find=_find,
+)

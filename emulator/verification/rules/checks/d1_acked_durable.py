@@ -1,0 +1,31 @@
+"""D1 AckedDurable: what was acknowledged to an acks=all producer stays where it was acknowledged to be."""
+
+from collections.abc import Iterator
+
+from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.sentences import span
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for lost in facts.lost:
+        batch, lacking = lost.batch, lost.lacking
+        if batch.acks != ACKS_ALL:
+            continue
+        epoch = "?" if batch.leader_epoch is None else batch.leader_epoch
+        node = "?" if batch.node is None else batch.node
+        elected = "" if lacking is None else f"; {lacking}"
+        yield Finding(
+            batch.base_offset,
+            f"{facts} {span(batch.base_offset, batch.last_offset)} (epoch {epoch}), acknowledged by broker {node}: "
+            f"{lost.loss_class.value}{elected}",
+        )
+
+
+CHECK = PartitionCheck(
+    check_id="D1",
+    name="AckedDurable",
+    source="Kafka documentation, Replication: a committed message is not lost; Jepsen's Kafka workload, lost-write",
+    premises=frozenset({Premise.ACKED_ALL, Premise.FINAL_LOG}),
+    find=_find,
+)

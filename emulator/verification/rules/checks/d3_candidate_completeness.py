@@ -1,0 +1,135 @@
+"""D3 CandidateCompleteness: who may be elected has every committed record.
+
+Judged where a process's own events, or its final log, stand beside the controller's records: when a process that has
+opened its log is unfenced as a candidate, and at the end of the run. A replica whose disk lost something is left to D1
+and D2, for whether it may lack records is a matter of the guarantee; and so is what some leader had no more.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from laststand.emulator.core.events import (
+    BrokerUnfenced,
+    FaultInjected,
+    IncarnationEnd,
+    IncarnationEnded,
+    LogOpened,
+    PartitionChanged,
+)
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.facts.batches import TermPlace
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.sentences import listed
+
+_DISK_FAULTS: Final = ("power_loss", "replace_disk")
+
+
+class _Candidate(NamedTuple):
+    """A replica that may be elected by a state, and where its log ends."""
+
+    state: PartitionChanged
+    node: int
+    log_end_offset: int
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    committed = facts.committed
+    damaged = set(_damaged(facts)) if PROMISES["D3"].leaves_out(Exemption.LOST_DISKS) else set()
+    for state, node, log_end_offset in (*_unfenced(facts), *_final(facts)):
+        if node in damaged or node not in _candidates(facts, state):
+            continue
+        high_watermark = _kept(facts, committed.get(state.topic_id, {}), state)
+        if log_end_offset < high_watermark:
+            yield Finding(
+                log_end_offset,
+                f"{facts}: broker {node} may be elected by partition epoch {state.partition_epoch} (ISR "
+                f"{listed(state.isr)}, ELR {listed(state.elr)}), and its log ends at {log_end_offset}, though the high "
+                f"watermark had been at {high_watermark}",
+            )
+
+
+def _candidates(facts: PartitionFacts, state: PartitionChanged) -> tuple[int, ...]:
+    exempts = PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) and facts.cluster.has_zookeeper
+    leaving = state.removing_replicas if exempts else ()
+    isr = tuple(member for member in state.isr if member in state.replicas and member not in leaving)
+    return (*isr, *state.elr) if facts.cluster.has_elr(state.metadata_offset) else isr
+
+
+def _deleted_topics(facts: PartitionFacts) -> Mapping[str, int]:
+    """Returns from which metadata on nothing is asked of each topic id that is deleted, or to be."""
+    deleted = facts.cluster.deleted_topics if PROMISES["D3"].leaves_out(Exemption.DELETED_TOPICS) else {}
+    begun = facts.cluster.deletions_begun if PROMISES["D3"].leaves_out(Exemption.TOPICS_BEING_DELETED) else {}
+    return {**deleted, **begun}
+
+
+def _damaged(facts: PartitionFacts) -> Iterator[int]:
+    """Yields the nodes whose disks may have lost something."""
+    for ended in facts.cluster.events.of(IncarnationEnded):
+        if ended.event.end is IncarnationEnd.POWER_LOST:
+            yield ended.event.ended_node
+    for fault in facts.cluster.events.of(FaultInjected):
+        if fault.event.fault in _DISK_FAULTS and fault.event.target.isdigit():
+            yield int(fault.event.target)
+
+
+def _unfenced(facts: PartitionFacts) -> Iterator[_Candidate]:
+    """Yields each replica at the first time that its process is unfenced, with its log as that process opened it."""
+    epochs: dict[int, tuple[int, int]] = {}
+    for registration in facts.cluster.registrations:
+        process = facts.cluster.process_of(registration.event)
+        if process is not None:
+            epochs[registration.event.broker_epoch] = process
+    found = {(log.node, log.incarnation, log.event.topic_id): log for log in reversed([*facts.events.of(LogOpened)])}
+    seen: set[tuple[int, int]] = set()  # a process whose session in ZooKeeper expired registers again
+    for unfenced in sorted(facts.cluster.events.of(BrokerUnfenced), key=lambda each: each.event.metadata_offset):
+        broker_epoch, at = unfenced.event.broker_epoch, unfenced.event.metadata_offset
+        process = epochs.get(broker_epoch)
+        if process is None or process in seen:
+            continue
+        seen.add(process)
+        for topic_id, state in {c.new.topic_id: c.new for c in facts.changes if c.new.metadata_offset < at}.items():
+            opened = found.get((*process, topic_id))
+            if opened is not None and _deleted_topics(facts).get(topic_id, at) >= at:
+                yield _Candidate(state, opened.node, opened.event.log_end_offset)
+
+
+def _final(facts: PartitionFacts) -> Iterator[_Candidate]:
+    """Yields each replica at the end of the run, if its last process stopped in order."""
+    for log in facts.final_logs:
+        state = facts.states.get(log.topic_id or "")
+        incarnation = facts.cluster.last_incarnation.get(log.node)
+        if state is None or incarnation is None:
+            continue
+        is_exempt = PROMISES["D3"].leaves_out(Exemption.KILLED_PROCESSES)
+        if is_exempt and (log.node, incarnation) in facts.cluster.killed:
+            continue
+        if state.topic_id not in _deleted_topics(facts):
+            yield _Candidate(state, log.node, log.log_end_offset)
+
+
+def _kept(facts: PartitionFacts, committed: Mapping[TermPlace, int], state: PartitionChanged) -> int:
+    """Returns what was committed before a state's leader epoch and every leader since then has had."""
+    kept = 0
+    for place, high_watermark in committed.items():
+        leader_epoch = place.leader_epoch
+        lacking = facts.first_lacking(state.topic_id, after=place, last_offset=high_watermark - 1)
+        is_lost = lacking is not None and lacking.leader_epoch <= state.leader_epoch
+        unclean = PROMISES["D3"].leaves_out(Exemption.UNCLEAN_ELECTIONS) and any(
+            leader_epoch < change.new.leader_epoch <= state.leader_epoch
+            for change in facts.changes
+            if change.is_unclean and change.new.topic_id == state.topic_id
+        )
+        if leader_epoch < state.leader_epoch and not is_lost and not unclean:
+            kept = max(kept, high_watermark)
+    return kept
+
+
+CHECK = PartitionCheck(
+    check_id="D3",
+    name="CandidateCompleteness",
+    source="KIP-966, ELR invariants",
+    needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS, Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
+    find=_find,
+)

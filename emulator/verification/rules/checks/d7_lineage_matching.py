@@ -1,0 +1,38 @@
+"""D7 LineageMatching: a leader epoch has one history, whichever log tells it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from laststand.emulator.core.events import BatchAppended
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.matching import keys_of
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    batches = facts.events.rows(BatchAppended)
+    [batch_keys] = keys_of([batches["topic_id"], batches["leader_epoch"], batches["base_offset"]])
+    order = np.argsort(batch_keys, kind="stable")
+    keys, last_offsets, crcs = batch_keys[order], batches["last_offset"][order], batches["crc"][order]
+    is_other = (keys[1:] == keys[:-1]) & ((last_offsets[1:] != last_offsets[:-1]) | (crcs[1:] != crcs[:-1]))
+    differing: dict[tuple[str, int, int], set[str]] = {}
+    for appended in batches.rows(np.isin(batch_keys, keys[1:][is_other])):
+        batch = appended.event
+        told = differing.setdefault((batch.topic_id, batch.leader_epoch, batch.base_offset), set())
+        told.add(f"broker {appended.node} has one up to {batch.last_offset} with CRC {batch.crc}")
+    for (_, leader_epoch, base_offset), told in differing.items():
+        yield Finding(
+            base_offset,
+            f"{facts} offset {base_offset} of epoch {leader_epoch} is not one batch: {', '.join(sorted(told))}",
+        )
+
+
+CHECK = PartitionCheck(
+    check_id="D7",
+    name="LineageMatching",
+    source="Raft (Ongaro and Ousterhout 2014), Log Matching; KIP-101",
+    needs=frozenset({Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.REPLICATED}),
+    find=_find,
+)

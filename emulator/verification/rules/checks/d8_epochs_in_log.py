@@ -1,0 +1,53 @@
+"""D8 EpochsInLog: leader epochs do not fall along a log, and a leader appends in its own epoch (KIP-101).
+
+Judged by what is appended, by final logs, and by the epochs that a process found for a log as it opened it. What its
+cache holds in between is in no event.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from laststand.emulator.core.events import AppendRole, BatchAppended, LogOpened
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.reading.logs import successive
+from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    batches = facts.events.rows(BatchAppended)
+    epochs_of, current = batches["leader_epoch"], batches["current_leader_epoch"]
+    is_leader = batches.has("role", AppendRole.LEADER)
+    for appended in batches.rows((epochs_of > current) | (is_leader & (epochs_of != current))):
+        event = appended.event
+        yield Finding(
+            event.base_offset,
+            f"{facts}: broker {appended.node} appended a batch of epoch {event.leader_epoch} as "
+            f"{event.role.value} in epoch {event.current_leader_epoch}",
+        )
+    for opened in facts.events.of(LogOpened):
+        log = opened.event
+        rise = all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(log.epochs))
+        has_epochs = bool(log.epochs) or log.log_start_offset == log.log_end_offset
+        if not has_epochs or not rise or any(start > log.log_end_offset for _, start in log.epochs):
+            yield Finding(
+                opened.sequence,
+                f"{facts}: broker {opened.node} opened a log from {log.log_start_offset} to {log.log_end_offset} "
+                f"with epochs {log.epochs}",
+            )
+    for before, after in successive(facts.final_batches):
+        falls = after["leader_epoch"] < before["leader_epoch"]
+        for left, found in zip(before.rows(falls), after.rows(falls), strict=True):
+            yield Finding(
+                found.base_offset,
+                f"{facts}: in the final log of broker {found.node} (topic id {found.topic_id}) epoch "
+                f"{found.leader_epoch} at {found.base_offset} follows epoch {left.leader_epoch}",
+            )
+
+
+CHECK = PartitionCheck(
+    check_id="D8",
+    name="EpochsInLog",
+    source="KIP-101; Kafka's LeaderEpochFileCache",
+    premises=frozenset({Premise.LOG_OPENED}),
+    find=_find,
+)

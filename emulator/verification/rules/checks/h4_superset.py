@@ -1,0 +1,104 @@
+"""H4 Superset: a leader with enough members in sync reckons with everybody whom the controller may elect (KIP-497).
+
+Judged at each move of a high watermark by what its leader went by: the ISR that it knew as committed, and what it had
+proposed since. A proposal that the controller carried out counts until the leader knows what came of it, also where the
+leader had been told that it was refused (S45). A change that was proposed more than once counts as the last proposal's:
+an earlier one may never have been sent. The ELR is empty then, by M3.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from laststand.emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed, HighWatermarkAdvanced
+from laststand.emulator.core.types import ChangeReason, IsrAnswer
+from laststand.emulator.verification.facts.partition import Change, PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.sentences import listed
+from laststand.emulator.verification.tables.matching import groups_of
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+
+_Term = tuple[int, int, str, int]
+"""Node, incarnation, topic id and leader epoch."""
+
+_CarriedOut = tuple[CollectedEvent[AlterPartitionProposed], Change]
+"""A proposal, and the change that it became."""
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    carried_out = _carried_out(facts)
+    moves = facts.events.rows(HighWatermarkAdvanced)
+    term_columns = (moves["node"], moves["incarnation"], moves["topic_id"], moves["leader_epoch"])
+    for places in groups_of(*term_columns, moves["committed_isr"], moves["maximal_isr"], moves["effective_min_isr"]):
+        [first] = moves.rows(places[:1])
+        if len(first.event.committed_isr) < first.event.effective_min_isr:
+            continue
+        term = (first.node, first.incarnation, first.event.topic_id, first.event.leader_epoch)
+        maximal_isr = set(first.event.maximal_isr)
+        proposals = [each for each in carried_out.get(term, ()) if set(each[1].new.isr) - maximal_isr]
+        if set(first.event.committed_isr) <= maximal_isr and not proposals:
+            continue
+        for advanced in moves.rows(places):
+            yield from _missing(facts, advanced, proposals)
+
+
+def _missing(
+    facts: PartitionFacts, advanced: CollectedEvent[HighWatermarkAdvanced], proposals: Iterable[_CarriedOut]
+) -> Iterator[Finding]:
+    event = advanced.event
+    expected = set(event.committed_isr)
+    for proposed, change in proposals:
+        if proposed.sequence < advanced.sequence and not _is_known(facts, proposed, change, advanced):
+            expected.update(change.new.isr)
+    missing = sorted(expected - set(event.maximal_isr))
+    if missing:
+        yield Finding(
+            event.new,
+            f"{facts}: broker {advanced.node} in epoch {event.leader_epoch} moved its high watermark to {event.new} by "
+            f"maximal ISR {listed(event.maximal_isr)}, though the controller might elect {listed(missing)}",
+        )
+
+
+def _carried_out(facts: PartitionFacts) -> Mapping[_Term, Iterable[_CarriedOut]]:
+    """Returns the proposals that changed the partition, by the term that made them."""
+    changes: dict[tuple[str, int, int], Change] = {
+        (change.new.topic_id, change.new.leader_epoch, change.new.partition_epoch): change
+        for change in facts.changes
+        if change.new.reason is ChangeReason.ALTER_PARTITION
+    }
+    found: dict[_Term, dict[int, _CarriedOut]] = {}
+    for proposed in facts.events.of(AlterPartitionProposed):
+        event = proposed.event
+        change = changes.get((event.topic_id, event.leader_epoch, event.partition_epoch + 1))
+        if change is not None and set(change.new.isr) == set(event.proposed_isr):
+            term = (proposed.node, proposed.incarnation, event.topic_id, event.leader_epoch)
+            found.setdefault(term, {})[change.new.partition_epoch] = (proposed, change)
+    return {term: by_epoch.values() for term, by_epoch in found.items()}
+
+
+def _is_known(
+    facts: PartitionFacts,
+    proposed: CollectedEvent[AlterPartitionProposed],
+    change: Change,
+    advanced: CollectedEvent[HighWatermarkAdvanced],
+) -> bool:
+    """Whether a leader knew of a change when it moved its high watermark: by metadata, or by an answer."""
+    applied = facts.cluster.applied_before(advanced.node, advanced.incarnation, advanced.sequence)
+    if applied is not None and applied > change.new.metadata_offset:
+        return True
+    # A leader that takes an answer in moves its high watermark first and notes the answer then.
+    return set(advanced.event.committed_isr) == set(change.new.isr) or any(
+        answer.event.outcome is IsrAnswer.COMMITTED and answer.event.partition_epoch >= change.new.partition_epoch
+        for answer in facts.events.of(AlterPartitionAnswered)
+        if (answer.node, answer.incarnation) == (advanced.node, advanced.incarnation)
+        and answer.event.topic_id == change.new.topic_id
+        and proposed.sequence < answer.sequence < advanced.sequence
+    )
+
+
+CHECK = PartitionCheck(
+    check_id="H4",
+    name="Superset",
+    source="KIP-497; KIP-966, ELR invariants; Kafka's PartitionState.maximalIsr",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.HIGH_WATERMARK_MOVED}),
+    find=_find,
+)

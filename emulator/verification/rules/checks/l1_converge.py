@@ -1,0 +1,29 @@
+"""L1 Converge: once every fault is over, each broker acts on all metadata that was committed by then."""
+
+from collections.abc import Iterator
+
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.settled_state import lasting_processes, settled_at
+from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
+
+
+def _find(cluster: ClusterFacts) -> Iterator[Finding]:
+    for at in settled_at(cluster):
+        for node, incarnation in lasting_processes(cluster, at=at):
+            applied = cluster.last_applied.get(node)
+            end_offset = 0 if applied is None or applied.incarnation != incarnation else applied.end_offset
+            if end_offset < at:
+                yield Finding(
+                    at,
+                    f"broker {node} stopped with metadata up to {end_offset}, though the cluster had settled with {at}",
+                )
+
+
+CHECK = ClusterCheck(
+    check_id="L1",
+    name="Converge",
+    source="KIP-631; Kafka's BrokerMetadataPublisher",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.OWN_WORD, Premise.SETTLED}),
+    find=_find,
+)

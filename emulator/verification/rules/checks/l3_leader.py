@@ -1,0 +1,34 @@
+"""L3 Leader: once every fault is over, each partition is led by the broker that was elected.
+
+A partition without any candidate is excused.
+"""
+
+from collections.abc import Iterator
+
+from laststand.emulator.core.events import BecameLeader
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.settled_state import settled_states
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.sentences import listed
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    led = {(each.event.topic_id, each.event.leader_epoch, each.node) for each in facts.events.of(BecameLeader)}
+    for state in settled_states(facts):
+        if state.leader is None and (state.isr or state.elr):
+            problem = f"is led by nobody (ISR {listed(state.isr)}, ELR {listed(state.elr)})"
+        elif state.leader is not None and (state.topic_id, state.leader_epoch, state.leader) not in led:
+            problem = f"is led by broker {state.leader} in epoch {state.leader_epoch}, which never heard of that"
+        else:
+            continue
+        yield Finding(state.metadata_offset, f"{facts} {problem}, though the cluster had settled")
+
+
+CHECK = PartitionCheck(
+    check_id="L3",
+    name="Leader",
+    source="Kafka's PartitionChangeBuilder",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.OWN_WORD, Premise.SETTLED, Premise.COMMITTED}),
+    find=_find,
+)

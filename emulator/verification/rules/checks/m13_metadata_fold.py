@@ -1,0 +1,39 @@
+"""M13 MetadataFold: brokers act only on what the controller committed."""
+
+from collections.abc import Iterator
+
+from laststand.emulator.core.events import BecameFollower, BecameLeader
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.sentences import broker
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    states = {(change.new.topic_id, change.new.partition_epoch): change.new for change in facts.changes}
+    roles: list[tuple[int, BecameLeader | BecameFollower, int | None]] = [
+        *((role.node, role.event, role.node) for role in facts.events.of(BecameLeader)),
+        *((role.node, role.event, role.event.leader) for role in facts.events.of(BecameFollower)),
+    ]
+    for node, event, leader in roles:
+        state = states.get((event.topic_id, event.partition_epoch))
+        if state is None:
+            problem = "which the controller never committed"
+        elif (state.leader, state.leader_epoch) != (leader, event.leader_epoch):
+            problem = f"and the controller had committed leader {broker(state.leader)} of epoch {state.leader_epoch}"
+        else:
+            continue
+        yield Finding(
+            event.partition_epoch,
+            f"{facts}: broker {node} acted on partition epoch {event.partition_epoch} with leader {broker(leader)} of "
+            f"epoch {event.leader_epoch}, {problem}",
+        )
+
+
+CHECK = PartitionCheck(
+    check_id="M13",
+    name="MetadataFold",
+    source="KIP-631; Kafka's ReplicaManager.applyDelta",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.LED}),
+    find=_find,
+)

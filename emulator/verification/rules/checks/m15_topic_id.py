@@ -1,0 +1,56 @@
+"""M15 TopicId: a topic that is created again under its name has nothing of the one before (KIP-516)."""
+
+from collections.abc import Iterator
+
+from laststand.emulator.core.events import BatchAppended, BecameFollower, BecameLeader, LogOpened
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.matching import groups_of
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for position, node, what, topic_id in (*_first_logs(facts), *_never_opened(facts), *_unknown_topics(facts)):
+        yield Finding(position, f"{facts}: broker {node} {what} topic id {topic_id}")
+
+
+_Misuse = tuple[int, int, str, str]
+"""Offset, node, what it did, and the topic id."""
+
+
+def _first_logs(facts: PartitionFacts) -> Iterator[_Misuse]:
+    seen: set[tuple[int, str]] = set()
+    for opened in facts.events.of(LogOpened):
+        key, end = (opened.node, opened.event.topic_id), opened.event.log_end_offset
+        if key not in seen and end > 0:
+            yield end, opened.node, f"found {end} records where none can be, in its first log of", opened.event.topic_id
+        seen.add(key)
+
+
+def _never_opened(facts: PartitionFacts) -> Iterator[_Misuse]:
+    opened: dict[tuple[int, int, str], int] = {}
+    for log in facts.events.of(LogOpened):
+        opened.setdefault((log.node, log.incarnation, log.event.topic_id), log.sequence)
+    led = [(role, role.event.epoch_start_offset) for role in facts.events.of(BecameLeader)]
+    followed = [(role, role.event.log_end_offset) for role in facts.events.of(BecameFollower)]
+    for role, end in (*led, *followed):
+        topic_id = role.event.topic_id
+        if end > 0 and opened.get((role.node, role.incarnation, topic_id), role.sequence) >= role.sequence:
+            yield end, role.node, f"used a log of {end} records that it never opened as one of", topic_id
+
+
+def _unknown_topics(facts: PartitionFacts) -> Iterator[_Misuse]:
+    batches = facts.events.rows(BatchAppended)
+    for places in groups_of(batches["node"], batches["topic_id"]):
+        node, topic_id = int(batches["node"][places[0]]), batches.words("topic_id")[batches["topic_id"][places[0]]]
+        if topic_id not in facts.states:
+            yield int(batches["base_offset"][places].min()), node, "appended to a log of", topic_id
+
+
+CHECK = PartitionCheck(
+    check_id="M15",
+    name="TopicId",
+    source="KIP-516",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.OWN_WORD, Premise.LOG_OPENED}),
+    find=_find,
+)

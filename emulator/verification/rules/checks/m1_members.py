@@ -1,0 +1,39 @@
+"""M1 Members: the ISR is a part of the replicas, has nothing in common with the ELR, and the leader is in it."""
+
+from collections.abc import Iterator
+
+from laststand.emulator.core.events import PartitionChanged
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.sentences import broker, listed
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    for change in facts.changes:
+        state = change.new
+        problem = _problem(state)
+        if problem is not None:
+            yield Finding(
+                state.metadata_offset,
+                f"{facts} at metadata offset {state.metadata_offset}: leader {broker(state.leader)}, replicas "
+                f"{listed(state.replicas)}, ISR {listed(state.isr)}, ELR {listed(state.elr)}: {problem}",
+            )
+
+
+def _problem(state: PartitionChanged) -> str | None:
+    if set(state.isr) - set(state.replicas):
+        return "the ISR has members that are no replicas"
+    if set(state.isr) & set(state.elr):
+        return "ISR and ELR overlap"
+    if state.leader is not None and state.leader not in state.isr:
+        return "the leader is not in the ISR"
+    return None
+
+
+CHECK = PartitionCheck(
+    check_id="M1",
+    name="Members",
+    source="KIP-966, ELR invariants; Kafka's PartitionChangeBuilder",
+    premises=frozenset({Premise.COMMITTED}),
+    find=_find,
+)

@@ -1,0 +1,33 @@
+"""M21 EffectiveMinISR: the controller goes by min(min ISR, replication factor) of the partition (KIP-966).
+
+Judged by what was configured when each state was committed, whatever the controller makes of it.
+"""
+
+from collections.abc import Iterator
+
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    configuration = facts.cluster.configuration
+    for change in facts.changes:
+        new = change.new
+        configured = configuration.min_isr_of_controller(new.topic, at=new.metadata_offset)
+        expected = min(configured, len(new.replicas))
+        if new.effective_min_isr != expected:
+            yield Finding(
+                new.metadata_offset,
+                f"{facts} at metadata offset {new.metadata_offset}: the controller goes by min ISR "
+                f"{new.effective_min_isr}, with {configured} configured and {len(new.replicas)} replicas",
+            )
+
+
+CHECK = PartitionCheck(
+    check_id="M21",
+    name="EffectiveMinISR",
+    source="KIP-966, effective min ISR",
+    needs=frozenset({Evidence.EVENTS}),
+    premises=frozenset({Premise.COMMITTED}),
+    find=_find,
+)

@@ -1,0 +1,77 @@
+"""Z3 LastIsr: no high watermark passes a member of the last ISR of its leader epoch.
+
+A deposed leader acknowledges nothing because its successor is such a member. Nothing orders an append of one node and a
+move of another's high watermark, so a member is short only if its log never reached that far. A member that was killed
+may have appended what it did not live to tell, and one that a reassignment removes may stay behind (story Z28).
+"""
+
+from collections.abc import Iterator, Mapping
+
+from laststand.emulator.core.events import (
+    BatchAppended,
+    HighWatermarkAdvanced,
+    LogOpened,
+    LogTruncated,
+    PartitionChanged,
+)
+from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.matching import groups_of
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    last_states = {(change.new.topic_id, change.new.leader_epoch): change.new for change in facts.changes}
+    ends = _furthest_ends(facts)
+    exempts = PROMISES["Z3"].leaves_out(Exemption.KILLED_PROCESSES)
+    killed = {node for node, _ in facts.cluster.killed if exempts}
+    moves = facts.events.rows(HighWatermarkAdvanced)
+    for places in groups_of(moves["topic_id"], moves["leader_epoch"]):
+        [moved] = moves.rows(places[[moves["new"][places].argmax()]])
+        event = moved.event
+        state = last_states.get((event.topic_id, event.leader_epoch))
+        for member in () if state is None else _staying(state):
+            end = ends.get((event.topic_id, member), 0)
+            if end < event.new and member not in killed:
+                yield Finding(
+                    event.new,
+                    f"{facts}: broker {moved.node} moved its high watermark to {event.new} in epoch "
+                    f"{event.leader_epoch}, and the log of broker {member}, a member of the last ISR of that epoch, "
+                    f"never reached beyond {end}",
+                )
+
+
+def _staying(state: PartitionChanged) -> tuple[int, ...]:
+    leaving = state.removing_replicas if PROMISES["Z3"].leaves_out(Exemption.LEAVING_REPLICAS) else ()
+    return tuple(each for each in state.isr if each in state.replicas and each not in leaving)
+
+
+def _furthest_ends(facts: PartitionFacts) -> Mapping[tuple[str, int], int]:
+    """Returns, by topic id and broker, the highest offset at which its log ever ended."""
+    ends: dict[tuple[str, int], int] = {}
+
+    def note(topic_id: str | None, node: int, end: int) -> None:
+        key = (topic_id or "", node)
+        ends[key] = max(ends.get(key, 0), end)
+
+    batches = facts.events.rows(BatchAppended)
+    for places in groups_of(batches["topic_id"], batches["node"]):
+        [furthest] = batches.rows(places[[batches["last_offset"][places].argmax()]])
+        note(furthest.event.topic_id, furthest.node, furthest.event.last_offset + 1)
+    for opened in facts.events.of(LogOpened):
+        note(opened.event.topic_id, opened.node, opened.event.log_end_offset)
+    for truncated in facts.events.of(LogTruncated):
+        note(truncated.event.topic_id, truncated.node, truncated.event.new_end_offset)
+    for log in facts.final_logs:
+        note(log.topic_id, log.node, log.log_end_offset)
+    return ends
+
+
+CHECK = PartitionCheck(
+    check_id="Z3",
+    name="LastIsr",
+    source="KIP-497; Kafka's Partition with ZooKeeper",
+    needs=frozenset({Evidence.EVENTS, Evidence.FINAL_LOGS, Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.HIGH_WATERMARK_MOVED, Premise.COMMITTED}),
+    find=_find,
+)

@@ -1,0 +1,62 @@
+"""Z4 MemberKeepsLog: no broker removes a log of a partition of which it is a replica in the ISR (KIP-570, KIP-550).
+
+A replica without a log joins no ISR before it is given a role again. So if it is in the ISR in the last state before
+its next role, it was a member when it removed its log, or was made one without a log. A member that is no replica is
+what a reassignment that was cancelled leaves behind (Z27, Z29).
+"""
+
+from collections.abc import Iterator
+
+from laststand.emulator.core.events import BecameFollower, BecameLeader, LogDeleted, PartitionEvent, StrayDetected
+from laststand.emulator.core.types import StrayCleanup
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+
+
+def _find(facts: PartitionFacts) -> Iterator[Finding]:
+    strays = [each for each in facts.events.of(StrayDetected) if each.event.action is not StrayCleanup.OFF]
+    removals = [
+        *((each, each.event.log_end_offset) for each in facts.events.of(LogDeleted)),
+        *((each, each.event.log_end_offset) for each in strays),
+    ]
+    for removal, log_end_offset in removals:
+        if removal.event.topic_id in facts.cluster.deletions_begun:
+            continue
+        until = _next_role(facts, removal)
+        states = [
+            change.new
+            for change in facts.changes
+            if change.new.topic_id == removal.event.topic_id and (until is None or change.new.partition_epoch < until)
+        ]
+        if states and removal.node in states[-1].isr and removal.node in states[-1].replicas:
+            yield Finding(
+                log_end_offset,
+                f"{facts}: broker {removal.node} removed its log, which ended at {log_end_offset}, and is in ISR "
+                f"{list(states[-1].isr)}",
+            )
+
+
+def _next_role(facts: PartitionFacts, removal: CollectedEvent[PartitionEvent]) -> int | None:
+    """Returns the partition epoch of the role that a broker was given next."""
+    roles = [
+        *((each, each.event.partition_epoch) for each in facts.events.of(BecameLeader)),
+        *((each, each.event.partition_epoch) for each in facts.events.of(BecameFollower)),
+    ]
+    later = [
+        (role.incarnation, role.sequence, partition_epoch)
+        for role, partition_epoch in roles
+        if (role.node, role.event.topic_id) == (removal.node, removal.event.topic_id)
+        and (role.incarnation, role.sequence) > (removal.incarnation, removal.sequence)
+    ]
+    return min(later)[2] if later else None
+
+
+CHECK = PartitionCheck(
+    check_id="Z4",
+    name="MemberKeepsLog",
+    source="KIP-570; KIP-550",
+    needs=frozenset({Evidence.EVENTS, Evidence.TOPIC_IDS}),
+    premises=frozenset({Premise.LOG_REMOVED}),
+    find=_find,
+)

@@ -1,0 +1,321 @@
+"""Whether a lost record was inside the guarantee (the protocol is wrong) or outside it (too much broke).
+
+The guarantee holds for a record if, from its acknowledgement up to and including the committed election of the first
+leader that lacks it,
+
+- at no moment more replicas of the partition were *outstanding* than min(min ISR, replication factor) - 1 allows: the
+  least min ISR that was configured since the acknowledgement, and the replication factor at the acknowledgement or at
+  that moment, whichever is less, and
+- no unclean election was *accepted*, that of a last-known leader included: by a configuration that prefers an unclean
+  leader to none, or by an administrator who asked for one.
+
+A replica is outstanding from the end of an incarnation without clean shutdown, whether bytes were lost or not, until a
+committed ISR contains it after its new registration. An incarnation that was registered and stopped before it heard of
+that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof; S44), nor can one that
+an administrator has unregistered, from then on. A replica that was assigned anew has nothing of what others hold: until
+a committed ISR contains it, it counts neither as outstanding nor towards the replication factor. What was acknowledged
+before the partition was created (by a leader of a topic of that name before it: S41) counts from its creation on.
+
+Everything is placed by metadata offsets: an acknowledgement by the metadata that its leader had applied by then (never
+later than the truth), an end by what the harness noted.
+
+Whatever begins an excuse is what was configured, asked for or broken, but for S44. What the judged cluster
+says of itself can only end an excuse or deny one; the README lists each input.
+"""
+
+from collections.abc import Iterator, Sequence, Set
+from enum import Enum
+from itertools import accumulate
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core.events import (
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerStateChanged,
+    Election,
+    FaultHealed,
+    FaultInjected,
+    IncarnationEnd,
+    IncarnationEnded,
+    PartitionChanged,
+    StepReached,
+)
+from laststand.emulator.core.types import ChangeReason, FenceReason
+from laststand.emulator.verification.facts.configuration import Configuration
+from laststand.emulator.verification.tables.timeline import Timeline
+
+_UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+
+
+class Guarantee(Enum):
+    """Which kind of violation a loss is."""
+
+    BROKEN = "broken"
+    """Lost although the guarantee held: the protocol is wrong."""
+
+    EXCEEDED = "exceeded"
+    """Lost after more went wrong than the guarantee covers."""
+
+
+def worst_of(kinds: Set[Guarantee]) -> Guarantee | None:
+    """Returns the worst of some kinds of losses; ``None`` where there is none."""
+    return next((kind for kind in Guarantee if kind in kinds), None)
+
+
+class GuaranteeJudgement(msgspec.Struct, frozen=True, kw_only=True):
+    """The kind of a loss, and the reason in plain words."""
+
+    guarantee: Guarantee
+    reason: str
+
+
+class _Absence(msgspec.Struct, frozen=True, kw_only=True):
+    """A replica was outstanding while the metadata ended in [since, until]; ``None``: it never came back.
+
+    The record at ``until`` is the one that ends it: a leader that is elected by it was outstanding until then.
+    """
+
+    node: int
+    since: int
+    until: int | None
+
+
+class _Outage(msgspec.Struct, frozen=True, kw_only=True):
+    """Who was outstanding at once, and how many the configuration allowed then."""
+
+    outstanding: frozenset[int]
+    allowed: int
+
+    @property
+    def excess(self) -> tuple[int, int]:
+        """How bad it was; above zero it is more than the guarantee covers."""
+        return len(self.outstanding) - self.allowed, len(self.outstanding)
+
+
+def judge_guarantee(
+    timeline: Timeline,
+    configuration: Configuration,
+    *,
+    topic_id: str,
+    partition: int,
+    acked_at: int,
+    lacking_epoch: int | None,
+    unelected_at: int | None = None,
+) -> GuaranteeJudgement:
+    """Judges the loss of records of one partition.
+
+    Args:
+        timeline: of the run.
+        configuration: of the run.
+        topic_id: of the partition's topic.
+        partition: its number.
+        acked_at: metadata offset that the acknowledging leader had applied (exclusive) when it answered.
+        lacking_epoch: leader epoch of the first leader elected without the records; ``None`` if none was seen, then
+            everything up to the end of the run counts.
+        unelected_at: where that leader was started after its election, the metadata (exclusive) by which it led:
+            then everything up to that counts.
+    """
+    changes = sorted(
+        (c for c in timeline.of(PartitionChanged) if c.topic_id == topic_id and c.partition == partition),
+        key=lambda c: c.metadata_offset,
+    )
+    if not changes:
+        return GuaranteeJudgement(guarantee=Guarantee.BROKEN, reason="the controller never changed the partition")
+    if changes[0].reason is ChangeReason.CREATED:
+        acked_at = max(acked_at, changes[0].metadata_offset + 1)
+    until = next((c.metadata_offset for c in changes if c.leader_epoch == lacking_epoch and c.leader is not None), None)
+    last = until if until is not None else max((c.metadata_offset for c in changes), default=acked_at)
+    last = max(last, unelected_at or 0)
+    elections = [c for c in changes if c.election in _UNCLEAN]
+    accepted = _accepted(timeline, configuration, elections)
+    within = [election for election in elections if acked_at <= election.metadata_offset <= last]
+    for election in within:
+        if election in accepted:
+            return GuaranteeJudgement(
+                guarantee=Guarantee.EXCEEDED,
+                reason=f"broker {election.leader} was elected {_how(election)} at metadata offset "
+                f"{election.metadata_offset}, which {accepted[election]}",
+            )
+    worst = _worst_outage(timeline, configuration, changes, acked_at=acked_at, last=last)
+    return _judgement(worst, unaccepted=within)
+
+
+def _judgement(worst: _Outage, *, unaccepted: Sequence[PartitionChanged]) -> GuaranteeJudgement:
+    brokers, allowed = sorted(worst.outstanding), worst.allowed
+    names = "no replica" if not brokers else "brokers " + ", ".join(map(str, brokers))
+    were = "were" if brokers else "was"
+    if len(brokers) == 1:
+        names, were = f"broker {brokers[0]}", "was"
+    if worst.excess[0] > 0:
+        return GuaranteeJudgement(
+            guarantee=Guarantee.EXCEEDED,
+            reason=f"{names} {were} outstanding at once, each since an end without clean shutdown or since it was "
+            f"unregistered; min ISR allows {allowed}",
+        )
+    elected = "no election was unclean"
+    if unaccepted:
+        first = unaccepted[0]
+        elected = f"nobody accepted that broker {first.leader} was elected {_how(first)}"
+    who = f"only {names}" if brokers else names
+    return GuaranteeJudgement(
+        guarantee=Guarantee.BROKEN, reason=f"{who} {were} outstanding, min ISR allows {allowed}, and {elected}"
+    )
+
+
+def _how(election: PartitionChanged) -> str:
+    return "as last-known leader" if election.election is Election.LAST_KNOWN_LEADER else "uncleanly"
+
+
+# --- Who was outstanding ------------------------------------------------------------------------------------------
+
+
+def _worst_outage(
+    timeline: Timeline,
+    configuration: Configuration,
+    changes: Sequence[PartitionChanged],
+    *,
+    acked_at: int,
+    last: int,
+) -> _Outage:
+    absences = list(_absences(timeline, changes))
+    moments = {
+        acked_at,
+        *(absence.since for absence in absences),
+        *configuration.changed_at,
+        *(change.metadata_offset + 1 for change in changes),
+    }
+
+    def min_isr(at: int) -> int:
+        return configuration.min_isr(changes[0].topic, _replicas(changes, at), at=at)
+
+    def outage(at: int, least_min_isr: int) -> _Outage:
+        holders = _holders(changes, at)
+        outstanding = frozenset(
+            absence.node
+            for absence in absences
+            if absence.node in holders and absence.since <= at and (absence.until is None or at <= absence.until)
+        )
+        replication_factor = min(len(holders), len(_holders(changes, acked_at)))
+        return _Outage(outstanding=outstanding, allowed=min(least_min_isr, replication_factor) - 1)
+
+    within = [moment for moment in sorted(moments) if acked_at <= moment <= max(last, acked_at)]
+    least = accumulate(map(min_isr, within), min)
+    return max(map(outage, within, least), key=lambda each: each.excess)
+
+
+def _replicas(changes: Sequence[PartitionChanged], at: int) -> tuple[int, ...]:
+    """Returns the assignment by the metadata below an offset, replicas that are being added or removed included."""
+    before = [change for change in changes if change.metadata_offset < at] or changes[:1]
+    return tuple(before[-1].replicas)
+
+
+def _holders(changes: Sequence[PartitionChanged], at: int) -> frozenset[int]:
+    """Returns the replicas that count: all but those that were assigned anew and that no ISR contained since."""
+    replicas, added = set(changes[0].replicas), set[int]()
+    for change in changes:
+        if change.metadata_offset >= at:
+            break
+        added |= set(change.replicas) - replicas
+        added &= set(change.replicas) - set(change.isr)
+        replicas = set(change.replicas)
+    return frozenset(replicas - added)
+
+
+def _absences(timeline: Timeline, changes: Sequence[PartitionChanged]) -> Iterator[_Absence]:
+    registrations = [
+        (r.broker_id, timeline.incarnation_of(r.incarnation_id), r.metadata_offset)
+        for r in timeline.of(BrokerRegistered)
+    ]
+    heard = {
+        (told.node, told.incarnation)
+        for told in timeline.events
+        if isinstance(told.event, BrokerStateChanged) and told.event.broker_epoch is not None
+    }
+    known = 0
+    for end in timeline.of(IncarnationEnded):  # The harness's own order: an unknown offset is not below the last one.
+        known = max(known, end.metadata_offset or 0)
+        process = (end.ended_node, end.ended_incarnation)
+        is_registered = any((broker, incarnation) == process for broker, incarnation, _ in registrations)
+        if end.end is IncarnationEnd.STOPPED and (process in heard or not is_registered):
+            continue
+        registered = min(
+            (
+                offset
+                for broker, incarnation, offset in registrations
+                if broker == end.ended_node and incarnation is not None and incarnation > end.ended_incarnation
+            ),
+            default=None,
+        )
+        yield _Absence(node=end.ended_node, since=known, until=_back(changes, end.ended_node, registered))
+    for forgotten in timeline.of(BrokerFenced):
+        if forgotten.reason is FenceReason.UNREGISTERED:
+            broker_id, since = forgotten.broker_id, forgotten.metadata_offset
+            again = min((at for broker, _, at in registrations if broker == broker_id and at > since), default=None)
+            yield _Absence(node=broker_id, since=since, until=_back(changes, broker_id, again))
+
+
+def _back(changes: Sequence[PartitionChanged], broker_id: int, registered: int | None) -> int | None:
+    """Returns the offset of the first committed ISR that contains a broker after its registration at an offset."""
+    if registered is None:
+        return None
+    isrs = ((change.metadata_offset, change.isr) for change in changes if change.metadata_offset > registered)
+    return min((offset for offset, isr in isrs if broker_id in isr), default=None)
+
+
+# --- Which unclean elections were accepted ------------------------------------------------------------------------
+
+
+def _accepted(
+    timeline: Timeline, configuration: Configuration, elections: Sequence[PartitionChanged]
+) -> dict[PartitionChanged, str]:
+    """Returns the unclean elections that somebody accepted, each with who did; one request accepts one election."""
+    accepted: dict[PartitionChanged, str] = {}
+    if not elections:
+        return accepted
+    requests = UncleanRequests(timeline, f"{elections[0].topic}-{elections[0].partition}")
+    for election in elections:
+        if configuration.accepts_unclean_leaders(election.topic, at=election.metadata_offset):
+            accepted[election] = "the topic prefers to none"
+        elif requests.account_for(election.metadata_offset):
+            accepted[election] = "an administrator asked for"
+    return accepted
+
+
+class UncleanRequests:
+    """Administrators' requests that may lead to an unclean election of a partition; each accounts for one.
+
+    Args:
+        timeline: of the run, or of its harness alone.
+        partition: as steps name it (``orders-0``).
+    """
+
+    def __init__(self, timeline: Timeline, partition: str) -> None:
+        self._made_at = list(_requests(timeline, partition))
+
+    def account_for(self, metadata_offset: int) -> bool:
+        """Whether a request that accounts for no other election was made before this one."""
+        made_at = next((each for each in self._made_at if each <= metadata_offset), None)
+        if made_at is None:
+            return False
+        self._made_at.remove(made_at)
+        return True
+
+
+def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
+    """Yields since which metadata offset an administrator may have asked for an unclean election of a partition.
+
+    A step is noted when it is done, so it began after what the harness knew at the end of the step before.
+    """
+    known = before = 0
+    for told in timeline.events:
+        match told.event:
+            case StepReached(unclean_elections=asked):
+                if partition in asked:
+                    yield before
+                before = known
+            case IncarnationEnded() | FaultInjected() | FaultHealed():
+                known = max(known, told.event.metadata_offset or 0)
+            case _:
+                pass

@@ -1,0 +1,191 @@
+"""Which premises a run has.
+
+A check without its premise would find nothing whatever happened, so that its ``ok`` would prove nothing.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from laststand.emulator.core.events import (
+    AlterPartitionDecided,
+    AppendRole,
+    BatchAppended,
+    BecameLeader,
+    BitFlipped,
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerUnfenced,
+    ClusterSettled,
+    ConfigChanged,
+    Election,
+    Event,
+    HighWatermarkAdvanced,
+    LogDeleted,
+    LogOpened,
+    LogTruncated,
+    PartitionChanged,
+    RecoveryStarted,
+    TopicDeleted,
+    UncleanLeaderElected,
+    UncleanMethod,
+)
+from laststand.emulator.core.history import FinalReadOperation, OperationType
+from laststand.emulator.core.types import ChangeReason
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.partition import ACKS_ALL, NO_ERROR, Change, PartitionFacts
+from laststand.emulator.verification.rules.check import Premise
+from laststand.emulator.verification.tables.client_history import Poll
+from laststand.emulator.verification.tables.columns import NONE
+from laststand.emulator.verification.tables.late_topic_ids import id_by_name
+from laststand.emulator.verification.tables.matching import groups_of
+
+_COMMITTED: Final[tuple[type[Event], ...]] = (
+    BrokerRegistered,
+    BrokerFenced,
+    BrokerUnfenced,
+    TopicDeleted,
+    ConfigChanged,
+    PartitionChanged,
+)
+_ANY_OF: Final[tuple[tuple[type[Event], Premise], ...]] = (
+    (HighWatermarkAdvanced, Premise.HIGH_WATERMARK_MOVED),
+    (BecameLeader, Premise.LED),
+    (LogDeleted, Premise.LOG_REMOVED),
+    (LogOpened, Premise.LOG_OPENED),
+    (LogTruncated, Premise.TRUNCATED),
+    (RecoveryStarted, Premise.RECOVERY_STARTED),
+    (BitFlipped, Premise.FLIPPED),
+)
+
+
+def premises_of_cluster(cluster: ClusterFacts) -> frozenset[Premise]:
+    """Returns what the cluster of a run has."""
+    return frozenset(_of_cluster(cluster))
+
+
+def premises_of_partition(facts: PartitionFacts) -> frozenset[Premise]:
+    """Returns what one of its partitions has."""
+    found = {*_of_events(facts), *_of_elections(facts), *_of_history(facts), *_of_final_logs(facts)}
+    for change in facts.changes:
+        found.update(_of_change(change))
+    return frozenset(found)
+
+
+def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
+    if not cluster.is_seen_from_outside:
+        yield Premise.OWN_WORD
+    registrations = [registration.event for registration in cluster.registrations]
+    if len(registrations) > 1:
+        yield Premise.TWO_REGISTRATIONS
+    if any(r.stored_broker_epoch not in (None, r.previous_broker_epoch) for r in registrations):
+        yield Premise.UNCLEAN_REGISTRATION
+    if len({(each.node, each.incarnation) for kind in _COMMITTED for each in cluster.events.of(kind)}) > 1:
+        yield Premise.TWO_CONTROLLERS
+    if len(cluster.controller_elections) > 1:
+        yield Premise.TWO_CONTROLLERS
+    if cluster.isr_change_notifications:
+        yield Premise.NOTIFIED
+    if cluster.events.of(ClusterSettled):
+        yield Premise.SETTLED
+
+
+def _of_events(facts: PartitionFacts) -> Iterator[Premise]:
+    yield from (premise for kind, premise in _ANY_OF if facts.events.of(kind))
+    batches = facts.events.rows(BatchAppended)
+    if np.any(batches.has("role", AppendRole.LEADER)):
+        yield Premise.STORED
+    if np.any(batches.has("role", AppendRole.FOLLOWER)):
+        yield Premise.REPLICATED
+    if any(decided.event.error == NO_ERROR for decided in facts.events.of(AlterPartitionDecided)):
+        yield Premise.PROPOSAL_ACCEPTED
+    moves = facts.events.rows(HighWatermarkAdvanced)
+    for led in facts.events.of(BecameLeader):
+        if np.any(moves["leader_epoch"][moves.has("topic_id", led.event.topic_id)] < led.event.leader_epoch):
+            yield Premise.LED_AFTER_COMMIT
+
+
+def _of_history(facts: PartitionFacts) -> Iterator[Premise]:
+    sent, received = facts.sent, facts.received
+    acked = sent.only(sent.has("type", OperationType.OK) & (sent["acks"] == ACKS_ALL) & (sent["base_offset"] != NONE))
+    if len(acked):
+        yield Premise.ACKED_ALL
+    for places in groups_of(acked["history"]):
+        if acked["invoked"][places].max() > acked["completed"][places].min():
+            yield Premise.SENT_AFTER_ACK
+    if np.any(sent.has("type", OperationType.FAIL)):
+        yield Premise.REFUSED
+    given: set[str] = set()
+    for poll in facts.polls:
+        if poll.phase == "live" and poll.process in given:
+            yield Premise.POLLED_AGAIN
+            break
+        if poll.spans:
+            given.add(poll.process)
+    if any(before.topic_id != after.topic_id for before, after in _successive_polls(facts)):
+        yield Premise.TOPIC_SUCCEEDED
+    if len(received):
+        yield Premise.CONSUMED
+    if np.any(received["served_epoch"] != NONE):
+        yield Premise.CONSUMED_BY_EPOCH
+    for read in facts.final_reads:
+        match read:
+            case FinalReadOperation(type=OperationType.OK, start_offset=int() as start, end_offset=int() as end):
+                if start < end:
+                    yield Premise.READ_AT_THE_END
+            case _:
+                pass
+
+
+def _successive_polls(facts: PartitionFacts) -> Iterator[tuple[Poll, Poll]]:
+    """Yields what a consumer got without an error, in pairs; topics that have no id are left out."""
+    before: dict[str, Poll] = {}
+    for poll in facts.polls:
+        if poll.error is None and poll.topic_id not in {None, id_by_name(facts.topic)}:
+            if poll.process in before:
+                yield before[poll.process], poll
+            before[poll.process] = poll
+
+
+def _of_elections(facts: PartitionFacts) -> Iterator[Premise]:
+    if any(each.event.method is UncleanMethod.LONGEST_LOG for each in facts.events.of(UncleanLeaderElected)):
+        yield Premise.LOGS_COMPARED
+
+
+def _of_final_logs(facts: PartitionFacts) -> Iterator[Premise]:
+    if facts.final_logs:
+        yield Premise.FINAL_LOG
+    final = facts.final_batches
+    if len(np.unique(final["topic_id"])) < len(list(groups_of(final["topic_id"], final["node"]))):
+        yield Premise.FINAL_REPLICAS
+    batches = facts.settled_batches.only(facts.settled_batches["is_control"] == 0)
+    if len(batches):
+        yield Premise.SETTLED_RECORDS
+    own = batches.only(batches["producer_id"] != NONE)
+    if any(len(places) > 1 for places in groups_of(own["topic_id"], own["producer_id"], own["producer_epoch"])):
+        yield Premise.SETTLED_SEQUENCES
+
+
+def _of_change(change: Change) -> Iterator[Premise]:
+    new, old = change.new, change.old
+    yield Premise.COMMITTED
+    if len(new.isr) < new.effective_min_isr:
+        yield Premise.BELOW_MIN_ISR
+    if new.elr or new.last_known_elr:
+        yield Premise.ELR
+    is_moving = bool(new.adding_replicas or new.removing_replicas)
+    if is_moving:
+        yield Premise.REASSIGNMENT
+    if old is None:
+        return
+    yield Premise.CHANGED
+    if new.leader is not None and new.leader_epoch != old.leader_epoch and new.election is not Election.NONE:
+        yield Premise.ELECTED
+    if change.is_unclean:
+        yield Premise.UNCLEAN_ELECTION
+    if set(new.isr) - set(old.isr):
+        yield Premise.ISR_GREW
+    if (old.adding_replicas or old.removing_replicas) and not is_moving:
+        is_cancelled = new.reason is ChangeReason.REASSIGNMENT
+        yield Premise.REASSIGNMENT_CANCELLED if is_cancelled else Premise.REASSIGNMENT_COMPLETED

@@ -1,0 +1,177 @@
+"""What must have become of each replica's log, by its node's own events: the oracle's replay of them.
+
+Everything that moves the end of a log counts, in the order of its node's file, from the last deletion on. A process
+that follows one that was killed finds the log as it opens it; a power loss comes after all events of its process.
+"""
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+from typing import Final, assert_never
+
+import msgspec
+import numpy as np
+
+from laststand.emulator.core.events import (
+    BatchAppended,
+    BecameFollower,
+    BecameLeader,
+    LogDeleted,
+    LogOpened,
+    LogTruncated,
+    PowerLost,
+)
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.reading.logs import FinalBatch
+from laststand.emulator.verification.tables.events import EventRows
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+
+_LIMIT: Final = 2**62
+"""Above every offset, and after every event: a power loss comes after all events of its process."""
+
+
+class BatchFields(msgspec.Struct, frozen=True):
+    """What two accounts of one batch must agree on."""
+
+    topic_id: str | None
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    crc: int
+    record_count: int
+
+    @classmethod
+    def of(cls, batch: BatchAppended | FinalBatch, topic_id: str | None) -> "BatchFields":
+        """Returns those of a batch in a log that is used for a topic in the end."""
+        return cls(topic_id, *(getattr(batch, name) for name in CONTENT))
+
+
+CONTENT: Final = BatchFields.__struct_fields__[1:]
+"""The fields of a batch, its topic apart."""
+
+
+class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node's events say about the log that has the partition's name at the end.
+
+    Attributes:
+        topic_id: the topic that its broker last used it for.
+        expected: the batches that it must hold, in the order in which they were appended.
+        last_incarnation: of the last process that wrote of it; ``None`` if none did.
+        seen_up_to: where the events of a killed process end, at the least: from there on, and only there, the log may
+            go on without events.
+        deleted_below: up to where records may have been deleted on purpose, under any topic that it was used for.
+    """
+
+    topic_id: str | None
+    expected: EventRows[BatchAppended]
+    last_incarnation: int | None
+    seen_up_to: int
+    deleted_below: int
+
+
+_StepEvent = LogTruncated | LogDeleted | LogOpened | BecameFollower | BecameLeader | PowerLost
+"""What moves the end of a log beside appends, or says for which topic it is used."""
+
+_Step = tuple[int, int, _StepEvent]
+"""Incarnation, sequence and event."""
+
+
+def replay_logs(facts: PartitionFacts) -> Mapping[int, ReplayedLog]:
+    """Returns, by node, what its log must be: empty where nothing tells of it."""
+    steps: dict[int, list[_Step]] = {}
+    collected: list[CollectedEvent[_StepEvent]] = [
+        *facts.events.of(LogTruncated),
+        *facts.events.of(LogDeleted),
+        *facts.events.of(LogOpened),
+        *facts.events.of(BecameFollower),
+        *facts.events.of(BecameLeader),
+    ]
+    for each in collected:
+        steps.setdefault(each.node, []).append((each.incarnation, each.sequence, each.event))
+    for lost in facts.events.of(PowerLost):
+        steps.setdefault(lost.event.lost_node, []).append((lost.event.lost_incarnation, _LIMIT, lost.event))
+    nodes = {*steps, *np.unique(facts.events.rows(BatchAppended)["node"]).tolist()}
+    nodes.update(np.unique(facts.final_batches["node"]).tolist())
+    return {node: _Replay(facts, node).of(steps.get(node, [])) for node in nodes}
+
+
+class _Replay:
+    """The replay of one node's log, from its end."""
+
+    def __init__(self, facts: PartitionFacts, node: int) -> None:
+        self._facts = facts
+        self._node = node
+        batches = facts.events.rows(BatchAppended)
+        self._appended = batches.only(batches.has("node", node))
+        self._left = len(self._appended)
+        self._is_expected = np.zeros(self._left, np.bool_)
+        self._cut = _LIMIT
+        self._topic_ids: set[str] = set()
+        self._ends: dict[int, int] = {}
+
+    def of(self, steps: list[_Step]) -> ReplayedLog:
+        """Returns what the log must be after these steps, and the appends among them."""
+        facts = self._facts
+        steps.sort(key=itemgetter(0, 1), reverse=True)
+        last_incarnation, topic_id = self._last(steps)
+        for incarnation, sequence, event in steps:
+            self._append_from(self._place(incarnation, sequence))
+            end = _end_after(event)
+            if sequence < _LIMIT:
+                self._ends.setdefault(incarnation, end)
+            if isinstance(event, LogDeleted):
+                break
+            self._topic_ids.add(event.topic_id)
+            was_killed = (self._node, incarnation - 1) in facts.cluster.killed
+            if isinstance(event, LogTruncated | PowerLost) or (isinstance(event, LogOpened) and was_killed):
+                self._cut = min(self._cut, end)
+        else:
+            self._append_from(0)
+        killed = [end for incarnation, end in self._ends.items() if (self._node, incarnation) in facts.cluster.killed]
+        return ReplayedLog(
+            topic_id=topic_id,
+            expected=self._appended.only(self._is_expected),
+            last_incarnation=last_incarnation,
+            seen_up_to=min(killed, default=_LIMIT),
+            deleted_below=max((facts.deleted_below.get(used_for, 0) for used_for in self._topic_ids), default=0),
+        )
+
+    def _last(self, steps: Sequence[_Step]) -> tuple[int | None, str | None]:
+        """The process that wrote of the log last, and the topic for which it used the log."""
+        last = [(step[0], step[1], step[2].topic_id) for step in steps if step[1] < _LIMIT][:1]
+        last += [(a.incarnation, a.sequence, a.event.topic_id) for a in self._appended.rows(slice(-1, None))]
+        if last:
+            incarnation, _, topic_id = max(last)
+            return incarnation, topic_id
+        return None, steps[0][2].topic_id if steps else None
+
+    def _place(self, incarnation: int, sequence: int) -> int:
+        """How many batches had been appended when a line was written."""
+        begin, end = (int(np.searchsorted(self._appended["incarnation"], incarnation, s)) for s in ("left", "right"))
+        return begin + int(np.searchsorted(self._appended["sequence"][begin:end], sequence))
+
+    def _append_from(self, place: int) -> None:
+        """Takes the appends from a place on that were not taken yet."""
+        taken = slice(place, self._left)
+        self._left = min(place, self._left)
+        last_offsets = self._appended["last_offset"][taken]
+        self._is_expected[taken] = last_offsets < self._cut
+        incarnations = self._appended["incarnation"][taken]
+        for incarnation in np.unique(incarnations).tolist():
+            last = int(np.searchsorted(incarnations, incarnation, "right")) - 1
+            self._ends.setdefault(incarnation, int(last_offsets[last]) + 1)
+        words = self._appended.words("topic_id")
+        self._topic_ids.update(words[number] for number in np.unique(self._appended["topic_id"][taken]))
+
+
+def _end_after(event: LogTruncated | LogDeleted | LogOpened | BecameFollower | BecameLeader | PowerLost) -> int:
+    match event:
+        case LogTruncated() | PowerLost():
+            return event.new_end_offset
+        case LogDeleted():
+            return 0
+        case LogOpened() | BecameFollower():
+            return event.log_end_offset
+        case BecameLeader():
+            return event.epoch_start_offset
+        case _:
+            assert_never(event)

@@ -1,0 +1,95 @@
+"""Has Spark judge one large run in many tasks: its slices first, then its partitions (``slices.reading``)."""
+
+import gc
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from laststand.emulator.core.packed.layout import SUFFIX
+from laststand.emulator.core.packed.reading import is_packed
+from laststand.emulator.verification.judge import Judgement
+from laststand.emulator.verification.reading.run_plan import RunPlan
+from laststand.emulator.verification.slices.exchange import PartitionRows, exchange
+from laststand.emulator.verification.slices.judgement import PartitionOutcome, finish, judge_rows, merge_slices
+from laststand.emulator.verification.slices.reading import (
+    SLICE_BYTES,
+    Slice,
+    SortedSlice,
+    UnfitError,
+    slices_of,
+    sort_slice,
+)
+from laststand.emulator.verification.tables.rows import PartitionName
+from laststand.emulator.verification.verdict.acks_comparison import REPORT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SLICED_FROM_BYTES: Final = 64 << 20
+"""Size of events and histories from which on two jobs cost less than they save."""
+
+_SUFFIXES: Final = (SUFFIX, ".jsonl")
+_PACKED_WEIGHT: Final = 2
+"""A packed line takes a quarter of the bytes of its JSON, and reading it half the time."""
+
+_Result = TypeVar("_Result")
+
+
+def is_large(plan: RunPlan) -> bool:
+    """Whether a run is worth slices. A comparison of acks looks at all partitions together, and is read whole."""
+    lines = sum(
+        size * (_PACKED_WEIGHT if is_packed(path) else 1)
+        for path, size in plan.sizes.items()
+        if PurePath(path).suffix in _SUFFIXES
+    )
+    return lines >= SLICED_FROM_BYTES and plan.run.report != REPORT
+
+
+def judge_sliced(
+    plan: RunPlan, *, spark: "SparkSession", slice_bytes: int = SLICE_BYTES, shares_disk: bool | None = None
+) -> Judgement | None:
+    """Returns the report on a run and its story, or ``None`` where one process has to say what is wrong with it.
+
+    Args:
+        plan: what is to be read.
+        spark: the session.
+        slice_bytes: size of a slice.
+        shares_disk: whether Spark's workers read what others of them wrote; found out if not given.
+
+    Raises:
+        PySparkException: a task failed; ``Py4JJavaError``, too.
+    """
+    run, context = plan.run, spark.sparkContext
+    slices = slices_of(plan, slice_bytes=slice_bytes)
+
+    def sort(piece: Slice) -> SortedSlice | None:
+        return _fit(lambda: sort_slice(run, piece))
+
+    with exchange(context, slices, sort, shares_disk=shares_disk) as moved:
+        summaries = moved.summaries()
+        fit = [summary for summary in summaries if summary is not None]
+        merged = _fit(lambda: merge_slices(run, fit)) if len(fit) == len(summaries) else None
+        if merged is None:
+            return None
+        rare = context.broadcast(merged.rare)
+
+        def judged(name: PartitionName, rows: PartitionRows) -> PartitionOutcome | None:
+            return _fit(lambda: judge_rows(run, name, rare.value, rows))
+
+        outcomes = moved.judged(merged.names, judged)
+    known = [outcome for outcome in outcomes if outcome is not None]
+    if len(known) < len(outcomes):
+        return None
+    final = context.parallelize([0], 1).map(lambda _: _fit(lambda: finish(plan, merged, known)))
+    return final.collect()[0]
+
+
+def _fit(step: Callable[[], _Result]) -> _Result | None:
+    """Returns what a step gives, without looking for cycles meanwhile, or ``None`` where the run is unfit for it."""
+    gc.disable()
+    try:
+        return step()
+    except UnfitError:
+        return None
+    finally:
+        gc.enable()

@@ -1,0 +1,287 @@
+"""Judges a run that was read in slices, partition by partition, and puts together what was found.
+
+Each step is a plain function, whoever has it done where.
+"""
+
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from laststand.emulator.core.history import OperationType
+from laststand.emulator.verification.facts.run import RunFacts
+from laststand.emulator.verification.judge import Judgement, join_stories, put_together, report_unjudged, tell
+from laststand.emulator.verification.reading.census import FileCensus, HistoryCensus, PartCensus, SendStream
+from laststand.emulator.verification.reading.digest import DigestPart, FileContent, join_parts
+from laststand.emulator.verification.reading.lines import LineReader
+from laststand.emulator.verification.reading.logs import logged_partitions
+from laststand.emulator.verification.reading.run import (
+    RunEvidence,
+    read_descriptions,
+    read_final_logs,
+    read_metadata_logs,
+    read_owners,
+    read_zookeeper_logs,
+)
+from laststand.emulator.verification.reading.run_directory import RunDirectory
+from laststand.emulator.verification.reading.run_plan import ReadLedger, RunPlan, differences
+from laststand.emulator.verification.slices.reading import (
+    FileKind,
+    Slice,
+    SliceCensus,
+    SliceSummary,
+    UnfitError,
+)
+from laststand.emulator.verification.slices.rows import SliceRows
+from laststand.emulator.verification.story.run import PartitionStory, RunStory
+from laststand.emulator.verification.tables.client_history import BegunSend, SentBatch
+from laststand.emulator.verification.tables.columns import Table
+from laststand.emulator.verification.tables.matching import groups_of
+from laststand.emulator.verification.tables.rows import PartitionName
+from laststand.emulator.verification.verdict.partition_judgement import PartitionJudgement, judge_partition
+
+
+class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
+    """A run without its partitions' own lines.
+
+    Attributes:
+        rare: lines that are no partition's alone, by the path of their file.
+        files: what each event file was found to be; ``history``: the clients' histories, but for their sends.
+        names: of all partitions that anything tells of, in order.
+        lines: that each partition has.
+        sizes: bytes that were read of each file.
+        contents: how many lines each file has, and their digest.
+    """
+
+    rare: dict[str, bytes]
+    files: tuple[FileCensus, ...]
+    history: HistoryCensus
+    names: tuple[PartitionName, ...]
+    lines: dict[PartitionName, int]
+    sizes: dict[str, int]
+    contents: dict[str, FileContent]
+
+
+class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the lines of one partition.
+
+    Attributes:
+        story: what became of it; of a run, where that cannot be told.
+        lines: that were judged, rare events apart.
+        sent: records of each producer and acks; ``acked``: those that were acknowledged.
+        sizes: bytes that were read of each file of its final logs; ``contents``: of the same files.
+    """
+
+    judgement: PartitionJudgement
+    story: PartitionStory | RunStory
+    lines: int
+    sent: dict[SendStream, int]
+    acked: dict[SendStream, int]
+    sizes: dict[str, int]
+    contents: dict[str, FileContent]
+
+
+def merge_slices(run: RunDirectory, summaries: Iterable[SliceSummary]) -> MergedSlices:
+    """Returns what all partitions of a run are judged beside.
+
+    Raises:
+        UnfitError: the slices of a file do not go on where those before end.
+    """
+    ordered = sorted(summaries, key=lambda each: each.census.slice.number)
+    files, history = _censuses(run, [each.census for each in ordered])
+    rare: dict[str, list[bytes]] = {}
+    lines: Counter[PartitionName] = Counter()
+    sizes: Counter[str] = Counter()
+    digests: dict[str, list[DigestPart]] = {}
+    names = {name for _, directory in run.node_directories() for name in logged_partitions(directory)}
+    for each in ordered:
+        rare.setdefault(each.census.slice.path, []).append(each.rare)
+        lines.update(each.lines)
+        sizes[each.census.slice.path] += each.census.size
+        digests.setdefault(each.census.slice.path, []).append(each.census.digest)
+        names.update(each.mentioned)
+    return MergedSlices(
+        rare={path: b"".join(texts) for path, texts in rare.items()},
+        files=files,
+        history=history,
+        names=tuple(sorted(names | lines.keys())),
+        lines=dict(lines),
+        sizes=dict(sizes),
+        contents={path: join_parts(parts) for path, parts in digests.items()},
+    )
+
+
+def _censuses(run: RunDirectory, slices: Iterable[SliceCensus]) -> tuple[tuple[FileCensus, ...], HistoryCensus]:
+    files = {path.name: FileCensus(file_name=path.name) for path in run.event_files()}
+    history = HistoryCensus(seals={path.name: None for path in run.histories})
+    next_numbers: Counter[str] = Counter()
+    for found in sorted(slices, key=lambda census: census.slice.number):
+        path = found.slice.path
+        if found.lines and found.first != next_numbers[path]:
+            raise UnfitError(f"{path} is not numbered in steps of one")
+        next_numbers[path] += found.lines
+        match found.slice.kind:
+            case FileKind.EVENTS:
+                _add_slice(files[Path(path).name], found)
+            case FileKind.HISTORY:
+                history.lines += found.lines
+                if found.lines:
+                    history.last = found.last
+                    history.seals[Path(path).name] = found.seal
+    return tuple(files.values()), history
+
+
+def _add_slice(census: FileCensus, found: SliceCensus) -> None:
+    census.lines += found.lines
+    census.torn = found.torn if found.torn is not None else census.torn
+    if found.process is None:
+        return
+    part = census.parts.setdefault(found.process, PartCensus(first=found.first, first_type=found.first_type))
+    if len(census.parts) > 1:
+        raise UnfitError(f"{census.file_name} has several processes' events")
+    part.count += found.lines
+    census.runs |= found.runs
+    part.last, part.is_sealed = found.last, found.is_sealed
+    part.last_type = found.last_type or part.last_type
+
+
+def _read_rare(run: RunDirectory, rare: Mapping[str, bytes]) -> tuple[RunFacts, LineReader]:
+    """Returns the facts that every partition is judged beside, and what read them.
+
+    Args:
+        run: the run.
+        rare: lines that are no partition's alone, by the path of their file.
+    """
+    facts = RunFacts()
+    reader = LineReader(facts)
+    for path in run.event_files():
+        reader.read_event_lines(path.name, rare.get(str(path.relative_to(run.path)), b""))
+    facts.cluster.node_directories.update(node for node, _ in run.node_directories())
+    return facts, reader
+
+
+def judge_rows(
+    run: RunDirectory, name: PartitionName, rare: Mapping[str, bytes], pieces: Iterable[tuple[Slice, SliceRows]]
+) -> PartitionOutcome:
+    """Judges one partition.
+
+    Args:
+        run: the run.
+        name: of the partition.
+        rare: lines that are no partition's alone, by the path of their file.
+        pieces: what slices have of the partition, in any order.
+
+    Raises:
+        UnfitError: a line is not what it should be, or a send has no outcome.
+        OSError: a final log cannot be read.
+    """
+    facts, reader = _read_rare(run, rare)
+    _check_fit(reader)
+    timeline = facts.order_events()
+    ordered = [rows for _, rows in sorted(pieces, key=lambda each: each[0].number)] or [SliceRows.none(name)]
+    found = ordered[0].joined(ordered[1:])
+    matched = found.matched()
+    if matched is None:
+        raise UnfitError("a send has no outcome, or several")
+    partition = facts.partition(*name)
+    partition.take(matched)
+    partition.events.sort()
+    partition.polls.extend(found.polls)
+    partition.know_ids()
+    partition.final_reads.extend(found.final_reads)
+    ledger = ReadLedger(run.path)
+    read_final_logs(run, facts, timeline, ledger, only=name)
+    sent = matched.sent
+    judgement = judge_partition(partition, timeline, frozenset())
+    return PartitionOutcome(
+        judgement=judgement,
+        story=tell(partition, judgement.losses),
+        lines=found.lines,
+        sent=_records(name, found.begun),
+        acked=_records(name, sent.only(sent.has("type", OperationType.OK))),
+        sizes=ledger.sizes,
+        contents=ledger.contents,
+    )
+
+
+def _records(name: PartitionName, sends: Table[BegunSend] | Table[SentBatch]) -> dict[SendStream, int]:
+    """Records of each producer and acks."""
+    producers, acks, counts = sends["process"], sends["acks"], sends["record_count"]
+    names = sends.words("process")
+    return {
+        SendStream(*name, names[producers[places[0]]], int(acks[places[0]])): int(counts[places].sum())
+        for places in groups_of(producers, acks)
+    }
+
+
+def _check_fit(reader: LineReader) -> None:
+    history = reader.history
+    if any(f.corrupt or f.torn is not None or f.incomplete or f.unknown_types for f in reader.files):
+        raise UnfitError("a line is no event of the vocabulary")
+    if history.corrupt or history.repeated or history.invoked.keys() != history.completed:
+        raise UnfitError("a line is no operation, or a send has no outcome")
+
+
+def finish(
+    plan: RunPlan,
+    merged: MergedSlices,
+    outcomes: Sequence[PartitionOutcome],
+) -> Judgement:
+    """Returns the report on a run, and its story.
+
+    Args:
+        plan: what was to be read.
+        merged: what was read in slices.
+        outcomes: of all partitions, in order.
+
+    Raises:
+        UnfitError: a rare event is not what it should be.
+        OSError: the log of a controller, or of a ZooKeeper server, cannot be read.
+    """
+    ledger = ReadLedger(plan.run.path)
+    read_descriptions(plan.run, ledger)
+    owners = read_owners(plan.run, ledger)
+    metadata_logs = read_metadata_logs(plan.run, ledger)
+    zookeeper_logs = read_zookeeper_logs(plan.run, ledger)
+    unread = tuple(_unread(plan, {**merged.sizes, **ledger.sizes}, merged, outcomes))
+    if unread:
+        return Judgement(number=plan.number, report=report_unjudged(plan.run, unread))
+    facts, reader = _read_rare(plan.run, merged.rare)
+    _check_fit(reader)
+    sent, acked = Counter[SendStream](), Counter[SendStream]()
+    for outcome in outcomes:
+        sent.update(outcome.sent)
+        acked.update(outcome.acked)
+    history = msgspec.structs.replace(merged.history, sent=dict(sent), acked=dict(acked))
+    evidence = RunEvidence(
+        run=plan.run,
+        facts=facts,
+        timeline=facts.order_events(),
+        files=merged.files,
+        history=history,
+        contradictions=tuple(reader.contradictions),
+        sizes=merged.sizes,
+        contents=dict(ChainMap(merged.contents, ledger.contents, *(outcome.contents for outcome in outcomes))),
+        owners=owners,
+        metadata_logs=metadata_logs,
+        zookeeper_logs=zookeeper_logs,
+    )
+    report = put_together(plan.run, evidence, [outcome.judgement for outcome in outcomes])
+    story = join_stories(facts.cluster, [outcome.story for outcome in outcomes])
+    return Judgement(number=plan.number, report=report, story=story)
+
+
+def _unread(
+    plan: RunPlan, read: Mapping[str, int], merged: MergedSlices, outcomes: Sequence[PartitionOutcome]
+) -> Iterator[str]:
+    sizes = dict(read)
+    for outcome in outcomes:
+        sizes.update(outcome.sizes)
+    yield from differences(plan, sizes)
+    judged = {(outcome.judgement.topic, outcome.judgement.partition): outcome for outcome in outcomes}
+    for name in merged.names:
+        lines, found = merged.lines.get(name, 0), judged.get(name)
+        if found is None or found.lines != lines:
+            told = "none" if found is None else str(found.lines)
+            yield f"verification was to judge {lines} lines of {name[0]}-{name[1]}, and judged {told}"

@@ -1,0 +1,111 @@
+"""The archive of Spark's classes, which halves what a JVM costs to start (application class data sharing).
+
+It is kept in the user's cache, by Java and by the place where pyspark is installed: a JVM takes an archive only where
+its jars are where they were. Archives of places that are gone are removed when another is written.
+
+A JVM that is asked to writes it as it ends, which makes that one slower; later ones map it into memory. It is never
+required: a JVM ignores one that does not fit, and where the cache cannot be written there is none.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Mapping
+from enum import Enum
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from laststand.emulator.verification.spark.gateway import spark_home
+from laststand.emulator.verification.spark.java import Java
+
+_QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
+"""An archive that does not fit is no trouble that anybody has to hear of."""
+
+
+class ArchiveUse(Enum):
+    """What a process does about the archive."""
+
+    READ = "read"
+    """It uses one that is there."""
+
+    WRITE = "write"
+    """It also has the JVM write one where there is none, and ends that JVM in order, with time to do so."""
+
+
+class ClassArchive:
+    """The archive for one Java, whether it is there or not."""
+
+    def __init__(self, path: Path, place: Path) -> None:
+        """Use ``find_class_archive``.
+
+        Args:
+            path: of the file.
+            place: where pyspark is installed.
+        """
+        self.path = path
+        self._place = place
+        self._incomplete = path.with_suffix(f".{os.getpid()}")
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a JVM can use it."""
+        return self.path.exists()
+
+    def options_to_use(self) -> tuple[str, ...]:
+        """Returns options for a JVM that uses the archive if it is there."""
+        return (f"-XX:SharedArchiveFile={self.path}", *_QUIET) if self.is_there else ()
+
+    def options_to_write(self) -> tuple[str, ...]:
+        """Returns options for a JVM that writes the archive as it ends."""
+        return (f"-XX:ArchiveClassesAtExit={self._incomplete}", *_QUIET)
+
+    def keep(self) -> None:
+        """Takes over what a JVM has written; does nothing if it wrote none."""
+        with contextlib.suppress(OSError):
+            self._incomplete.replace(self.path)
+            _place_file(self.path).write_text(str(self._place))
+            _remove_those_of_nobody(self.path.parent)
+
+    def drop(self) -> None:
+        """Removes what a JVM wrote that was ended by force."""
+        with contextlib.suppress(OSError):
+            self._incomplete.unlink(missing_ok=True)
+
+
+def find_class_archive(java: Java, environment: Mapping[str, str] | None = None) -> ClassArchive | None:
+    """Returns the archive for a Java, or ``None`` where the user has no cache that can be written.
+
+    Args:
+        java: that runs Spark.
+        environment: where ``XDG_CACHE_HOME`` and ``HOME`` are read; the process's own by default.
+    """
+    variables = os.environ if environment is None else environment
+    home = variables.get("HOME")
+    cache = variables.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else None)
+    if cache is None:
+        return None
+    directory = Path(cache) / "laststand"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        built = java.executable.resolve().stat().st_mtime_ns
+    except OSError:
+        return None
+    if not os.access(directory, os.W_OK):
+        return None
+    place = spark_home()
+    identity = hashlib.sha256(f"{java.executable.resolve()} {built} {place}".encode()).hexdigest()[:12]
+    return ClassArchive(directory / f"spark-{version('pyspark')}-java-{java.major}-{identity}.jsa", place)
+
+
+def _place_file(archive: Path) -> Path:
+    return archive.with_suffix(".place")
+
+
+def _remove_those_of_nobody(directory: Path) -> None:
+    """Removes archives of environments that are gone, and those that do not say of which they are."""
+    for archive in directory.glob("spark-*.jsa"):
+        place = _place_file(archive)
+        if not place.exists() or not Path(place.read_text()).exists():
+            archive.unlink(missing_ok=True)
+            place.unlink(missing_ok=True)

@@ -1,0 +1,259 @@
+"""The JVM behind Spark, started by us and ended with us.
+
+PySpark starts its JVM through two shell scripts and a second JVM that only composes a command line. Until the last of
+them is up, none notices that Python has died, and a whole core is spent on the way. So the command is composed here and
+dies with this process (``laststand.emulator.parent_death``); PySpark then connects to it, as to any gateway that
+already runs (``PYSPARK_GATEWAY_PORT`` and ``PYSPARK_GATEWAY_SECRET``, ``pyspark/java_gateway.py``)::
+
+    gateway = SparkGateway.start(java=find_java(), log_path=..., heap_mb=1024)  # main thread, returns at once
+    ...                                                                         # nodes run meanwhile
+    gateway.hurry()                                                             # the nodes are gone
+    gateway.attach(timeout_s=60)                                                # any thread
+    session = SparkSession.builder.master("local[2]").getOrCreate()
+
+The JVM reports port and secret in a file whose name it gets in the environment: a four-byte big-endian port, the
+secret's length in four bytes, the secret. It also ends by itself when its standard input is closed.
+"""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from laststand.emulator.core.errors import EmulatorError, InvariantError, MissingToolError
+from laststand.emulator.parent_death import die_with_parent
+from laststand.emulator.verification.spark.java import Java
+from laststand.emulator.verification.spark.stopped_processes import LOOK_INTERVAL_S, LOOKS_MAX, watch_for_stopped
+
+PACKAGES_OPENED = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+"""Packages that Spark reaches into (Spark's ``JavaModuleOptions``). Its incubator vector module is left out: the
+wheel's Java lacks it, and Spark only uses it for linear algebra."""
+
+_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:TieredStopAtLevel=1",
+    # The 48 MiB that go with one compiler fill up after a few hundred queries, and then nothing is compiled any more.
+    "-XX:ReservedCodeCacheSize=256m",
+    "-XX:+UseSerialGC",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+_NICE = 5
+"""Enough for the nodes to come first. More would be a trap: an ordinary user cannot take it back, and on a machine that
+is busy with something else the JVM would hardly run at all."""
+_POLL_INTERVAL_S = 0.02
+STOP_TIMEOUT_S = 5.0
+"""How long a JVM may take to end."""
+
+
+class GatewayError(EmulatorError):
+    """The JVM ended or did not report in time.
+
+    Attributes:
+        reason: the cause in words.
+        log_path: where the JVM's own words are.
+    """
+
+    def __init__(self, *, reason: str, log_path: Path) -> None:
+        super().__init__(f"Spark's JVM {reason}; see {log_path}")
+        self.reason = reason
+        self.log_path = log_path
+
+
+class SparkGateway:
+    """One JVM that serves this process's Spark session. A process has at most one at a time."""
+
+    def __init__(self, *, process: subprocess.Popen[bytes], directory: Path, log_path: Path) -> None:
+        """Use ``SparkGateway.start``."""
+        self._process = process
+        self._directory = directory
+        self._log_path = log_path
+        self._is_over = threading.Event()
+        self._stopped: int | None = None
+        watch_for_stopped(process.pid, is_over=self._is_over, on_stopped=self._end_stopped)
+
+    def _end_stopped(self, pid: int) -> None:
+        """Ends a JVM that does not go on: whoever waits for it hears of its end, and of nothing else."""
+        self._stopped = pid
+        self._process.kill()
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        java: Java,
+        log_path: Path,
+        heap_mb: int,
+        options: tuple[str, ...] = (),
+        submitted: tuple[str, ...] = (),
+        address: str | None = "127.0.0.1",
+        work_directory: Path | None = None,
+    ) -> "SparkGateway":
+        """Start the JVM and return at once; it needs seconds of a core, which it takes at a low priority.
+
+        Args:
+            java: from ``find_java``.
+            log_path: file that receives what the JVM prints; its directory must exist.
+            heap_mb: upper bound of the Java heap, in MiB.
+            options: further ones for the JVM.
+            submitted: options as ``spark-submit`` has them: a cluster's master and settings.
+            address: of this machine, that Spark listens at; Spark's own choice if ``None``.
+            work_directory: where temporary files go; that of the system if ``None``.
+
+        Raises:
+            MissingToolError: pyspark is not installed.
+            InvariantError: not called from the main thread, whose end the JVM would not survive.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            raise InvariantError("a process that dies with its parent is started from the main thread only")
+        home = spark_home()
+        directory = Path(tempfile.mkdtemp(prefix="laststand-spark-", dir=work_directory))
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(home),
+            # Python workers start in the working directory, which is the user's: nothing is imported from there.
+            "PYTHONSAFEPATH": "1",
+            **({} if address is None else {"SPARK_LOCAL_IP": address}),
+            "SPARK_CONNECT_MODE": "0",
+            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(directory / "connection"),
+        }
+        with log_path.open("ab") as log:
+            process = subprocess.Popen(
+                die_with_parent(
+                    [
+                        *_command(java=java, spark_home=home, heap_mb=heap_mb, options=options),
+                        *submitted,
+                        "pyspark-shell",
+                    ]
+                ),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=environment,
+                process_group=0,  # Ctrl-C is for the owner, which ends the JVM in order
+            )
+        # Before the JVM has threads: they inherit it.
+        os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + _NICE)
+        return cls(process=process, directory=directory, log_path=log_path)
+
+    @property
+    def directory(self) -> Path:
+        """For what is needed as long as the JVM runs."""
+        return self._directory
+
+    @property
+    def pid(self) -> int:
+        """The JVM's process id."""
+        return self._process.pid
+
+    def exit_code(self, *, within_s: float = 0.0) -> int | None:
+        """Return what the JVM ended with, ``None`` if it still runs after ``within_s`` seconds."""
+        try:
+            return self._process.wait(timeout=within_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end_in_words(self, exit_code: int) -> str:
+        """Return how the JVM ended, as the predicate of a sentence about it."""
+        if self._stopped is None:
+            return f"ended with {exit_code}"
+        who = "it" if self._stopped == self.pid else f"its process {self._stopped}"
+        return (
+            f"was ended, as {who} had been stopped (SIGSTOP) and did not go on for {LOOKS_MAX * LOOK_INTERVAL_S:.0f} s"
+        )
+
+    def attach(self, *, timeout_s: float) -> None:
+        """Wait until the JVM listens, and make the next Spark session of this process use it.
+
+        Raises:
+            GatewayError: it ended, or did not listen within ``timeout_s`` seconds.
+        """
+        connection = self._directory / "connection"
+        deadline = time.monotonic() + timeout_s
+        while not connection.exists():
+            if self._process.poll() is not None:
+                raise GatewayError(reason=self.end_in_words(self._process.returncode), log_path=self._log_path)
+            if time.monotonic() > deadline:
+                raise GatewayError(reason=f"did not listen within {timeout_s} s", log_path=self._log_path)
+            time.sleep(_POLL_INTERVAL_S)
+        raw = connection.read_bytes()
+        port, length = struct.unpack_from(">ii", raw)
+        os.environ["PYSPARK_GATEWAY_PORT"] = str(port)
+        os.environ["PYSPARK_GATEWAY_SECRET"] = raw[8 : 8 + length].decode()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+    def hurry(self) -> None:
+        """Give the JVM back the priority of this process, where the system allows that (root, or ``RLIMIT_NICE``)."""
+        priority = os.getpriority(os.PRIO_PROCESS, 0)
+        for thread in Path(f"/proc/{self.pid}/task").glob("*"):
+            with contextlib.suppress(PermissionError, ProcessLookupError):
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), priority)
+
+    def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """End the JVM, by force after ``timeout_s`` seconds, and remove what it left. Safe to call twice.
+
+        ``detach`` comes after this: a thread that is about to make a session would start another JVM without it.
+        """
+        self._is_over.set()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def detach(self) -> None:
+        """Make the next Spark session of this process start its own JVM. Safe to call twice."""
+        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+            os.environ.pop(name, None)
+
+
+def spark_home() -> Path:
+    """Returns the directory of the pyspark that is installed.
+
+    Raises:
+        MissingToolError: none is.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise MissingToolError(tool="pyspark", expected="the package of that name, as the extra 'verify' installs it")
+    return Path(spec.origin).parent
+
+
+def _command(*, java: Java, spark_home: Path, heap_mb: int, options: tuple[str, ...]) -> list[str]:
+    return [
+        str(java.executable),
+        "-cp",
+        f"{spark_home}/jars/*",
+        f"-Xmx{heap_mb}m",
+        *_OPTIONS,
+        *options,
+        *(f"--add-opens={package}=ALL-UNNAMED" for package in PACKAGES_OPENED),
+        "org.apache.spark.deploy.SparkSubmit",
+    ]

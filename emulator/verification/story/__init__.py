@@ -1,0 +1,1 @@
+"""``story.json``: what pictures of a run need beside the verdict."""

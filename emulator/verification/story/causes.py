@@ -1,0 +1,143 @@
+"""What followed from one cause, on all nodes: for ``story.json``. A request, its appends and its acknowledgement.
+
+Every event names what set it off (``cause_id``). Told are the causes of what a picture shows of a partition: lost
+acknowledgements, cuts, committed changes, roles that brokers took, and where promises began and ended. A follower
+appends for a cause of its own, the fetch; such appends are told beside the leader's.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from laststand.emulator.core.events import (
+    AppendRole,
+    BatchAppended,
+    BecameFollower,
+    BecameLeader,
+    Event,
+    LogTruncated,
+    PartitionChanged,
+    PartitionEvent,
+    PowerLost,
+    ProduceAnswered,
+)
+from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.story.cluster import time_us
+from laststand.emulator.verification.story.run import Cause, CausedEvent
+from laststand.emulator.verification.tables.event_lines import FREQUENT
+from laststand.emulator.verification.tables.integers import Ints
+from laststand.emulator.verification.tables.matching import groups_of
+from laststand.emulator.verification.tables.timeline import CollectedEvent, EventPlace
+from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES
+from laststand.emulator.verification.verdict.loss_report import Loss
+
+CAUSES_MAX: Final = 48
+"""Causes that are told of a partition: of losses first, then of cuts, promises, changes and roles."""
+
+EVENTS_MAX: Final = 10
+"""Events that are told of a cause, the earliest."""
+
+_TEXT_MAX: Final = 200
+_LOST_ANSWERS_MAX: Final = 12
+
+
+def causes_of(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[Cause]:
+    """Yields the causes of what is told of a partition.
+
+    Args:
+        facts: of the partition.
+        losses: what was lost of it.
+        origin_ns: time 0 of the story.
+    """
+    wanted = list(dict.fromkeys(_wanted(facts, losses)))[:CAUSES_MAX]
+    if not wanted:
+        return
+    found = _events_of(facts, frozenset(wanted))
+    for cause_id in wanted:
+        told = sorted(found.get(cause_id, ()), key=lambda each: (each.time_ns, each.node, each.sequence))
+        yield Cause(
+            cause_id=cause_id,
+            events=tuple(
+                CausedEvent(
+                    node=each.node,
+                    time_us=time_us(each.time_ns, origin_ns),
+                    text=" ".join(each.event.describe().split())[:_TEXT_MAX],
+                    event=facts.cluster.place(each),
+                )
+                for each in told[:EVENTS_MAX]
+            ),
+            left_out=max(0, len(told) - EVENTS_MAX),
+        )
+
+
+def _wanted(facts: PartitionFacts, losses: Sequence[Loss]) -> Iterator[str]:
+    yield from _lost_answers(facts, losses)
+    cuts: tuple[type[PartitionEvent], ...] = (LogTruncated, PowerLost)
+    for kind in cuts:
+        for told in facts.events.of(kind):
+            yield told.event.cause_id
+    yield from _ends_of_promises(facts)
+    kinds: tuple[type[PartitionEvent], ...] = (PartitionChanged, BecameLeader, BecameFollower)
+    for kind in kinds:
+        for told in facts.events.of(kind):
+            yield told.event.cause_id
+
+
+def _lost_answers(facts: PartitionFacts, losses: Sequence[Loss]) -> Iterator[str]:
+    processes = {f"events/{name}": process for process, name in facts.cluster.event_files.items()}
+    places: dict[EventPlace, None] = dict.fromkeys(
+        place for loss in losses for line in loss.story for place in line.events
+    )
+    answers = facts.events.rows(ProduceAnswered)
+    for place in list(places)[:_LOST_ANSWERS_MAX]:
+        node, incarnation = processes[place.file]
+        own = answers.has("node", node) & answers.has("incarnation", incarnation)
+        for answer in answers.rows(own & answers.has("sequence", place.sequence)):
+            yield answer.event.cause_id
+
+
+def _ends_of_promises(facts: PartitionFacts) -> Iterator[str]:
+    """The first and the last acknowledgement with acks=all of each epoch."""
+    answers = facts.answered
+    places = np.flatnonzero(answers.has("acks", ACKS_ALL))
+    offsets = answers["base_offset"][places]
+    for group in groups_of(answers["topic_id"][places], answers["leader_epoch"][places]):
+        ends = [group[np.argmin(offsets[group])], group[np.argmax(offsets[group])]]
+        for answer in answers.rows(places[np.array(ends)]):
+            yield answer.event.cause_id
+
+
+def _events_of(facts: PartitionFacts, causes: frozenset[str]) -> dict[str, list[CollectedEvent[Event]]]:
+    found: defaultdict[str, list[CollectedEvent[Event]]] = defaultdict(list)
+    for kind in EVENT_TYPES:
+        for told in _rows_of(facts, kind, causes) if kind in FREQUENT else _rare_of(facts, kind):
+            if told.event.cause_id in causes:
+                found[told.event.cause_id].append(told)
+    return {cause_id: [*told, *_copied(facts, told)] for cause_id, told in found.items()}
+
+
+def _rare_of(facts: PartitionFacts, kind: type[Event]) -> Iterable[CollectedEvent[Event]]:
+    return facts.events.of(kind) if issubclass(kind, PartitionEvent) else facts.cluster.events.of(kind)
+
+
+def _rows_of(facts: PartitionFacts, kind: type[Event], causes: frozenset[str]) -> Iterator[CollectedEvent[Event]]:
+    rows = facts.events.rows(kind)
+    if len(rows):
+        yield from rows.rows(np.logical_or.reduce([rows.has("cause_id", cause) for cause in causes]))
+
+
+def _copied(facts: PartitionFacts, told: Sequence[CollectedEvent[Event]]) -> Iterator[CollectedEvent[Event]]:
+    """Yields the appends with which followers took over what was appended for a request."""
+    appended = facts.events.rows(BatchAppended)
+    for each in told:
+        if isinstance(each.event, BatchAppended) and each.event.role is AppendRole.LEADER:
+            batch = each.event
+            same: Ints = np.flatnonzero(
+                appended.has("base_offset", batch.base_offset)
+                & appended.has("leader_epoch", batch.leader_epoch)
+                & appended.has("topic_id", batch.topic_id)
+                & ~appended.has("node", each.node)
+            )
+            yield from (row for row in appended.rows(same) if row.event.cause_id != batch.cause_id)

@@ -1,0 +1,106 @@
+"""Up to where each replica's log is known to be on the disk, over time: for ``story.json``.
+
+A log that was opened says so itself, a flush is an event, and a power loss leaves what was on the disk. What was opened
+after a process had stopped in order was flushed when that ended, and so is the final log of one that did.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from laststand.emulator.core.events import (
+    IncarnationEnd,
+    IncarnationEnded,
+    LogDeleted,
+    LogFlushed,
+    LogOpened,
+    LogTruncated,
+)
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.story.cluster import time_us
+from laststand.emulator.verification.story.run import Flushed, Point
+from laststand.emulator.verification.story.thinning import thinned
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+from laststand.emulator.verification.verdict.copies import Taking, end_after, takings_of
+
+_Process = tuple[int, int]
+"""Node and incarnation."""
+
+_Told = CollectedEvent[LogFlushed] | CollectedEvent[Taking]
+
+
+def flushed_logs(facts: PartitionFacts, origin_ns: int) -> Iterator[Flushed]:
+    """Yields up to where logs were on the disk, by node and topic id; nothing of nodes that tell nothing of it."""
+    ended: dict[_Process, CollectedEvent[IncarnationEnded]] = {
+        (each.event.ended_node, each.event.ended_incarnation): each
+        for each in facts.cluster.events.of(IncarnationEnded)
+    }
+    for node, told in _told_by_node(facts).items():
+        if not any(isinstance(each.event, LogOpened) for each in told):
+            continue
+        for topic_id in dict.fromkeys(each.event.topic_id for each in told):
+            points: list[Point] = []
+            for each in told:
+                if each.event.topic_id == topic_id:
+                    before = ended.get((node, each.incarnation - 1))
+                    now = points[-1].value if points else 0
+                    points.append(Point(time_us(_since_ns(each, before, ended), origin_ns), _point_after(each, now)))
+            last = ended.get((node, facts.cluster.last_incarnation.get(node, 0)))
+            end = _final_end(facts, node, topic_id)
+            if last is not None and last.event.end is IncarnationEnd.STOPPED and end is not None:
+                points.append(Point(time_us(last.time_ns, origin_ns), end))
+            yield Flushed(node=node, topic_id=topic_id, points=tuple(thinned_steps(points)))
+
+
+def _final_end(facts: PartitionFacts, node: int, topic_id: str) -> int | None:
+    final = facts.final_batches
+    own = np.flatnonzero(final.has("node", node) & final.has("topic_id", topic_id))
+    return int(final["last_offset"][own].max()) + 1 if len(own) else None
+
+
+def _told_by_node(facts: PartitionFacts) -> dict[int, list[_Told]]:
+    """Returns what tells of each node's log, in the order of its own events."""
+    placed: dict[int, list[tuple[tuple[int, float], _Told]]] = {
+        node: [(place, taking) for place, taking in takings] for node, takings in takings_of(facts).items()
+    }
+    for each in facts.events.of(LogFlushed):
+        placed.setdefault(each.node, []).append(((each.incarnation, each.sequence), each))
+    return {node: [told for _, told in sorted(own, key=lambda found: found[0])] for node, own in sorted(placed.items())}
+
+
+def _since_ns(
+    told: _Told,
+    before: CollectedEvent[IncarnationEnded] | None,
+    ended: dict[_Process, CollectedEvent[IncarnationEnded]],
+) -> int:
+    """Returns since when it was so."""
+    match told.event:
+        case LogOpened() if before is not None and before.event.end is IncarnationEnd.STOPPED:
+            return before.time_ns
+        case LogFlushed() | LogOpened() | LogDeleted() | LogTruncated():
+            return told.time_ns
+        case _:  # a power loss is noted once the files were read; the process had ended before
+            end = ended.get((told.event.lost_node, told.event.lost_incarnation))
+            return told.time_ns if end is None else min(told.time_ns, end.time_ns)
+
+
+def _point_after(told: _Told, now: int) -> int:
+    match told.event:
+        case LogFlushed() | LogOpened():
+            return told.event.recovery_point
+        case LogDeleted() | LogTruncated():
+            return min(now, end_after(told.event))
+        case _:
+            return end_after(told.event)
+
+
+def thinned_steps(points: Sequence[Point]) -> Iterator[Point]:
+    """Yields those of the points of a curve of steps without which it would look otherwise: falls are kept."""
+    begin = 0
+    for end in range(1, len(points) + 1):
+        if end == len(points) or points[end].value < points[end - 1].value:
+            piece = points[begin:end]
+            times = np.maximum.accumulate([point.time_us for point in piece])
+            for place in thinned(times, np.array([point.value for point in piece])).tolist():
+                yield piece[place]
+            begin = end

@@ -1,0 +1,179 @@
+"""What each replica's log held over time, by leader epoch, and what it lost: for ``story.json``.
+
+A log's end rises with its appends, and falls where it was cut. One node's events are ordered by its own sequence.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from laststand.emulator.core.events import BatchAppended, IncarnationEnded, LogTruncated, PowerLost
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.story.cluster import time_us
+from laststand.emulator.verification.story.run import Cut, FinalRecords, HeldRecords, Point
+from laststand.emulator.verification.story.thinning import thinned
+from laststand.emulator.verification.tables.events import EventRows
+from laststand.emulator.verification.tables.integers import Ints
+from laststand.emulator.verification.tables.matching import groups_of
+from laststand.emulator.verification.tables.timeline import CollectedEvent, EventPlace
+from laststand.emulator.verification.verdict.copies import Taking, end_after, fate_of, takings_of
+
+
+class _Fall(NamedTuple):
+    """A cut of one log: after how many of its node's appends, when, and where it ended then."""
+
+    after: int
+    time_ns: int
+    topic_id: str
+    end: int
+    event: CollectedEvent[Taking]
+
+
+class _Log(NamedTuple):
+    """The appends of one node, in its order, and the cuts of its log."""
+
+    node: int
+    rows: EventRows[BatchAppended]
+    falls: Sequence[_Fall]
+
+
+def held_and_cut(facts: PartitionFacts, origin_ns: int) -> tuple[tuple[HeldRecords, ...], tuple[Cut, ...]]:
+    """Returns what logs held, by node and epoch, and what they lost, by node."""
+    held: list[HeldRecords] = []
+    cuts: list[Cut] = []
+    for log in _logs(facts):
+        held.extend(_held(log, origin_ns))
+        cuts.extend(_cuts(log, facts, origin_ns))
+    return tuple(held), tuple(cuts)
+
+
+def final_records(facts: PartitionFacts) -> Iterator[FinalRecords]:
+    """Yields what final logs hold, by node and epoch."""
+    final = facts.final_batches
+    found = []
+    for places in groups_of(final["node"], final["topic_id"], final["leader_epoch"]):
+        [first] = final.rows(places[:1])
+        found.append(
+            FinalRecords(
+                node=first.node,
+                topic_id=first.topic_id or "",
+                leader_epoch=first.leader_epoch,
+                first=int(final["base_offset"][places].min()),
+                last=int(final["last_offset"][places].max()),
+            )
+        )
+    yield from sorted(found, key=lambda each: (each.node, each.topic_id, each.leader_epoch))
+
+
+def _logs(facts: PartitionFacts) -> Iterator[_Log]:
+    appended = facts.events.rows(BatchAppended)
+    takings = takings_of(facts)
+    ended: dict[tuple[int, int], int] = {
+        (each.event.ended_node, each.event.ended_incarnation): each.time_ns
+        for each in facts.cluster.events.of(IncarnationEnded)
+    }
+    for places in groups_of(appended["node"]):
+        rows = appended.only(places)
+        node = int(rows["node"][0])
+        incarnations, sequences = rows["incarnation"], rows["sequence"]
+        falls = []
+        for (incarnation, sequence), taking in takings.get(node, ()):
+            is_before = (incarnations < incarnation) | ((incarnations == incarnation) & (sequences < sequence))
+            time_ns = taking.time_ns
+            if isinstance(taking.event, PowerLost):  # noted once the files were read; the process had ended before
+                time_ns = min(time_ns, ended.get((node, incarnation), time_ns))
+            falls.append(_Fall(int(is_before.sum()), time_ns, taking.event.topic_id, end_after(taking.event), taking))
+        yield _Log(node, rows, falls)
+
+
+def _held(log: _Log, origin_ns: int) -> Iterator[HeldRecords]:
+    rows = log.rows
+    for places in groups_of(rows["topic_id"], rows["leader_epoch"]):
+        [first] = rows.rows(places[:1])
+        topic_id = first.event.topic_id
+        start = int(rows["base_offset"][places].min())
+        falls = [fall for fall in log.falls if fall.topic_id == topic_id]
+        yield HeldRecords(
+            node=log.node,
+            topic_id=topic_id,
+            leader_epoch=first.event.leader_epoch,
+            first=start,
+            ends=tuple(_ends(rows, places, falls, start=start, origin_ns=origin_ns)),
+        )
+
+
+def _ends(
+    rows: EventRows[BatchAppended], places: Ints, falls: Sequence[_Fall], *, start: int, origin_ns: int
+) -> Iterator[Point]:
+    """Yields the end of what a log holds of an epoch: a piece that rises for each time between two cuts."""
+    times, ends = rows["time_ns"][places], rows["last_offset"][places] + 1
+    begin, end_before = 0, start
+    for fall in falls:
+        until = int(np.searchsorted(places, fall.after))
+        piece = _rising(times[begin:until], ends[begin:until], origin_ns)
+        yield from piece
+        end_before = piece[-1].value if piece else end_before
+        begin = until
+        end = max(start, min(end_before, fall.end))
+        if end < end_before:
+            at = time_us(fall.time_ns, origin_ns)
+            yield Point(at, end_before)
+            yield Point(at, end)
+            end_before = end
+    yield from _rising(times[begin:], ends[begin:], origin_ns)
+
+
+def _rising(times: Ints, ends: Ints, origin_ns: int) -> list[Point]:
+    if not len(times):
+        return []
+    times, ends = np.maximum.accumulate(times), np.maximum.accumulate(ends)
+    kept = thinned(times, ends)
+    return [
+        Point(time_us(time_ns, origin_ns), end)
+        for time_ns, end in zip(times[kept].tolist(), ends[kept].tolist(), strict=True)
+    ]
+
+
+def _cuts(log: _Log, facts: PartitionFacts, origin_ns: int) -> Iterator[Cut]:
+    ends = log.rows["last_offset"] + 1
+    old_end, seen = 0, 0
+    for fall in log.falls:
+        if fall.after > seen:
+            old_end, seen = int(ends[fall.after - 1]), fall.after
+        if fall.end < old_end:
+            yield cut_by(
+                fall.event.event,
+                node=log.node,
+                time_us=time_us(fall.time_ns, origin_ns),
+                old_end=old_end,
+                new_end=fall.end,
+                place=facts.cluster.place(fall.event),
+            )
+        old_end = min(old_end, fall.end)
+
+
+def cut_by(event: Taking, *, node: int, time_us: int, old_end: int, new_end: int, place: EventPlace) -> Cut:
+    """Returns what an event took from a log.
+
+    Args:
+        event: that tells where the log ended then.
+        node: whose log it is.
+        time_us: when.
+        old_end: where it ended before, exclusive.
+        new_end: where it ended then.
+        place: of the event.
+    """
+    truncated = event if isinstance(event, LogTruncated) else None
+    return Cut(
+        node=node,
+        time_us=time_us,
+        topic_id=event.topic_id,
+        became=fate_of(event),
+        old_end=old_end,
+        new_end=new_end,
+        leader=None if truncated is None else truncated.leader,
+        leader_epoch=None if truncated is None else truncated.leader_epoch,
+        reason=None if truncated is None else truncated.reason.replace("_", " "),
+        event=place,
+    )

@@ -1,0 +1,445 @@
+"""What pictures of a run need and ``verdict.json`` does not say: who did what when, and what each log held meanwhile.
+
+``story.json`` is ``RunStory`` as JSON, field by field. Fields are added, never renamed, within one ``version``;
+``docs/story.md`` describes them, ``story.schema.json`` beside this file is its JSON Schema. It is small however long a
+run is: curves are thinned (``thinning``). It proves nothing: what is lost is in ``verdict.json``.
+
+All times are microseconds since ``RunStory.origin_ns``, by the clocks of the nodes that tell: on one machine, and in
+virtual time, these are one clock.
+"""
+
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core.events import Election, IncarnationEnd
+from laststand.emulator.verification.tables.timeline import EventPlace
+from laststand.emulator.verification.verdict.loss_report import CopyFate
+
+STORY_VERSION: Final = 1
+
+
+class Point(msgspec.Struct, frozen=True, array_like=True):
+    """A point of a curve, written as a list of two numbers.
+
+    Attributes:
+        time_us: the time.
+        value: what had been reached by then.
+    """
+
+    time_us: int
+    value: int
+
+
+class NodeProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of a node.
+
+    Attributes:
+        node: id of the node.
+        role: of the node, in words.
+        incarnation: number of the process.
+        started_us: when the harness started it.
+        running_us: when it went to work; ``None`` if it never did, or has no such state.
+        ended_us: when it ended; ``None`` if nothing tells.
+        end: how; ``None`` if nothing tells.
+        started_event: that tells of the start; ``None`` if none does.
+        ended_event: that tells of the end; ``None`` if none does.
+    """
+
+    node: int
+    role: str
+    incarnation: int
+    started_us: int
+    running_us: int | None
+    ended_us: int | None
+    end: IncarnationEnd | None
+    started_event: EventPlace | None = None
+    ended_event: EventPlace | None = None
+
+
+class BrokenLink(msgspec.Struct, frozen=True, kw_only=True):
+    """Connections that one node dials to another; the clients are one node, 1000.
+
+    Attributes:
+        source: who dials.
+        target: who is dialled.
+    """
+
+    source: int
+    target: int
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was broken on purpose.
+
+    Attributes:
+        fault: name of the fault.
+        target: what it was done to, in words.
+        nodes: the same, where it is a node.
+        links: the same, where it is a link.
+        begun_us: when it was done.
+        proved_us: when it was seen to take effect; ``None`` if it had none.
+        healed_us: when it was mended; ``None`` if it was not.
+        effect: what was seen of it; ``None`` if it had none.
+        event: that tells of it.
+    """
+
+    fault: str
+    target: str
+    nodes: tuple[int, ...]
+    links: tuple[BrokenLink, ...]
+    begun_us: int
+    proved_us: int | None
+    healed_us: int | None
+    effect: str | None
+    event: EventPlace
+
+
+class Heal(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that was mended on purpose.
+
+    Attributes:
+        fault: name of what was mended; ``heal`` is every fault of a link, ``all`` every fault there is.
+        target: a node or a link in words, or ``all``.
+        begun_us: when it was done.
+        step: the step of the plan; ``None`` after the plan.
+        event: that tells of it.
+    """
+
+    fault: str
+    target: str
+    begun_us: int
+    step: int | None
+    event: EventPlace
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """A step of the plan that was done.
+
+    Attributes:
+        step: its number, from 1.
+        text: of the step.
+        seen: what it saw.
+        time_us: when it was done.
+    """
+
+    step: int
+    text: str
+    seen: str
+    time_us: int
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker that was registered.
+
+    Attributes:
+        broker: its id.
+        time_us: when that was committed.
+        metadata_offset: of the record.
+        is_first: whether the controller did not know the broker before.
+        is_clean: how the controller judged the end of the process before this one.
+        event: that tells of it.
+    """
+
+    broker: int
+    time_us: int
+    metadata_offset: int
+    is_first: bool
+    is_clean: bool
+    event: EventPlace
+
+
+class StateChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A state of a partition that the controller committed, and why.
+
+    Attributes:
+        time_us: when it was committed.
+        metadata_offset: of the record.
+        topic_id: of the partition's topic.
+        reason: what set it off.
+        broker: whom the reason is about, or the sender of the AlterPartition.
+        election: how the leader was chosen, if it was.
+        leader: the leader; ``None`` if there is none.
+        leader_epoch: its epoch.
+        partition_epoch: that of the partition.
+        replicas: the assignment.
+        isr: in-sync replicas.
+        elr: eligible leader replicas.
+        last_known_elr: who was one, of a partition that waits for them.
+        min_isr: that the decision was made with.
+        is_recovering: whether the leader may lack records, and says so (KIP-704).
+        event: that tells of it.
+        writer: who wrote it into ZooKeeper; ``None`` in a KRaft cluster.
+        controller_epoch: of the controller that the writer was; ``None`` for a leader that wrote its ISR itself.
+    """
+
+    time_us: int
+    metadata_offset: int
+    topic_id: str
+    reason: str
+    broker: int | None
+    election: Election
+    leader: int | None
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    min_isr: int
+    is_recovering: bool
+    event: EventPlace
+    writer: int | None = None
+    controller_epoch: int | None = None
+    last_known_elr: tuple[int, ...] = ()
+
+
+class Leadership(msgspec.Struct, frozen=True, kw_only=True):
+    """What a broker took itself for, from some time on.
+
+    Attributes:
+        node: the broker.
+        time_us: since when.
+        topic_id: of the partition's topic.
+        leader_epoch: the epoch that it knew.
+        is_leading: whether it led, as far as it knew.
+        event: that tells of it.
+    """
+
+    node: int
+    time_us: int
+    topic_id: str
+    leader_epoch: int
+    is_leading: bool
+    event: EventPlace
+
+
+class HeldRecords(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replica's log held of one leader epoch, over time.
+
+    Attributes:
+        node: the replica.
+        topic_id: of the partition's topic.
+        leader_epoch: in which the records were appended.
+        first: the first offset that it ever held of the epoch.
+        ends: where these records ended in its log (exclusive), over time; ``first`` where it held none any more.
+    """
+
+    node: int
+    topic_id: str
+    leader_epoch: int
+    first: int
+    ends: tuple[Point, ...]
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """Records that a log lost.
+
+    Attributes:
+        node: whose log it is.
+        time_us: when.
+        topic_id: of the partition's topic.
+        became: how.
+        old_end: where the log ended before, exclusive.
+        new_end: where it ended then.
+        leader: whom it followed, where it was truncated to follow.
+        leader_epoch: that of this leader.
+        reason: of a truncation, in words.
+        event: that tells of it.
+    """
+
+    node: int
+    time_us: int
+    topic_id: str
+    became: CopyFate
+    old_end: int
+    new_end: int
+    leader: int | None = None
+    leader_epoch: int | None = None
+    reason: str | None = None
+    event: EventPlace
+
+
+class FinalRecords(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replica's final log holds of one leader epoch.
+
+    Attributes:
+        node: the replica.
+        topic_id: of the partition's topic.
+        leader_epoch: in which the records were appended.
+        first: the first offset.
+        last: the last offset, inclusive.
+    """
+
+    node: int
+    topic_id: str
+    leader_epoch: int
+    first: int
+    last: int
+
+
+class Flushed(msgspec.Struct, frozen=True, kw_only=True):
+    """Up to where a replica's log is known to be on the disk, over time: a power loss leaves what is below.
+
+    Attributes:
+        node: the replica.
+        topic_id: of the partition's topic.
+        points: the recovery point since each time; it falls where the log is cut.
+    """
+
+    node: int
+    topic_id: str
+    points: tuple[Point, ...]
+
+
+class Promised(msgspec.Struct, frozen=True, kw_only=True):
+    """Up to where records of one leader epoch had been acknowledged with acks=all, over time.
+
+    Attributes:
+        topic_id: of the partition's topic.
+        leader_epoch: in which the records were appended.
+        ends: after the highest offset that was acknowledged.
+    """
+
+    topic_id: str
+    leader_epoch: int
+    ends: tuple[Point, ...]
+
+
+class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
+    """How many records had been acknowledged over time, with one kind of acks.
+
+    Attributes:
+        acks: -1 (all) or 1.
+        records: their number so far.
+        pauses: begin and length of every time longer than half a second between two acknowledgements.
+    """
+
+    acks: int
+    records: tuple[Point, ...]
+    pauses: tuple[Point, ...]
+
+
+class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event that ``verdict.json`` names for the partition, and when it was.
+
+    Attributes:
+        event: its place.
+        time_us: its time.
+    """
+
+    event: EventPlace
+    time_us: int
+
+
+class CausedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event, in words.
+
+    Attributes:
+        node: that tells of it.
+        time_us: when.
+        text: as logs write it.
+        event: its place.
+    """
+
+    node: int
+    time_us: int
+    text: str
+    event: EventPlace
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """What followed from one cause, such as a request.
+
+    Attributes:
+        cause_id: as events name it.
+        events: the earliest of them, in the order of time.
+        left_out: how many more there are.
+    """
+
+    cause_id: str
+    events: tuple[CausedEvent, ...]
+    left_out: int = 0
+
+
+class Controllership(msgspec.Struct, frozen=True, kw_only=True):
+    """A time in which a broker was controller, in a cluster with ZooKeeper.
+
+    Attributes:
+        broker: that was elected; ``None`` where nothing tells.
+        controller_epoch: which it was given.
+        begun_us: when it was elected.
+        ended_us: when ``/controller`` went; ``None`` if it did not.
+        metadata_offset: zxid of the election.
+        event: that tells of it.
+    """
+
+    broker: int | None
+    controller_epoch: int
+    begun_us: int
+    ended_us: int | None
+    metadata_offset: int
+    event: EventPlace
+
+
+class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one partition.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        changes: committed states in the controller's order, the first ``CHANGES_MAX`` of them.
+        changes_left_out: how many more there are.
+        leaderships: what brokers took themselves for, by node and in its order.
+        held: what logs held, by node and epoch.
+        cuts: what logs lost, by node and in its order.
+        final: what final logs hold.
+        promised: what was acknowledged with acks=all, by epoch.
+        acknowledged: how much was acknowledged, by acks.
+        told: events that the losses in ``verdict.json`` name.
+        flushed: what of the logs is on disks, by node.
+        causes: what followed from the causes of what is told, those of losses first.
+    """
+
+    topic: str
+    partition: int
+    changes: tuple[StateChange, ...]
+    changes_left_out: int
+    leaderships: tuple[Leadership, ...]
+    held: tuple[HeldRecords, ...]
+    cuts: tuple[Cut, ...]
+    final: tuple[FinalRecords, ...]
+    promised: tuple[Promised, ...]
+    acknowledged: tuple[Acknowledged, ...]
+    told: tuple[ToldEvent, ...]
+    flushed: tuple[Flushed, ...] = ()
+    causes: tuple[Cause, ...] = ()
+
+
+class RunStory(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened in one run.
+
+    Attributes:
+        version: of this form.
+        problem: why nothing is told; ``None`` where it is.
+        origin_ns: what the clocks showed at time 0: when the first partition was created, else at the first line.
+        end_us: when the cluster had settled, or else the last line of the harness.
+        processes: of nodes, by node.
+        faults: in the harness's order.
+        heals: in the harness's order.
+        steps: of the plan.
+        registrations: of brokers, in the controller's order.
+        partitions: by name.
+        controllers: who was controller, in the order of their epochs; empty in a KRaft cluster.
+    """
+
+    version: int = STORY_VERSION
+    problem: str | None = None
+    origin_ns: int = 0
+    end_us: int = 0
+    processes: tuple[NodeProcess, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    heals: tuple[Heal, ...] = ()
+    steps: tuple[Step, ...] = ()
+    registrations: tuple[Registration, ...] = ()
+    partitions: tuple[PartitionStory, ...] = ()
+    controllers: tuple[Controllership, ...] = ()

@@ -1,0 +1,31 @@
+"""Curves of a run with as many points as a picture can show, however many the run has."""
+
+from typing import Final
+
+import numpy as np
+
+from laststand.emulator.verification.tables.integers import Ints
+
+POINTS_MAX: Final = 96
+"""Points that a curve keeps, half of them even in time, half of them even in value; beside those around pauses."""
+
+
+def thinned(times: Ints, values: Ints, *, points_max: int = POINTS_MAX) -> Ints:
+    """Returns the places of a rising curve's points that are kept: its first, its last, and some of those between.
+
+    From one that is kept up to the next, that one left out, the curve neither rises nor lasts longer than about two
+    parts in ``points_max`` of the whole. Both ends of a longer pause are kept.
+
+    Args:
+        times: never falling.
+        values: never falling.
+        points_max: how many may be kept beside the last one and those around pauses, which are as many at the most.
+    """
+    count = len(times)
+    if count <= points_max:
+        return np.arange(count)
+    half = points_max // 2
+    by_time = np.searchsorted(times, np.linspace(times[0], times[-1], half))
+    by_value = np.searchsorted(values, np.linspace(values[0], values[-1], half))
+    pauses = np.flatnonzero(np.diff(times) > (times[-1] - times[0]) / half)
+    return np.unique(np.concatenate([by_time, by_value, pauses, pauses + 1, [0, count - 1]]))

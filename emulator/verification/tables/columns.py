@@ -1,0 +1,409 @@
+"""Rows of one kind, whose fields can be read as columns: a check over millions of rows is a few operations of NumPy.
+
+A column is an array of 64-bit integers. The column of an integer field has its values, and ``NONE`` for ``None``; that
+of a truth value has 0 and 1. A field that is a tuple of structs has its elements in a table of their own, and its
+column says where they begin there (``elements``). The column of any other field has numbers of ``words``. Rows are made
+again only of what a check has to tell of.
+"""
+
+import itertools
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Self, TypeVar, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from laststand.emulator.core.packed.layout import join_id, split_id
+from laststand.emulator.verification.tables.fields import Field, Form, fields_of
+from laststand.emulator.verification.tables.integers import (
+    Ints,
+    Piece,
+    id_column,
+    id_numbers,
+    id_words,
+    joined,
+    narrowed,
+    shifted,
+)
+
+Mask = NDArray[np.bool_]
+Places = Mask | Ints | slice
+"""Which rows."""
+
+ALL: Final = slice(None)
+
+NONE: Final = -(2**63)
+"""Stands for ``None`` in the column of an integer field."""
+
+_PENDING_MAX: Final = 1 << 12
+"""Rows that are kept as objects until they become columns: few enough for the memory next to the processor."""
+
+_SHARED_MAX: Final = 64
+"""Words that a part of a table keeps though it may not need them."""
+
+_Row = TypeVar("_Row")
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+class Columns(NamedTuple):
+    """Rows that were read as columns.
+
+    Attributes:
+        columns: of all fields; a field that is a tuple of structs has two.
+        words: what the numbers of a column stand for, by field; of ids what stands before the digits.
+        elements: of fields that are tuples of structs.
+    """
+
+    columns: dict[str, Ints]
+    words: dict[str, Sequence[Any]]
+    elements: dict[str, "Columns"]
+
+
+class Table(Collection[_Row]):
+    """Rows of one kind, in the order in which they were added.
+
+    Args:
+        kind: a struct with the fields of a row.
+        more: integer fields of rows that the struct does not have.
+    """
+
+    def __init__(self, kind: type[msgspec.Struct], more: Iterable[str] = ()) -> None:
+        self._kind = kind
+        self._constants: dict[str, Any] = {}
+        self._fields = (*fields_of(kind), *(Field(name, Form.INT) for name in more))
+        self._ids = frozenset(field.name for field in self._fields if field.form is Form.ID)
+        self._words: dict[str, list[Any]] = {f.name: [] for f in self._fields if f.form in (Form.WORD, Form.ID)}
+        self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in self._words}
+        self._elements: dict[str, Table[Any]] = {f.name: Table(f.element) for f in self._fields if f.element}
+        self._pending: list[Any] = []
+        self._count = 0
+        self._pieces: dict[str, list[Piece]] = {name: [] for name in self._names()}
+        self._chosen: tuple[Table[Any], Ints] | None = None
+
+    @classmethod
+    def built(
+        cls, kind: type[msgspec.Struct], columns: Mapping[str, Ints], numbers: Mapping[str, Mapping[Hashable, int]]
+    ) -> "Table[Any]":
+        """Returns a table with these columns; ``numbers`` has the number of each word, by field."""
+        table = Table[Any](kind)
+        table._numbers = {name: dict(numbers[name]) for name in table._numbers}
+        table._words = {name: list(numbers[name]) for name in table._numbers}
+        table._add({field.name: columns[field.name] for field in table._fields})
+        return table
+
+    def joined(self, others: Iterable[Self]) -> Self:
+        """Returns a table of its rows and those of others, which are of the same kind and without the same fields."""
+        found = self.part(ALL, {})
+        found._words = {name: list(words) for name, words in self._words.items()}
+        found._numbers = {name: dict(numbers) for name, numbers in self._numbers.items()}
+        for other in others:
+            pieces = other._own_pieces()
+            for name in found._words:
+                pieces[name] = found._taken_words(name, pieces[name], other._words[name])
+            for name, elements in found._elements.items():
+                pieces[name] = [shifted(piece, len(elements)) for piece in pieces[name]]
+                found._elements[name] = elements.joined([other._elements[name]])
+            for name, own in pieces.items():
+                found._pieces[name].extend(own)
+            found._count += len(other)
+        return found
+
+    def append(self, row: msgspec.Struct) -> None:
+        """Adds a row, or anything that has its fields."""
+        self._pending.append(row)
+        if len(self._pending) >= _PENDING_MAX:
+            self._take_pending()
+
+    def extend(self, rows: Sequence[msgspec.Struct]) -> None:
+        """Adds rows."""
+        self._pending.extend(rows)
+        if len(self._pending) >= _PENDING_MAX:
+            self._take_pending()
+
+    def take(self, rows: Columns) -> None:
+        """Adds rows that were read as columns."""
+        self._take_pending()
+        columns: dict[str, Piece] = {name: rows.columns[name] for name in self._names()}
+        for name in self._words:
+            [columns[name]] = self._taken_words(name, [columns[name]], rows.words[name])
+        for name, elements in self._elements.items():
+            columns[name] = shifted(columns[name], len(elements))
+            elements.take(rows.elements[name])
+        self._add(columns)
+
+    def _taken_words(self, name: str, pieces: list[Piece], words: Sequence[Hashable]) -> list[Piece]:
+        """Returns pieces of a column of words with the numbers that these words have here, or are given."""
+        own, numbers = self._words[name], self._numbers[name]
+        taken = self._renumbered(name, pieces, words, numbers)
+        own.extend(itertools.islice(numbers, len(own), None))
+        return taken
+
+    def _add(self, columns: Mapping[str, Piece]) -> None:
+        for name, column in columns.items():
+            self._pieces[name].append(column)
+        self._count += len(next(iter(columns.values())))
+
+    def __len__(self) -> int:
+        if self._chosen is not None:
+            return len(self._chosen[1])
+        return len(self._pending) + self._count
+
+    def __iter__(self) -> Iterator[_Row]:
+        return self.rows(ALL)
+
+    def __contains__(self, row: object) -> bool:
+        return any(row == each for each in self)
+
+    def __getitem__(self, name: str) -> Ints:
+        """The column of a field."""
+        pieces = self._pieces[name]
+        if len(pieces) == 1 and not self._pending and isinstance(pieces[0], np.ndarray):
+            return pieces[0]
+        column = joined(self._own_pieces_of(name))
+        pieces[:] = [column]
+        return column
+
+    def _own_pieces_of(self, name: str) -> list[Piece]:
+        self._take_pending()
+        pieces = self._pieces[name]
+        if not pieces:
+            pieces.append(np.empty(0, np.int64) if self._chosen is None else self._chosen[0][name][self._chosen[1]])
+        return pieces
+
+    def _own_pieces(self) -> dict[str, list[Piece]]:
+        """Returns the pieces of all columns, in lists of their own."""
+        return {name: list(self._own_pieces_of(name)) for name in self._names()}
+
+    def words(self, name: str) -> Sequence[Any]:
+        """What the numbers of a column stand for."""
+        self._take_pending()
+        return self._words[name]
+
+    def elements(self, name: str) -> tuple[Ints, "Table[Any]"]:
+        """How many elements each row has in a field that is a tuple of structs, and the table of all elements."""
+        return self[count_of(name)], self._elements[name]
+
+    def numbers(self, name: str, numbers: dict[Hashable, int]) -> Ints:
+        """The column of a field under other numbers, which ``numbers`` has or is given: to compare it with a column."""
+        return joined(self._renumbered(name, [self[name]], self.words(name), numbers))
+
+    def _renumbered(
+        self, name: str, pieces: list[Piece], words: Sequence[Hashable], numbers: dict[Hashable, int]
+    ) -> list[Piece]:
+        places = [numbers.setdefault(word, len(numbers)) for word in words]
+        if places == list(range(len(places))):
+            return pieces
+        new = np.array(places, np.int64)
+        columns = [joined([piece]) for piece in pieces]
+        if name in self._ids:
+            return [id_column(new[id_words(column)], id_numbers(column)) for column in columns]
+        return [new[column] for column in columns]
+
+    def has(self, name: str, value: Hashable) -> Mask:
+        """In which rows a field has a value."""
+        if name in self._ids:
+            word, number = split_id(str(value))
+            own = np.array([self._numbers[name].get(word, -1)])
+            return cast("Mask", self[name] == id_column(own, np.array([number])))
+        if name in self._words:
+            return cast("Mask", self[name] == self._numbers[name].get(value, -1))
+        return cast("Mask", self[name] == (NONE if value is None else value))
+
+    def rows(self, places: Places) -> Iterator[_Row]:
+        """The rows at these places."""
+        if not len(self):
+            return
+        positions = self._positions(places)
+        if not len(positions):
+            return
+        values = [self._values(field, positions) for field in self._fields]
+        names = [field.name for field in self._fields]
+        for row in zip(*values, strict=True):
+            yield self._row(dict(zip(names, row, strict=True)))
+
+    def _positions(self, places: Places) -> Ints:
+        if isinstance(places, slice):
+            return np.arange(*places.indices(len(self)))
+        return places.nonzero()[0] if places.dtype == np.bool_ else cast("Ints", places)
+
+    def _values(self, field: Field, positions: Ints) -> list[Any]:
+        column = self[field.name][positions]
+        found: list[Any] = column.tolist()
+        match field.form:
+            case Form.INT:
+                return found
+            case Form.OPTIONAL:
+                return [None if value == NONE else value for value in found]
+            case Form.BOOL:
+                return [value == 1 for value in found]
+            case Form.WORD:
+                words = self._words[field.name]
+                return [words[number] for number in found]
+            case Form.ID:
+                prefixes = self._words[field.name]
+                pairs = zip(id_words(column).tolist(), id_numbers(column).tolist(), strict=True)
+                return [join_id(prefixes[word], number) for word, number in pairs]
+            case Form.ELEMENTS:
+                counts, elements = self.elements(field.name)
+                ends = [begin + count for begin, count in zip(found, counts[positions].tolist(), strict=True)]
+                return [tuple(elements.rows(slice(*ends))) for ends in zip(found, ends, strict=True)]
+
+    def _row(self, values: dict[str, Any]) -> _Row:
+        return cast("_Row", self._struct(values))
+
+    def _struct(self, values: dict[str, Any]) -> Any:
+        return self._kind(**self._constants, **values)
+
+    def only(self, places: Places) -> Self:
+        """A table of the rows at these places. Its columns are made when they are asked for."""
+        found = self._copied()
+        found._chosen = (self, self._positions(places))
+        found._pieces = {name: [] for name in self._names()}
+        return found
+
+    def _copied(self) -> Self:
+        self._take_pending()
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__, _pending=[])
+        return found
+
+    def part(self, places: Places, constants: Mapping[str, Any]) -> Self:
+        """A table of the rows at these places, without the fields that are the same in all of them.
+
+        Args:
+            places: of the rows.
+            constants: these fields and their values.
+        """
+        is_all = isinstance(places, slice) and places == ALL
+        found = self._copied() if is_all else self.only(places)
+        pieces = found._own_pieces()
+        found._chosen, found._count = None, len(found)
+        found._elements = dict(self._elements)
+        found._constants = {**self._constants, **constants}
+        found._fields = tuple(field for field in self._fields if field.name not in constants)
+        found._pieces = {name: own for name, own in pieces.items() if name not in constants}
+        found._words = {name: words for name, words in self._words.items() if name not in constants}
+        found._numbers = {name: self._numbers[name] for name in found._words}
+        if not is_all:
+            found._drop_words()
+            found._drop_elements()
+        return found
+
+    def _drop_words(self) -> None:
+        """Forgets words that no row has, where there are many."""
+        for name, words in self._words.items():
+            if len(words) > _SHARED_MAX:
+                column, is_id = self[name], name in self._ids
+                used, places_of = np.unique(id_words(column) if is_id else column, return_inverse=True)
+                self._pieces[name] = [id_column(places_of, id_numbers(column)) if is_id else places_of]
+                self._words[name] = [words[number] for number in used.tolist()]
+                self._numbers[name] = {word: number for number, word in enumerate(self._words[name])}
+
+    def _drop_elements(self) -> None:
+        """Forgets elements that no row has."""
+        for name, elements in self._elements.items():
+            counts = self[count_of(name)]
+            ends = np.cumsum(counts)
+            used = np.repeat(self[name] - (ends - counts), counts) + np.arange(int(counts.sum()))
+            self._elements[name], self._pieces[name] = elements.only(used), [ends - counts]
+
+    def replaced(self, columns: Mapping[str, Ints]) -> Self:
+        """A table with other columns of integer fields, by name."""
+        found = self.part(ALL, {})
+        found._pieces.update({name: [column] for name, column in columns.items()})
+        return found
+
+    def reworded(self, name: str, others: Mapping[Any, Any]) -> Self:
+        """A table with other words in place of some in a field."""
+        known = self.words(name)
+        words = [others.get(word, word) for word in known]
+        if words == list(known):
+            return self
+        found, numbers = self.part(ALL, {}), dict[Hashable, int]()
+        places = np.array([numbers.setdefault(word, len(numbers)) for word in words], np.int64)
+        found._pieces[name] = [places[self[name]]]
+        found._words[name], found._numbers[name] = list(numbers), numbers
+        return found
+
+    def sort(self, *names: str) -> None:
+        """Puts the rows into the order of integer fields, the first of which comes first."""
+        columns = [self[name] for name in names]
+        if not _is_sorted(columns):
+            order = np.lexsort(columns[::-1])
+            self._pieces = {name: [self[name][order]] for name in self._names()}
+
+    def _names(self) -> list[str]:
+        return [*(field.name for field in self._fields), *map(count_of, self._elements)]
+
+    def _take_pending(self) -> None:
+        if self._pending:
+            rows, self._pending = self._pending, []
+            columns: dict[str, Ints] = {}
+            for field in self._fields:
+                self._add_columns(field, list(map(attrgetter(field.name), rows)), columns)
+            self._add(columns)
+
+    def _add_columns(self, field: Field, values: list[Any], columns: dict[str, Ints]) -> None:
+        match field.form:
+            case Form.WORD:
+                columns[field.name] = self._word_column(field, values)
+            case Form.ID:
+                pairs = [split_id(value) for value in values]
+                own = np.array([number for _, number in pairs], np.int64)
+                columns[field.name] = id_column(self._word_column(field, [word for word, _ in pairs]), own)
+            case Form.ELEMENTS:
+                elements = self._elements[field.name]
+                counts = np.fromiter(map(len, values), np.int64, len(values))
+                columns[count_of(field.name)] = counts
+                columns[field.name] = np.cumsum(counts) - counts + len(elements)
+                elements.extend(list(itertools.chain.from_iterable(values)))
+            case Form.OPTIONAL:
+                columns[field.name] = self._ints(field, [NONE if value is None else value for value in values])
+            case Form.INT | Form.BOOL:
+                columns[field.name] = self._ints(field, values)
+                if len(values) and columns[field.name].min() == NONE:
+                    raise self._too_large(field)
+
+    def _word_column(self, field: Field, values: list[Any]) -> Ints:
+        words, numbers = self._words[field.name], self._numbers[field.name]
+        for word in dict.fromkeys(values):
+            if word not in numbers:
+                numbers[word] = len(words)
+                words.append(word)
+        return np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
+
+    def _ints(self, field: Field, values: list[int]) -> Ints:
+        try:
+            return np.array(values, np.int64)
+        except OverflowError as error:
+            raise self._too_large(field) from error
+
+    def _too_large(self, field: Field) -> ValueError:
+        return ValueError(f"{field.name} of {self._kind.__name__} has more than 64 bits")
+
+    def __getstate__(self) -> dict[str, Any]:
+        pieces = {name: [narrowed(piece) for piece in own] for name, own in self._own_pieces().items()}
+        return {**self.__dict__, "_pieces": pieces, "_count": len(self), "_chosen": None}
+
+
+def table_of(kind: type[_Struct], rows: Columns) -> Table[_Struct]:
+    """Returns a table of rows that were read as columns."""
+    table: Table[_Struct] = Table(kind)
+    table.take(rows)
+    return table
+
+
+def count_of(name: str) -> str:
+    """Returns the name of the column that says how many elements each row has in a field."""
+    return f"{name}, count"
+
+
+def _is_sorted(columns: Sequence[Ints]) -> bool:
+    is_after = np.zeros(max(len(columns[0]) - 1, 0), np.bool_)
+    is_equal = ~is_after
+    for column in columns:
+        is_after |= is_equal & (column[1:] > column[:-1])
+        is_equal &= column[1:] == column[:-1]
+    return bool(np.all(is_after | is_equal))

@@ -1,0 +1,137 @@
+"""The small part of a run that is kept event by event: what controller and harness decided, and what logs lost.
+
+Elections, registrations, fencings, ends of processes, faults, steps and truncations: from these the story of a loss is
+told, and by these the guarantee is judged. Batches, acknowledgements and high watermarks are in ``facts.partition``.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Generic, TypeVar
+
+import msgspec
+
+from laststand.emulator.core.events import (
+    BecameFollower,
+    BecameLeader,
+    BrokerFenced,
+    BrokerRegistered,
+    BrokerStateChanged,
+    BrokerUnfenced,
+    ClientStarted,
+    ConfigChanged,
+    ControlledShutdownStarted,
+    Event,
+    FaultHealed,
+    FaultInjected,
+    FeatureChanged,
+    IncarnationEnded,
+    IncarnationStarted,
+    LogTruncated,
+    MessageIntercepted,
+    NodeStarted,
+    PartitionChanged,
+    PowerLost,
+    RunEnded,
+    StepReached,
+    StrayDetected,
+    TopicCreated,
+    TopicDeleted,
+)
+
+COLLECTED: Final[tuple[type[Event], ...]] = (
+    NodeStarted,
+    IncarnationStarted,
+    IncarnationEnded,
+    ClientStarted,
+    FaultInjected,
+    FaultHealed,
+    MessageIntercepted,
+    PowerLost,
+    StepReached,
+    RunEnded,
+    BrokerStateChanged,
+    BrokerRegistered,
+    BrokerFenced,
+    BrokerUnfenced,
+    ControlledShutdownStarted,
+    TopicCreated,
+    TopicDeleted,
+    ConfigChanged,
+    FeatureChanged,
+    PartitionChanged,
+    BecameLeader,
+    BecameFollower,
+    LogTruncated,
+    StrayDetected,
+)
+"""Event types that are collected."""
+
+_Event = TypeVar("_Event", bound=Event)
+_Event_co = TypeVar("_Event_co", bound=Event, covariant=True)
+
+
+class CollectedEvent(msgspec.Struct, Generic[_Event_co], frozen=True, kw_only=True):
+    """An event and its place in its node's file.
+
+    Attributes:
+        time_ns: the node's clock; compared only within one process, and only where a promise names a duration.
+    """
+
+    node: int
+    incarnation: int
+    sequence: int
+    event: _Event_co
+    time_ns: int = 0
+
+
+class EventPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the event log.
+
+    Attributes:
+        file: relative to the run's directory.
+        sequence: number of the line.
+    """
+
+    file: str
+    sequence: int
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """The collected events of one run, ordered by node, incarnation and sequence: never across nodes."""
+
+    events: tuple[CollectedEvent[Event], ...]
+
+    def of(self, kind: type[_Event]) -> Iterator[_Event]:
+        """The events of one type, in each node's order."""
+        return (collected.event for collected in self.events if isinstance(collected.event, kind))
+
+    def switches(self) -> Mapping[str, str]:
+        """The rules of the run, by the first line of the node that has the metadata; empty if there is none."""
+        for started in self.of(NodeStarted):
+            if started.role.has_metadata:
+                return started.switches
+        return {}
+
+    def incarnation_of(self, incarnation_id: str) -> int | None:
+        """The number of the incarnation that registered under this id; ``None`` if its first line is missing."""
+        for collected in self.events:
+            if isinstance(collected.event, NodeStarted) and collected.event.incarnation_id == incarnation_id:
+                return collected.incarnation
+        return None
+
+    def logs_taken_over(self) -> Mapping[tuple[int, str, int, str], str]:
+        """The topic for which a broker used a log that it found under another topic's id: the files still tell that id.
+
+        Returns:
+            Topic id by node, topic, partition and the id on disk; empty unless strays are left where they are.
+        """
+        strays: dict[tuple[int, str, int], str] = {}
+        taken: dict[tuple[int, str, int, str], str] = {}
+        for collected in self.events:
+            match collected.event:
+                case StrayDetected(action="off") as stray:
+                    strays[collected.node, stray.topic, stray.partition] = stray.topic_id
+                case (BecameLeader() | BecameFollower()) as role:
+                    id_on_disk = strays.get((collected.node, role.topic, role.partition), role.topic_id)
+                    if id_on_disk != role.topic_id:
+                        taken[collected.node, role.topic, role.partition, id_on_disk] = role.topic_id
+        return taken

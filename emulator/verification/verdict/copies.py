@@ -1,0 +1,143 @@
+"""Who had a lost batch in its log, and what became of each of these copies, by the events of whoever had it.
+
+What took a copy is the first event after its last append that moved the end of that log to or below it. A power loss
+comes after all events of its process.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from laststand.emulator.core.events import BatchAppended, LogDeleted, LogOpened, LogTruncated, PowerLost
+from laststand.emulator.core.types import TruncationReason
+from laststand.emulator.verification.facts.batches import LostBatch
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+from laststand.emulator.verification.verdict.loss_report import CopyFate
+
+Place = tuple[int, int]
+"""Incarnation and sequence of one node."""
+
+_AFTER_ALL: Final = 2**62
+
+Taking = LogTruncated | PowerLost | LogDeleted | LogOpened
+"""Events that tell where a log ends, which may be lower than before."""
+
+_BatchKey = tuple[str | None, int, int | None]
+"""Topic id, base offset and CRC."""
+
+
+class BatchCopy(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one copy of a batch; ``event`` tells of it, if one does."""
+
+    node: int
+    became: CopyFate
+    event: CollectedEvent[Taking] | None
+
+
+class Holding(msgspec.Struct):
+    """Who appended a lost batch, and where in its own events it did so first and last."""
+
+    first: dict[int, Place] = msgspec.field(default_factory=dict)
+    last: dict[int, Place] = msgspec.field(default_factory=dict)
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Who did, by id."""
+        return tuple(sorted(self.first))
+
+
+class Copies:
+    """The copies of one partition's lost batches."""
+
+    def __init__(self, facts: PartitionFacts, lost: Sequence[LostBatch]) -> None:
+        self._holdings: dict[_BatchKey, Holding] = {_key(each): Holding() for each in lost}
+        batches = facts.events.rows(BatchAppended)
+        for appended in batches.rows(np.isin(batches["base_offset"], [each.batch.base_offset for each in lost])):
+            event = appended.event
+            holding = self._holdings.get((event.topic_id, event.base_offset, event.crc))
+            if holding is not None:
+                holding.first.setdefault(appended.node, (appended.incarnation, appended.sequence))
+                holding.last[appended.node] = (appended.incarnation, appended.sequence)
+        self._takings = takings_of(facts) if lost else {}
+
+    def holding(self, lost: LostBatch) -> Holding:
+        """Returns who had a batch."""
+        return self._holdings[_key(lost)]
+
+    def fates(self, lost: LostBatch) -> Iterator[BatchCopy]:
+        """Yields what became of each copy of a batch, by node."""
+        holding = self.holding(lost)
+        for node in sorted({*holding.nodes, *lost.holders}):
+            if node in lost.holders:
+                yield BatchCopy(node=node, became=CopyFate.KEPT, event=None)
+            else:
+                event = self._taken_by(lost, node, after=holding.last[node])
+                became = CopyFate.UNEXPLAINED if event is None else fate_of(event.event)
+                yield BatchCopy(node=node, became=became, event=event)
+
+    def _taken_by(self, lost: LostBatch, node: int, *, after: Place) -> CollectedEvent[Taking] | None:
+        batch = lost.batch
+        return next(
+            (
+                taking
+                for place, taking in self._takings.get(node, ())
+                if place > after and taking.event.topic_id == batch.topic_id and _takes(taking.event, batch.last_offset)
+            ),
+            None,
+        )
+
+
+def _takes(event: Taking, last_offset: int) -> bool:
+    """Whether a log lacks a batch after an event; one that begins again at an offset keeps nothing from before."""
+    if isinstance(event, LogTruncated) and event.reason is TruncationReason.RESTARTED:
+        return True
+    return end_after(event) <= last_offset
+
+
+def _key(lost: LostBatch) -> _BatchKey:
+    return lost.batch.topic_id, lost.batch.base_offset, lost.batch.crc
+
+
+def takings_of(facts: PartitionFacts) -> Mapping[int, list[tuple[Place, CollectedEvent[Taking]]]]:
+    """Returns what may have taken copies from each node's log, in the order of its own events."""
+    found: dict[int, list[tuple[Place, CollectedEvent[Taking]]]] = {}
+    own: Iterable[CollectedEvent[Taking]] = [
+        *facts.events.of(LogTruncated),
+        *facts.events.of(LogDeleted),
+        *facts.events.of(LogOpened),
+    ]
+    for each in own:
+        found.setdefault(each.node, []).append(((each.incarnation, each.sequence), each))
+    for lost in facts.events.of(PowerLost):
+        place = (lost.event.lost_incarnation, _AFTER_ALL)
+        found.setdefault(lost.event.lost_node, []).append((place, lost))
+    for takings in found.values():
+        takings.sort(key=lambda taking: taking[0])
+    return found
+
+
+def end_after(event: Taking) -> int:
+    """Returns where a log ended then, exclusive."""
+    match event:
+        case LogTruncated() | PowerLost():
+            return event.new_end_offset
+        case LogOpened():
+            return event.log_end_offset
+        case LogDeleted():
+            return 0
+
+
+def fate_of(event: Taking) -> CopyFate:
+    """Returns what became of the copies that an event took."""
+    match event:
+        case LogTruncated():
+            return CopyFate.TRUNCATED
+        case PowerLost():
+            return CopyFate.POWER_LOST
+        case LogOpened():
+            return CopyFate.NOT_RECOVERED
+        case LogDeleted():
+            return CopyFate.LOG_DELETED

@@ -1,0 +1,177 @@
+"""What a verdict says of lost records: how many, where, and what became of each copy; and the story, line by line.
+
+Whatever is told names the lines of the event log behind it, so that a reader can place it and look it up.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+
+import msgspec
+
+from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.rules.guarantee import Guarantee
+from laststand.emulator.verification.tables.timeline import EventPlace
+
+
+class OffsetRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Offsets that follow each other.
+
+    Attributes:
+        first: the first of them.
+        last: the last of them, inclusive.
+    """
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+class StoryKind(Enum):
+    """What a line of a story tells."""
+
+    LOST = "lost"
+    """What is left of the records, who acknowledged them, who held them."""
+
+    POWER_LOST = "power lost"
+    DISK_REPLACED = "disk replaced"
+    REGISTERED = "registered uncleanly"
+    ELECTED = "elected"
+    LED_AGAIN = "led again"
+    TRUNCATED = "truncated"
+    GUARANTEE = "guarantee"
+    """Whether the loss is within the guarantee, and why."""
+
+
+class StoryLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence of a story.
+
+    Attributes:
+        kind: what it tells.
+        text: in plain words.
+        node: whom it is about: who acknowledged, lost power, got an empty disk, registered, was elected, led again or
+            truncated.
+        topic: name of the topic.
+        partition: number of the partition.
+        metadata_offset: of the record that committed it.
+        events: behind it; empty where it follows from many.
+    """
+
+    kind: StoryKind
+    text: str
+    node: int | None = None
+    topic: str
+    partition: int
+    metadata_offset: int | None = None
+    events: tuple[EventPlace, ...] = ()
+
+
+class CopyFate(Enum):
+    """What became of a replica's copy of lost records."""
+
+    KEPT = "kept"
+    """Its final log has them."""
+
+    POWER_LOST = "power lost"
+    """They had not been flushed."""
+
+    TRUNCATED = "truncated"
+    """It followed a leader without them."""
+
+    LOG_DELETED = "log deleted"
+    NOT_RECOVERED = "not recovered"
+    """Its log ended before them when it was opened again."""
+
+    UNEXPLAINED = "unexplained"
+    """Its final log lacks them, or is missing, and no event says why."""
+
+
+class LostCopy(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of some of the lost records on one replica that had them.
+
+    Attributes:
+        node: the replica.
+        became: what became of them.
+        records: how many.
+        offsets: of the records; ``None`` where it is all of the loss.
+        event: that tells of it; ``None`` where they were kept, or nothing tells.
+    """
+
+    node: int
+    became: CopyFate
+    records: int
+    offsets: tuple[OffsetRange, ...] | None
+    event: EventPlace | None = None
+
+
+class FirstLacking(msgspec.Struct, frozen=True, kw_only=True):
+    """The first leader that took over without the records.
+
+    Attributes:
+        node: who it was.
+        leader_epoch: that its election began.
+        log_end_offset: where its log ended when it took over, exclusive.
+        led_again: whether it was elected before, and was restarted since; else it was elected without them.
+    """
+
+    node: int
+    leader_epoch: int
+    log_end_offset: int
+    led_again: bool = False
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """acks=all-acked records of one partition that share one fate.
+
+    Attributes:
+        topic: name of the topic.
+        topic_id: its UUID.
+        partition: number of the partition.
+        records: how many.
+        leader_epoch: in which they were appended; ``None`` where nothing tells.
+        offsets: where they were acknowledged to be.
+        acked_by: the broker that acknowledged them.
+        isr: as it knew it then; ``None`` where its answer is missing.
+        acked_at: metadata offset up to which it had applied metadata then, exclusive; that of the last of them.
+        loss_class: what is left of them.
+        holders: brokers whose final logs have them.
+        copies: what became of each copy.
+        first_lacking: the first leader without them, if there was one.
+        settled_leader: whose log decides in the end, if one does.
+        settled_epoch: the epoch of that leader.
+        guarantee: kind of the violation.
+        reason: why it is of that kind.
+        story: first who acknowledged and who held them, then what was not flushed, who was elected and why, who
+            truncated; losses with other fates may share what follows the first.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    records: int
+    leader_epoch: int | None
+    offsets: tuple[OffsetRange, ...]
+    acked_by: int | None
+    isr: tuple[int, ...] | None
+    acked_at: int | None
+    loss_class: LossClass
+    holders: tuple[int, ...]
+    copies: tuple[LostCopy, ...]
+    first_lacking: FirstLacking | None
+    settled_leader: int | None
+    settled_epoch: int | None
+    guarantee: Guarantee
+    reason: str
+    story: tuple[StoryLine, ...]
+
+
+def merged(offsets: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Returns ranges in order, with those that follow each other as one."""
+    found: list[OffsetRange] = []
+    for span in sorted(offsets, key=lambda o: o.first):
+        if found and span.first <= found[-1].last + 1:
+            found[-1] = OffsetRange(first=found[-1].first, last=max(found[-1].last, span.last))
+        else:
+            found.append(span)
+    return tuple(found)

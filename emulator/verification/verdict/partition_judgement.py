@@ -1,0 +1,124 @@
+"""What is found of one partition, in a form that is small however much the partition holds.
+
+A large run is judged partition by partition, in different processes; what they found is put together by ``judge``.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core.promises import is_promised
+from laststand.emulator.verification.doubts.accounts import unseen_records
+from laststand.emulator.verification.doubts.evidence import Readings, readings_of
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.reading.census import SendStream
+from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
+from laststand.emulator.verification.rules.checks import CHECKS
+from laststand.emulator.verification.rules.guarantee import Guarantee, judge_guarantee, worst_of
+from laststand.emulator.verification.rules.premises import premises_of_partition
+from laststand.emulator.verification.tables.timeline import Timeline
+from laststand.emulator.verification.verdict.availability import PartitionAvailability, partition_availability
+from laststand.emulator.verification.verdict.loss_report import Loss
+from laststand.emulator.verification.verdict.loss_story import losses_of_partition
+
+EXAMPLES_MAX: Final = 10
+"""Findings of a check that a report lists per run; all are counted."""
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """How many findings a check has, and the sentences of the first of them.
+
+    Attributes:
+        guarantee: the worst kind of violation among them, where they tell of one.
+    """
+
+    count: int
+    examples: tuple[str, ...]
+    guarantee: Guarantee | None = None
+
+
+NO_FINDINGS: Final = Findings(count=0, examples=())
+
+
+def first_of(found: Iterable[Finding]) -> Findings:
+    """Counts findings, and keeps the first by position."""
+    ordered = sorted(found, key=itemgetter(0, 1))
+    return Findings(count=len(ordered), examples=tuple(finding.sentence for finding in ordered[:EXAMPLES_MAX]))
+
+
+class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
+    """What is found of one partition.
+
+    Attributes:
+        findings: by check, where there are any.
+        lost: records of each producer and acks.
+        unseen: records that a broker acknowledged, and no client saw it.
+        availability: how long it kept its clients waiting.
+    """
+
+    topic: str
+    partition: int
+    findings: dict[str, Findings]
+    premises: frozenset[Premise]
+    readings: Readings
+    losses: tuple[Loss, ...]
+    lost: dict[SendStream, int]
+    unseen: int
+    availability: PartitionAvailability
+
+
+def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozenset[Evidence]) -> PartitionJudgement:
+    """Asks every check of a partition that the run promises and that its evidence can answer.
+
+    Where it is not known which of several topics of one name something is told of, nothing is asked or called lost.
+
+    Args:
+        facts: of the partition.
+        timeline: of its run.
+        doubtful: evidence that is not whole.
+    """
+    switches = timeline.switches()
+    findings = {}
+    is_clear = not facts.has_unclear_id
+    for check in CHECKS if is_clear else ():
+        if isinstance(check, PartitionCheck) and is_promised(check.check_id, switches) and not check.needs & doubtful:
+            told = list(check.find(facts))
+            if told:
+                findings[check.check_id] = msgspec.structs.replace(
+                    first_of(told), guarantee=_worst(facts, timeline, told)
+                )
+    lost: Counter[SendStream] = Counter()
+    for each in facts.lost if is_clear else ():
+        batch = each.batch
+        lost[SendStream(facts.topic, facts.partition, batch.process, batch.acks)] += batch.record_count
+    return PartitionJudgement(
+        topic=facts.topic,
+        partition=facts.partition,
+        findings=findings,
+        premises=premises_of_partition(facts),
+        readings=readings_of(facts),
+        losses=losses_of_partition(facts, timeline) if is_clear else (),
+        lost=dict(lost),
+        unseen=unseen_records(facts),
+        availability=partition_availability(facts),
+    )
+
+
+def _worst(facts: PartitionFacts, timeline: Timeline, found: Sequence[Finding]) -> Guarantee | None:
+    kinds = {each.guarantee for each in found if each.guarantee is not None}
+    kinds |= {
+        judge_guarantee(
+            timeline,
+            facts.cluster.configuration,
+            topic_id=each.topic_id,
+            partition=facts.partition,
+            acked_at=each.committed_at,
+            lacking_epoch=each.lacking_epoch,
+            unelected_at=each.unelected_at,
+        ).guarantee
+        for each in {finding.lost for finding in found if finding.lost is not None}
+    }
+    return worst_of(kinds)

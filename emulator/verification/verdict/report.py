@@ -1,0 +1,320 @@
+"""The verdict on a run.
+
+``verdict.json`` is ``VerdictReport`` as JSON, field by field; enums are their values. Fields are added, never renamed,
+within one ``version``. ``docs/verdict.md`` describes them, ``verdict.schema.json`` beside this file is its JSON Schema.
+
+A violation that was found stays one even if something else is unknown; unknown is never success.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Final, assert_never
+
+import msgspec
+
+from laststand.emulator.core.eras import era_label
+from laststand.emulator.core.promises import PromiseKind
+from laststand.emulator.verification.doubts.doubt import Doubt
+from laststand.emulator.verification.rules.check import Evidence
+from laststand.emulator.verification.rules.guarantee import Guarantee, worst_of
+from laststand.emulator.verification.verdict.acks_comparison import AcksComparison
+from laststand.emulator.verification.verdict.availability import PartitionAvailability, WorkloadAvailability
+from laststand.emulator.verification.verdict.loss_report import Loss
+
+VERSION: Final = 2
+
+_OF_COMMITTED: Final = frozenset({"D2", "D5", "D15"})
+"""Checks that a lost committed record violates, whatever its acks."""
+
+
+class Verdict(Enum):
+    """What is known about a run."""
+
+    VALID = "valid"
+    VIOLATION = "violation"
+    UNKNOWN = "unknown"
+
+
+class Expected(Enum):
+    """Whether a run came to what was expected of it."""
+
+    MET = "met"
+    MISSED = "missed"
+    UNDECIDED = "undecided"
+
+
+class CheckStatus(Enum):
+    """What a check says about a run."""
+
+    OK = "ok"
+    VIOLATED = "violated"
+    NOT_PROMISED = "not promised"
+    """A rule that the run's switches turn off."""
+
+    NOT_ASKED = "not asked"
+    """Nothing in the run is what it looks at, so that it had nothing to find."""
+
+    UNKNOWN = "unknown"
+    """The evidence that it leans on is not whole."""
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One check on one run.
+
+    Attributes:
+        check_id: of the promise.
+        name: a word for the check.
+        kind: of the promise.
+        statement: what is promised.
+        status: what the check says.
+        count: of all findings.
+        examples: the first findings, in plain words.
+        not_asked_because: what the run lacks, where the check is ``not asked``.
+        unknown_because: which evidence is not whole, where the check is ``unknown``.
+        guarantee: the worst kind of violation that D2, D5 or D15 found, of committed records whatever their acks; of C4
+            that of records that did not reach a consumer.
+    """
+
+    check_id: str
+    name: str
+    kind: PromiseKind
+    statement: str
+    status: CheckStatus
+    count: int
+    examples: tuple[str, ...]
+    not_asked_because: str | None = None
+    unknown_because: tuple[Evidence, ...] = ()
+    guarantee: Guarantee | None = None
+
+    @property
+    def loses_commits(self) -> bool:
+        """Whether a violation means that committed records are lost, whatever their acks."""
+        return self.check_id in _OF_COMMITTED
+
+
+class RecordCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Records sent with one kind of acks. Only those with acks=all decide.
+
+    Attributes:
+        acks: -1 (all), 0 or 1.
+        sent: records of all sends.
+        acked: acknowledged to the producer.
+        lost: acknowledged with an offset, and not where they must be. Nothing is known of acks=0.
+        never_acked: sent, and certainly or possibly failed.
+    """
+
+    acks: int
+    sent: int
+    acked: int
+    lost: int
+    never_acked: int
+
+
+class ProducerCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Records that one producer sent to one partition with one kind of acks.
+
+    Attributes:
+        process: the producer's name in the history.
+        acks: -1 (all), 0 or 1.
+        sent: records of all sends.
+        acked: acknowledged to the producer.
+        lost: acknowledged with an offset, and not where they must be.
+        never_acked: sent, and certainly or possibly failed.
+    """
+
+    process: str
+    acks: int
+    sent: int
+    acked: int
+    lost: int
+    never_acked: int
+
+
+class GoneRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Offsets of records that were acknowledged with acks=all and that no final log has; both ends inclusive.
+
+    Attributes:
+        topic_id: UUID of the topic.
+        leader_epoch: in which they were appended: an offset may be used again in a later one.
+        first: the first offset.
+        last: the last offset.
+    """
+
+    topic_id: str
+    leader_epoch: int | None
+    first: int
+    last: int
+
+
+class PartitionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the records of one partition.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        producers: counts by producer and acks.
+        gone: acknowledged with acks=all, and on no final log; by epoch and offset.
+        unseen: records that a broker acknowledged and no client saw as acknowledged: the answer was lost, or is not in
+            the history.
+    """
+
+    topic: str
+    partition: int
+    producers: tuple[ProducerCounts, ...]
+    gone: tuple[GoneRange, ...]
+    unseen: int = 0
+
+
+class VerdictReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that verification says about one run.
+
+    Attributes:
+        version: of this form.
+        run: directory of the run.
+        scenario: its scenario.
+        era: its era, where ``cluster.yaml`` names one.
+        switches: the rules that its controller had.
+        verdict: the verdict.
+        guarantee: ``broken`` if any loss is, else ``exceeded`` if any is, else ``None``.
+        doubts: what is missing or went wrong with the run itself.
+        checks: every check.
+        counts: records by acks.
+        partitions: counts of each partition and producer, and what is gone.
+        losses: lost acks=all records, by partition and fate.
+        availability: how long each partition kept its clients waiting; the verdict does not depend on it.
+        acks_comparison: where the scenario asks for it.
+        seed: of the run's random choices, where ``cluster.yaml`` names it.
+        started: when the run began by the calendar (ISO 8601, UTC), where ``cluster.yaml`` says so.
+        duration_s: how long it took by the machine's clock, where ``cluster.yaml`` says so.
+        changed: what the run changed of the era's rules and the scenario's properties, as ``name=value``, by
+            ``cluster.yaml``.
+        outcome: whether it came to what its scenario expects of the era; where nothing is expected, as the verdict.
+        misses: in words, whatever is not as expected.
+        leaders: the partitions' committed states in order, in plain words: what two runs are compared by.
+    """
+
+    version: int = VERSION
+    run: str
+    scenario: str
+    era: str | None
+    switches: dict[str, str]
+    verdict: Verdict
+    guarantee: Guarantee | None
+    doubts: tuple[Doubt, ...]
+    checks: tuple[CheckResult, ...]
+    counts: tuple[RecordCounts, ...]
+    partitions: tuple[PartitionCounts, ...]
+    losses: tuple[Loss, ...]
+    leaders: tuple[str, ...]
+    availability: tuple[PartitionAvailability, ...] = ()
+    acks_comparison: AcksComparison | None = None
+    seed: int | None = None
+    started: str | None = None
+    duration_s: float | None = None
+    changed: tuple[str, ...] = ()
+    outcome: Expected
+    misses: tuple[str, ...] = ()
+
+    @property
+    def era_label(self) -> str:
+        """The era, with what the run changed."""
+        return era_label(self.era, self.changed)
+
+    @property
+    def unknown_reasons(self) -> tuple[str, ...]:
+        """The doubts in words."""
+        return tuple(doubt.sentence for doubt in self.doubts)
+
+    @property
+    def lost_records(self) -> int:
+        """acks=all-acked records that are not where they must be."""
+        return sum(loss.records for loss in self.losses)
+
+    @property
+    def guarantee_of_commits(self) -> Guarantee | None:
+        """The worst kind of loss of committed records, whatever their acks; ``None`` if no check tells of one."""
+        return _worst(check for check in self.violated() if check.loses_commits)
+
+    @property
+    def worst_guarantee(self) -> Guarantee | None:
+        """The kind of the losses of acks=all records; where there are none, of the worst finding that has one."""
+        return self.guarantee or _worst(self.violated())
+
+    @property
+    def unavailable_s(self) -> float | None:
+        """The longest time in seconds that a workload waited for an ack; ``None`` if nothing was sent for one."""
+        longest = self.longest_wait
+        return None if longest is None else longest.longest_without_ack_s
+
+    @property
+    def longest_wait(self) -> WorkloadAvailability | None:
+        """The workload that waited longest for an ack; ``None`` if nothing was sent for one."""
+        return max(self._workloads(), key=lambda each: each.longest_without_ack_s, default=None)
+
+    @property
+    def p99_ack_s(self) -> float | None:
+        """The slowest workload's ``p99_ack_s``; ``None`` if nothing was acknowledged."""
+        return max((each.p99_ack_s for each in self._workloads() if each.p99_ack_s is not None), default=None)
+
+    @property
+    def leaderless_s(self) -> float | None:
+        """The longest time in seconds that a partition had no leader; ``None`` if there is no partition."""
+        return max((each.leaderless_s for each in self.availability), default=None)
+
+    @property
+    def below_min_isr_s(self) -> float | None:
+        """The longest time in seconds that a partition was below min ISR; ``None`` if there is no partition."""
+        return max((each.below_min_isr_s for each in self.availability), default=None)
+
+    @property
+    def fault_to_ack_s(self) -> float | None:
+        """The longest time in seconds from a fault to an ack; ``None`` if there was no fault, or no ack after one."""
+        found = [each.slowest_after_fault for each in self._workloads()]
+        return max((each.seconds for each in found if each is not None and each.seconds is not None), default=None)
+
+    def _workloads(self) -> Iterator[WorkloadAvailability]:
+        return (workload for partition in self.availability for workload in partition.workloads)
+
+    def violated(self) -> tuple[CheckResult, ...]:
+        """Checks that fired."""
+        return tuple(check for check in self.checks if check.status is CheckStatus.VIOLATED)
+
+
+def _worst(checks: Iterable[CheckResult]) -> Guarantee | None:
+    return worst_of({check.guarantee for check in checks if check.guarantee is not None})
+
+
+def decide(checks: tuple[CheckResult, ...], doubts: Sequence[Doubt]) -> Verdict:
+    """Returns the verdict that follows from checks and doubts."""
+    if any(check.status is CheckStatus.VIOLATED for check in checks):
+        return Verdict.VIOLATION
+    if doubts or any(check.status is CheckStatus.UNKNOWN for check in checks):
+        return Verdict.UNKNOWN
+    return Verdict.VALID
+
+
+def expected_of(verdict: Verdict) -> Expected:
+    """Returns the outcome of a run of which nothing was expected: the verdict decides."""
+    match verdict:
+        case Verdict.VALID:
+            return Expected.MET
+        case Verdict.VIOLATION:
+            return Expected.MISSED
+        case Verdict.UNKNOWN:
+            return Expected.UNDECIDED
+        case _:
+            assert_never(verdict)
+
+
+def headline(report: VerdictReport) -> str:
+    """Returns outcome, verdict, guarantee, scenario and era in one line.
+
+    ``FAILED`` stands first where something else was expected, and ``AS EXPECTED`` where another verdict than valid was.
+    """
+    kind = "" if report.guarantee is None else f", guarantee {report.guarantee.value}"
+    found, where = f"{report.verdict.value}{kind}", f"{report.scenario}, era {report.era_label}"
+    if report.misses and report.outcome is Expected.MISSED:
+        return f"FAILED: {where}: {'; '.join(report.misses)} ({found})"
+    if report.outcome is Expected.MET and report.verdict is not Verdict.VALID:
+        return f"AS EXPECTED, {found}: {where}"
+    return f"{report.verdict.value.upper()}{kind}: {where}"
