@@ -194,6 +194,21 @@ def test_a_change_that_comes_up_when_the_backoff_ends_is_sent_with_the_one_that_
     assert [data.partition for data in sent.request.partitions] == [0, 1]
 
 
+def test_the_timer_sends_again_what_waited_when_the_backoff_ends() -> None:
+    sender = AlterPartitionSender(Hosting().config, InFlightRequests())
+    sender.submit(proposal(0))
+    sender.send_queued(at(0), BrokerEpoch(5))
+    sender.handle_failure(at(0))
+    early, turn = at(49), at(50)
+    sender.handle_timer(early, BrokerEpoch(6))
+    assert (early.effects(), sender.next_deadline_ms()) == ([], 50)
+    sender.handle_timer(turn, BrokerEpoch(6))
+    (sent,) = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
+    assert isinstance(sent.request, AlterPartitionRequest)
+    assert (sent.request.broker_epoch, len(sent.request.partitions)) == (6, 1)
+    assert sender.next_deadline_ms() is None
+
+
 def test_an_answer_settles_only_what_was_asked() -> None:
     life, sent = shrunk()
     (result,) = accepted(life, after=0).partitions

@@ -12,6 +12,7 @@ from laststand.emulator.core.broker.replicas.isr import (
     PendingShrink,
     can_expand,
 )
+from laststand.emulator.core.broker.replicas.isr_answer import judge_answer
 from laststand.emulator.core.broker.replicas.isr_changes import handle_answer, maybe_shrink_isr
 from laststand.emulator.core.broker.replicas.produce import commit_result
 from laststand.emulator.core.broker.replicas.turn import Turn
@@ -20,7 +21,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import AlterPartitionAnswered, HighWatermarkAdvanced
 from laststand.emulator.core.messages import AlterPartitionResult
 from laststand.emulator.core.switches import MaximalIsr, Switches
-from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, PartitionEpoch
+from laststand.emulator.core.types import BrokerId, IsrAnswer, LeaderEpoch, Offset, PartitionEpoch
 from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, SECOND, TOPIC_ID, Hosting, events_of
 
 
@@ -154,6 +155,30 @@ def test_an_answer_that_asserts_nothing_was_done_reverts(error: ErrorCode) -> No
     (proposal,) = hosting.fetch(FIRST, 5).proposals
     answer(hosting, proposal, error)
     assert hosting.partition.isr_state == Committed((OWN,))
+
+
+@pytest.mark.parametrize(
+    ("leader_epoch", "partition_epoch", "outcome"),
+    [
+        (4, 6, IsrAnswer.COMMITTED),
+        (4, 7, IsrAnswer.COMMITTED),
+        (4, 5, IsrAnswer.PENDING),
+        (3, 7, IsrAnswer.PENDING),
+        (5, 7, IsrAnswer.PENDING),
+    ],
+)
+def test_a_success_of_another_leader_epoch_or_an_older_partition_epoch_proves_nothing(
+    leader_epoch: int, partition_epoch: int, outcome: IsrAnswer
+) -> None:
+    result = AlterPartitionResult(
+        topic=NAME.topic,
+        topic_id=TOPIC_ID,
+        partition=NAME.partition,
+        error=ErrorCode.NONE,
+        leader_epoch=LeaderEpoch(leader_epoch),
+        partition_epoch=PartitionEpoch(partition_epoch),
+    )
+    assert judge_answer(result, leader_epoch=LeaderEpoch(4), partition_epoch=PartitionEpoch(6)) is outcome
 
 
 def test_any_other_error_has_the_same_proposal_sent_again() -> None:

@@ -25,6 +25,7 @@ from laststand.emulator.core.types import (
     CauseId,
     IncarnationId,
     LeaderEpoch,
+    LeaderRecoveryState,
     NodeId,
     Offset,
     PartitionEpoch,
@@ -290,3 +291,42 @@ def test_a_broker_that_does_not_migrate_believes_no_full_list_of_a_kraft_control
     front.take(leader=OTHER, topic_id=OLD)
     front.hear(is_kraft_controller=True, request_type=LeaderAndIsrType.FULL)
     assert front.hosts() == OLD
+
+
+def test_a_role_of_an_older_partition_epoch_is_not_taken() -> None:
+    front = Front()
+    front.take(leader=OTHER, partition_epoch=PartitionEpoch(5))
+    assert front.take(leader=OWN, leader_epoch=1, partition_epoch=PartitionEpoch(4)) is ErrorCode.NONE
+    partition = front.hosted.get(ORDERS)
+    assert partition is not None
+    assert not partition.is_leader
+    assert (partition.leader_epoch, partition.partition_epoch) == (0, 5)
+    assert ORDERS in front.fetchers.followed
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+def test_a_role_in_another_topic_of_the_name_is_refused(*, is_waiting: bool) -> None:
+    front = Front()
+    if is_waiting:
+        front.requests.keep([found_log(OLD, is_clean=True)])
+    else:
+        front.take(leader=OTHER, topic_id=OLD)
+    assert front.take(leader=OWN, leader_epoch=1, topic_id=NEW) is ErrorCode.INCONSISTENT_TOPIC_ID
+    partition = front.hosted.get(ORDERS)
+    assert partition is None or (partition.log.topic_id, partition.is_leader) == (OLD, False)
+
+
+@pytest.mark.parametrize(
+    ("era", "leader", "known"),
+    [
+        ("kafka-3.9-zk", OTHER, LeaderRecoveryState.RECOVERING),
+        ("kafka-3.9-zk", OWN, LeaderRecoveryState.RECOVERED),
+        ("kafka-2.6-zk", OTHER, LeaderRecoveryState.RECOVERED),
+    ],
+)
+def test_a_released_follower_knows_that_its_leader_recovers_and_a_leader_calls_itself_recovered(
+    era: str, leader: BrokerId, known: LeaderRecoveryState
+) -> None:
+    front = Front(era)
+    front.take(leader=leader, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    assert front.requests.recovery_state_of(ORDERS) is known

@@ -13,7 +13,15 @@ from laststand.emulator.core.messages import (
     AlterPartitionResult,
     IsrMember,
 )
-from laststand.emulator.core.types import LeaderEpoch, LeaderRecoveryState, PartitionEpoch, TopicId, TopicPartition
+from laststand.emulator.core.types import (
+    BrokerEpoch,
+    LeaderEpoch,
+    LeaderRecoveryState,
+    PartitionEpoch,
+    TopicId,
+    TopicPartition,
+)
+from laststand.emulator.core.zookeeper.control_messages import UpdateMetadataRequest
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.operations import Delete, Transaction
 from tests.unit.core.zookeeper.controller.controllers import ORDERS, TOPIC_ID, Cluster, alter, broker, isr_change
@@ -149,3 +157,42 @@ def test_with_the_kip_all_replicas_may_be_members() -> None:
     cluster.create_topic(1, 2)
     alter(cluster, isr_change(cluster, 1))
     assert alter(cluster, isr_change(cluster, 1, 2)) is ErrorCode.NONE
+
+
+def test_a_change_that_was_written_is_sent_to_every_broker() -> None:
+    cluster = Cluster(1, 2, 3)
+    cluster.create_topic(1, 2)
+    told_before = {number: len(cluster[number].told) for number in (1, 2, 3)}
+    assert alter(cluster, isr_change(cluster, 1)) is ErrorCode.NONE
+    for number, before in told_before.items():
+        (update,) = cluster[number].told[before:]
+        assert isinstance(update, UpdateMetadataRequest)
+        assert [(state.name, state.isr) for state in update.partitions] == [(ORDERS, (broker(1),))]
+
+
+@pytest.mark.parametrize("era", ["kafka-3.1-zk", "kafka-3.9-zk", "kip-550-zk"])
+def test_a_leader_of_an_older_epoch_changes_nothing(era: str) -> None:
+    cluster = Cluster(1, 2, 3, era=era)
+    cluster.create_topic(2, 3)
+    late = isr_change(cluster, 2, sender=2)
+    cluster.lose(3)
+    cluster.start(3)
+    alter(cluster, isr_change(cluster, 2, 3, sender=2))
+    cluster.lose(2)
+    late = msgspec.structs.replace(late, broker_id=broker(3), broker_epoch=BrokerEpoch(cluster[3].broker_epochs[-1]))
+    before = cluster.shown()
+    assert [result.error for result in results(cluster, late)] == [ErrorCode.FENCED_LEADER_EPOCH]
+    assert cluster.shown() == before
+
+
+@pytest.mark.parametrize("era", ["kafka-3.1-zk", "kafka-3.9-zk", "kip-550-zk"])
+def test_a_broker_of_a_former_registration_or_of_none_changes_nothing(era: str) -> None:
+    cluster = Cluster(1, 2, era=era)
+    cluster.create_topic(1, 2)
+    change = isr_change(cluster, 1)
+    before = cluster.shown()
+    former = msgspec.structs.replace(change, broker_epoch=BrokerEpoch(change.broker_epoch - 1))
+    unknown = msgspec.structs.replace(change, broker_id=broker(7))
+    for request in (former, unknown):
+        assert cluster.ask(1, request) == AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH)
+    assert cluster.shown() == before
