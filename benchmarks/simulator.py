@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from benchmarks.figure import Figure
-from laststand.emulator.simulator.explorer import SweepOptions
-from laststand.emulator.simulator.sweep import explore_batch
+from laststand.emulator.simulator.search.explorer import SweepOptions
+from laststand.emulator.simulator.search.sweep import explore_batch
 
 REPETITIONS: Final = 5
 SCHEDULES: Final = 100

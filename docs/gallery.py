@@ -37,7 +37,7 @@ from laststand.emulator.report.page import tone_of, write_report
 from laststand.emulator.report.run_files import ReportedRun, read_reported_run
 from laststand.emulator.report.thumbnail import thumbnail
 from laststand.emulator.report.worst_first import worst_first
-from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.verification.judge_here import judge_here
 from laststand.emulator.verification.verdict.forms import write_whole
 from laststand.emulator.verification.verdict.report import Verdict

@@ -22,9 +22,9 @@ from laststand.chaos.scenario.scenario import VerdictName
 from laststand.emulator.plan.actions import Action, AlterConfig, ElectLeaders, Expire, LoseResponses, OnChannel
 from laststand.emulator.plan.lines import format_action
 from laststand.emulator.plan.plan import Plan, format_plan
-from laststand.emulator.simulator.explorer import StopAt, SweepOptions, explore
-from laststand.emulator.simulator.profile import Budget
-from laststand.emulator.simulator.profiles import PROFILES
+from laststand.emulator.simulator.profiles.profile import Budget
+from laststand.emulator.simulator.profiles.profiles import PROFILES
+from laststand.emulator.simulator.search.explorer import StopAt, SweepOptions, explore
 
 FOLDER: Final = "fuzz"
 """Where scenarios that were drawn are, in a store, and how their names begin."""

@@ -12,9 +12,9 @@ from laststand.chaos.fuzz.drawing import FOLDER, expectation_of
 from laststand.chaos.plans.scenario_of_plan import scenario_of, settled_or_missing
 from laststand.chaos.plans.settle_times import SettledPlan
 from laststand.emulator.plan.plan import Plan
-from laststand.emulator.simulator.profile import Budget
-from laststand.emulator.simulator.run_writer import play_and_stop
-from laststand.emulator.simulator.shrink import Search, drop_actions, drop_kinds, goal_of, shrink
+from laststand.emulator.simulator.profiles.profile import Budget
+from laststand.emulator.simulator.run.writer import play_and_stop
+from laststand.emulator.simulator.search.shrink import Search, drop_actions, drop_kinds, goal_of, shrink
 
 TRIALS_MAX: Final = 24
 """Shorter plans that are played on processes: some minutes."""

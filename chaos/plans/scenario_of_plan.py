@@ -40,10 +40,10 @@ from laststand.emulator.plan.lines import format_action
 from laststand.emulator.plan.plan import PROPERTIES, Plan
 from laststand.emulator.plan.plan_lint import refusal
 from laststand.emulator.plan.steps import action_text, flow_text
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.journal import Journal
-from laststand.emulator.simulator.run_writer import PRODUCERS
-from laststand.emulator.simulator.simulation import CONSUMER, PRODUCER, Simulation
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.simulation import CONSUMER, PRODUCER, Simulation
+from laststand.emulator.simulator.run.writer import PRODUCERS
 
 SCALE: Final = 5
 """How much longer everything takes on processes."""

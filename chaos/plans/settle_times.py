@@ -20,12 +20,12 @@ from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import Action, HealAll, Produce, Resume, Start, Wait
 from laststand.emulator.plan.lines import format_action
 from laststand.emulator.plan.plan import Plan
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.evidence import operations
-from laststand.emulator.simulator.explorer import merge_waits
-from laststand.emulator.simulator.journal import Journal
-from laststand.emulator.simulator.run_writer import PRODUCERS
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.run.evidence import operations
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.simulation import Simulation
+from laststand.emulator.simulator.run.writer import PRODUCERS
+from laststand.emulator.simulator.search.explorer import merge_waits
 
 QUIET_MS: Final = 1_000
 """Nothing changes any more if nothing did for so long: longer than session timeout and replica lag together."""

@@ -13,10 +13,10 @@ from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import Action, ClockJump, ClockRate, Cut, Isolate, Kill, Pause, Stop
 from laststand.emulator.plan.lines import format_action
 from laststand.emulator.plan.plan import Plan
-from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.actions.targets import find_process
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.oracle.liveness import excused
-from laststand.emulator.simulator.simulation import Simulation
-from laststand.emulator.simulator.targets import find_process
+from laststand.emulator.simulator.run.simulation import Simulation
 
 _DOWN = "a node is down there, so that no effect could be seen"
 _SILENT = "a node is paused there, or the link is silent already, so that no effect could be seen"

@@ -13,10 +13,10 @@ from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded
 from laststand.emulator.core.events import Event
 from laststand.emulator.core.types import Acks, NodeId, TopicPartition
 from laststand.emulator.plan.nodes import HARNESS
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.journal import Journal
-from laststand.emulator.simulator.nodes import ConsumerNode, ProducerNode
-from laststand.emulator.simulator.observer import ClientRecord
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.nodes import ConsumerNode, ProducerNode
+from laststand.emulator.simulator.nodes.observer import ClientRecord
+from laststand.emulator.simulator.run.journal import Journal
 
 _MS_PER_S: Final = 1000
 

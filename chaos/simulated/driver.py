@@ -12,9 +12,9 @@ from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.plan.actions import Kill, Stop
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.batch_registry import BatchRegistry
-from laststand.emulator.simulator.evidence import BatchBytes, write_evidence
-from laststand.emulator.simulator.kinds import make_cluster
+from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
+from laststand.emulator.simulator.run.evidence import BatchBytes, write_evidence
+from laststand.emulator.simulator.run.kinds import make_cluster
 
 _LAST_LINES_MS: Final = 1
 

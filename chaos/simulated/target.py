@@ -21,9 +21,9 @@ from laststand.emulator.plan.actions import Action, Kill, Outcome, Produce, Stop
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.faults import fault_events
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes import BrokerNode, MetadataNode
-from laststand.emulator.simulator.performer import perform
+from laststand.emulator.simulator.actions.performer import perform
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.nodes import BrokerNode, MetadataNode
 
 _ANSWER_TIMEOUT_MS: Final = 10_000
 _LOOK_MS: Final = 50

@@ -4,8 +4,8 @@ An action is a frozen struct; its decorator is its row in ``DEEDS``: how it is w
 have it. Nodes are ``NodeRef`` where a scenario may still name a role (``ActionTemplate``), and ids where the action can
 be performed (``Action``). ``lines`` and ``steps`` are the two notations; both follow from the fields' annotations.
 
-An executor performs an action and returns an ``Outcome``: ``laststand.emulator.simulator.performer`` in virtual time,
-``laststand.chaos.process.faults`` on processes.
+An executor performs an action and returns an ``Outcome``: ``laststand.emulator.simulator.actions.performer`` in virtual
+time, ``laststand.chaos.process.faults`` on processes.
 """
 
 import typing

@@ -75,14 +75,14 @@ def complete_scenarios(_context: click.Context, _parameter: click.Parameter, typ
 
 def complete_profiles(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Offers the kinds of schedules."""
-    from laststand.emulator.simulator.profiles import ALL_PROFILES
+    from laststand.emulator.simulator.profiles.profiles import ALL_PROFILES
 
     return _offer(ALL_PROFILES, typed)
 
 
 def complete_kraft_profiles(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Offers the kinds of schedules of clusters without ZooKeeper."""
-    from laststand.emulator.simulator.profiles import PROFILES
+    from laststand.emulator.simulator.profiles.profiles import PROFILES
 
     return _offer(PROFILES, typed)
 

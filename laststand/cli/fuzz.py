@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from laststand.chaos.suite.suite import Suite
     from laststand.emulator.plan.drivers import DriverName
     from laststand.emulator.plan.overrides import Overrides
-    from laststand.emulator.simulator.profile import Budget
+    from laststand.emulator.simulator.profiles.profile import Budget
 
 _SEEDS: Final = 1 << 31
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600}
@@ -131,8 +131,8 @@ def _options(
 ) -> "DrawOptions":
     from laststand.chaos.fuzz.drawing import DrawOptions
     from laststand.emulator.core.switches import DEFAULT_ERA, era_switches
-    from laststand.emulator.simulator.profile import Budget
-    from laststand.emulator.simulator.profiles import PROFILES
+    from laststand.emulator.simulator.profiles.profile import Budget
+    from laststand.emulator.simulator.profiles.profiles import PROFILES
 
     chosen = DEFAULT_ERA if era is None else era
     overrides.apply(era_switches(chosen))

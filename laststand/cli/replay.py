@@ -82,7 +82,7 @@ def _simulate(
     from laststand.cli.replay_report import ReplayReport
     from laststand.cli.simulated_runs import leave_run, print_places
     from laststand.emulator.core.errors import ConfigError
-    from laststand.emulator.simulator.run_writer import play_and_stop
+    from laststand.emulator.simulator.run.writer import play_and_stop
 
     plan = numbered.plan
     try:

@@ -13,8 +13,8 @@ from laststand.cli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from laststand.emulator.plan.plan import Plan
-    from laststand.emulator.simulator.judgement import Judgement
-    from laststand.emulator.simulator.simulation import SimulationResult
+    from laststand.emulator.simulator.run.judgement import Judgement
+    from laststand.emulator.simulator.run.simulation import SimulationResult
 
 _SHOWN_MAX: Final = 5
 

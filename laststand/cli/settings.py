@@ -58,7 +58,7 @@ PROFILE_NAMES: Final = (
     "zk-races",
     "zk-strays",
 )
-"""Names of ``laststand.emulator.simulator.profiles.ALL_PROFILES``, which takes long to import only for a help text."""
+"""Names of ``ALL_PROFILES`` in ``laststand.emulator.simulator.profiles.profiles``, which takes long to import."""
 
 _KRAFT_PROFILE_NAMES: Final = tuple(name for name in PROFILE_NAMES if not name.startswith("zk-"))
 

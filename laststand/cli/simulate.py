@@ -28,9 +28,9 @@ from laststand.emulator.plan.plan import Plan
 
 if TYPE_CHECKING:
     from laststand.emulator.plan.plan import Plan
-    from laststand.emulator.simulator.explorer import Schedule, SweepOptions
-    from laststand.emulator.simulator.shrink import Shrunk
-    from laststand.emulator.simulator.sweep import SweepReport
+    from laststand.emulator.simulator.search.explorer import Schedule, SweepOptions
+    from laststand.emulator.simulator.search.shrink import Shrunk
+    from laststand.emulator.simulator.search.sweep import SweepReport
 
 _DEFAULT_SEEDS: Final = "1..1000"
 _PROGRESS_S: Final = 5.0
@@ -95,8 +95,8 @@ def simulate(
     interrupted. A finding breaks a promise although the guarantee held. With --seed: 0 the run is valid, 1 it is a
     violation, also where the guarantee was exceeded, 2 undecided. 254 for a user error.
     """
-    from laststand.emulator.simulator.explorer import explore
-    from laststand.emulator.simulator.sweep import sweep
+    from laststand.emulator.simulator.search.explorer import explore
+    from laststand.emulator.simulator.search.sweep import sweep
 
     if limit is not None and math.isnan(limit):
         raise UserError("--limit nan: expected a number of seconds")
@@ -162,7 +162,7 @@ def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "Sweep
         starter = choice.starter(
             log_directory=Path(log_directory),
             archive_use=ArchiveUse.READ,
-            imported="laststand.emulator.simulator.sweep",
+            imported="laststand.emulator.simulator.search.sweep",
         )
         starter.start()
         try:
@@ -177,8 +177,8 @@ def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "Sweep
 def _sweep_options(era: str | None, settings: tuple[str, ...], profiles: tuple[str, ...]) -> "SweepOptions":
     from laststand.emulator.core.eras import era_rules
     from laststand.emulator.core.switches import DEFAULT_ERA
-    from laststand.emulator.simulator.explorer import SweepOptions
-    from laststand.emulator.simulator.profiles import ALL_PROFILES, profiles_of
+    from laststand.emulator.simulator.profiles.profiles import ALL_PROFILES, profiles_of
+    from laststand.emulator.simulator.search.explorer import SweepOptions
 
     overrides = simulated_overrides(settings)
     overrides.apply(era_rules(era or DEFAULT_ERA))
@@ -220,7 +220,7 @@ def _play_one(schedule: "Schedule", out: Path | None, *, is_reported: bool, outp
     from laststand.cli.replay_report import ReplayReport
     from laststand.cli.simulated_runs import leave_run, print_places
     from laststand.emulator.plan.plan import format_plan
-    from laststand.emulator.simulator.run_writer import play_and_stop
+    from laststand.emulator.simulator.run.writer import play_and_stop
 
     outcome = schedule.outcome
     if out is None:
@@ -306,7 +306,7 @@ def _shrink_all(report: "SweepReport") -> "list[Shrunk | None]":
 
 
 def _shrink(schedule: "Schedule") -> "Shrunk | None":
-    from laststand.emulator.simulator.shrink import TRIALS_MAX, goal_of, shrink
+    from laststand.emulator.simulator.search.shrink import TRIALS_MAX, goal_of, shrink
 
     click.echo(f"shrinking the plan of seed {schedule.seed}, in {TRIALS_MAX} trials at most", err=True)
     return shrink(schedule.plan, goal_of(schedule.outcome.findings))
@@ -332,7 +332,7 @@ def _leave_others(
 ) -> Iterator[Path]:
     """Leaves the runs of the schedules of a sweep that are no findings; yields their directories."""
     from laststand.cli.simulated_runs import leave_run
-    from laststand.emulator.simulator.explorer import explore
+    from laststand.emulator.simulator.search.explorer import explore
 
     assert out is not None
     findings = {schedule.seed for schedule in report.findings}
@@ -371,7 +371,7 @@ def _print_plan(
 
 def _command(schedule: "Schedule", scenario: str | None, options: "SweepOptions") -> str:
     """Returns the command that plays a schedule whole."""
-    from laststand.emulator.simulator.profiles import profiles_of
+    from laststand.emulator.simulator.profiles.profiles import profiles_of
 
     words = ["laststand", "simulate", *([] if scenario is None else [scenario])]
     words += ["--seed", str(schedule.seed), "--era", options.era]

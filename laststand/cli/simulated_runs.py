@@ -10,7 +10,7 @@ from laststand.cli.user_error import UserError
 
 if TYPE_CHECKING:
     from laststand.emulator.plan.plan import Plan
-    from laststand.emulator.simulator.simulation import Simulation
+    from laststand.emulator.simulator.run.simulation import Simulation
 
 
 def leave_run(plan: "Plan", out: Path, *, name: str, seed: int | None = None, is_reported: bool) -> "Simulation":
@@ -27,7 +27,7 @@ def leave_run(plan: "Plan", out: Path, *, name: str, seed: int | None = None, is
         UserError: the directory cannot be written.
         ConfigError: the controller refuses a topic of the plan.
     """
-    from laststand.emulator.simulator.run_writer import write_run
+    from laststand.emulator.simulator.run.writer import write_run
     from laststand.emulator.verification.judge_here import judge_here
 
     try:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from laststand.emulator.simulator.sweep import BATCH, Batch, explore_batch
+from laststand.emulator.simulator.search.sweep import BATCH, Batch, explore_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from laststand.emulator.simulator.explorer import SweepOptions
+    from laststand.emulator.simulator.search.explorer import SweepOptions
 
 _TASKS_PER_CORE: Final = 2
 _WAVE_S: Final = 10.0

@@ -23,9 +23,9 @@ from laststand.chaos.scenario.scenario_file import read_scenario
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.plan import Plan
-from laststand.emulator.simulator.explorer import StopAt, SweepOptions, explore
-from laststand.emulator.simulator.run_writer import write_run
-from laststand.emulator.simulator.shrink import goal_of, shrink
+from laststand.emulator.simulator.run.writer import write_run
+from laststand.emulator.simulator.search.explorer import StopAt, SweepOptions, explore
+from laststand.emulator.simulator.search.shrink import goal_of, shrink
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
 from laststand.emulator.verification.verify import verify_runs

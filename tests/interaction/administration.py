@@ -48,7 +48,7 @@ from laststand.emulator.core.types import (
     TopicPartition,
 )
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
 ResponseT = TypeVar("ResponseT")
 _WITHIN_MS = 100

@@ -56,11 +56,11 @@ from laststand.emulator.core.types import (
 from laststand.emulator.plan.lines import parse_action
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.nodes import CONTROLLER, HARNESS
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.disk import StoredLog
-from laststand.emulator.simulator.journal import Journal
-from laststand.emulator.simulator.kinds import make_cluster
-from laststand.emulator.simulator.performer import perform
+from laststand.emulator.simulator.actions.performer import perform
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk.disk import StoredLog
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.kinds import make_cluster
 from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 from tests.interaction import administration
 from tests.interaction.probing import error_of, probes

@@ -33,9 +33,9 @@ from laststand.emulator.core.types import (
     RequestId,
     TopicPartition,
 )
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.network import LATENCY_MS
-from laststand.emulator.simulator.observer import NullObserver
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.network.network import LATENCY_MS
+from laststand.emulator.simulator.nodes.observer import NullObserver
 
 BROKERS: Final = 3
 PARTITIONS: Final = tuple(TopicPartition("orders", number) for number in range(3))

@@ -22,11 +22,11 @@ import msgspec
 
 from laststand.emulator.core.promises import PromiseKind
 from laststand.emulator.plan.plan import Plan
-from laststand.emulator.simulator.explorer import StopAt, SweepOptions, explore
-from laststand.emulator.simulator.profiles import profiles_of
-from laststand.emulator.simulator.run_writer import write_run
-from laststand.emulator.simulator.shrink import Goal, Shrunk, shrink
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.profiles.profiles import profiles_of
+from laststand.emulator.simulator.run.simulation import Simulation
+from laststand.emulator.simulator.run.writer import write_run
+from laststand.emulator.simulator.search.explorer import StopAt, SweepOptions, explore
+from laststand.emulator.simulator.search.shrink import Goal, Shrunk, shrink
 from laststand.emulator.verification.spark.session import SparkSessionStarter
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.emulator.verification.verify import verify_runs

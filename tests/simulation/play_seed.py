@@ -2,8 +2,8 @@
 
 import sys
 
-from laststand.emulator.simulator.explorer import SweepOptions, explore
-from laststand.emulator.simulator.journal import Journal
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.simulator.explorer import SweepOptions, explore
-from laststand.emulator.simulator.journal import Journal
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.simulation import Simulation
+from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 
 ROOT = Path(__file__).parents[2]
 

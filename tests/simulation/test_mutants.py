@@ -9,10 +9,10 @@ import pytest
 from laststand.emulator.core.eras import era_rules, rule_texts
 from laststand.emulator.core.promises import PromiseKind
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.explorer import StopAt, SweepOptions
 from laststand.emulator.simulator.oracle.finding import Guarantee
-from laststand.emulator.simulator.shrink import Goal, goal_of, replay, shrink
-from laststand.emulator.simulator.sweep import sweep
+from laststand.emulator.simulator.search.explorer import StopAt, SweepOptions
+from laststand.emulator.simulator.search.shrink import Goal, goal_of, replay, shrink
+from laststand.emulator.simulator.search.sweep import sweep
 from tests.simulation.mutants import MUTANTS, Harmless, mutants
 from tests.simulation.mutation import loses_nothing_with_every_rule
 from tests.simulation.zookeeper_mutants import ROWS, ZOOKEEPER_MUTANTS, zookeeper_mutants

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from laststand.emulator.plan.plan import Plan, parse_plan
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.run.simulation import Simulation
 
 PLANS = sorted((Path(__file__).parent / "regressions").glob("*.txt"))
 

@@ -8,10 +8,10 @@ from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from laststand.emulator.plan.actions import DeposeController
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.explorer import SweepOptions, explore
-from laststand.emulator.simulator.journal import Journal
-from laststand.emulator.simulator.run_writer import play_and_stop
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.simulation import Simulation
+from laststand.emulator.simulator.run.writer import play_and_stop
+from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 from tests.simulation.zookeeper_soak import explained
 
 ERAS = tuple(ZOOKEEPER_ERAS)

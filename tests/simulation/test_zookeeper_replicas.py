@@ -5,7 +5,7 @@ import pytest
 from laststand.emulator.core.admin_messages import ElectLeadersRequest, RequestedElection
 from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrRequest, UpdateMetadataRequest
 from laststand.emulator.core.zookeeper.nodes import paths
-from laststand.emulator.simulator.disk import Disk
+from laststand.emulator.simulator.disk.disk import Disk
 from tests.simulation.test_zookeeper_stories import ALL_ERAS, WRITING_ERAS, acked
 from tests.simulation.zookeeper_cluster import LAG_MS, ORDERS, ZooKeeperCluster, broker
 

@@ -16,8 +16,8 @@ from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.run.simulation import Simulation
 
 PLANS = sorted((Path(__file__).parent / "zookeeper_stories").glob("*.txt"))
 ORDERS = TopicPartition("orders", 0)

@@ -105,7 +105,7 @@ from laststand.emulator.core.zookeeper.operations import Create, Delete, Step
 from laststand.emulator.core.zookeeper.process import ProcessEffect, ProcessInput, ZooKeeperProcess
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
-from laststand.emulator.simulator.disk import Disk
+from laststand.emulator.simulator.disk.disk import Disk
 
 CAUSE: Final = CauseId("story")
 LAG_MS: Final = 10_000

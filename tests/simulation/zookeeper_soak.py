@@ -31,9 +31,9 @@ from laststand.emulator.plan.actions import (
     ReplaceDisk,
 )
 from laststand.emulator.plan.plan import Plan
-from laststand.emulator.simulator.explorer import SweepOptions, explore
-from laststand.emulator.simulator.profiles import profiles_of
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.profiles.profiles import profiles_of
+from laststand.emulator.simulator.run.simulation import Simulation
+from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 
 Prevention = Callable[[Plan], Plan]
 """Returns the plan as it is where one failure cannot happen."""

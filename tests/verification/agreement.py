@@ -23,12 +23,12 @@ import msgspec
 from laststand.emulator.core.eras import ALL_ERAS, rule_texts
 from laststand.emulator.core.promises import PROMISES, JudgedBy, PromiseKind, is_promised
 from laststand.emulator.plan.plan import Plan
-from laststand.emulator.simulator.explorer import SweepOptions, explore
-from laststand.emulator.simulator.judgement import Judgement
 from laststand.emulator.simulator.oracle.finding import Guarantee
 from laststand.emulator.simulator.oracle.oracle import Oracle
-from laststand.emulator.simulator.profiles import profiles_of
-from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.profiles.profiles import profiles_of
+from laststand.emulator.simulator.run.judgement import Judgement
+from laststand.emulator.simulator.run.writer import write_run
+from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.judge import judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory

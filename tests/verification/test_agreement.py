@@ -7,7 +7,7 @@ import pytest
 
 import tests.simulation
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.explorer import SweepOptions
+from laststand.emulator.simulator.search.explorer import SweepOptions
 from tests.verification import agreement
 from tests.verification.agreement import Compared, compare, judged_twice
 

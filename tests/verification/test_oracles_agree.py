@@ -23,12 +23,12 @@ from laststand.emulator.core.switches import ERAS, Switches, era_switches
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import DeleteRecords
 from laststand.emulator.plan.drivers import DriverName
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.explorer import SweepOptions, explore
-from laststand.emulator.simulator.kinds import make_checks
-from laststand.emulator.simulator.observer import ClientRecord, Observer
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.observer import ClientRecord, Observer
 from laststand.emulator.simulator.oracle.oracle import Oracle
-from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.run.kinds import make_checks
+from laststand.emulator.simulator.run.writer import write_run
+from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 from laststand.emulator.verification.verdict.report import CheckStatus
 from tests.verification.agreement import Played, different_findings, found_by
 from tests.verification.conftest import Judge

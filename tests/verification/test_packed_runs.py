@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from laststand.emulator.core.packed.layout import CELL, SUFFIX
-from laststand.emulator.simulator.explorer import explore
-from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.run.writer import write_run
+from laststand.emulator.simulator.search.explorer import explore
 from laststand.emulator.verification.judge import judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run

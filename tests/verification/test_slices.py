@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from laststand.emulator.simulator.explorer import SweepOptions, explore
-from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.run.writer import write_run
+from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 from laststand.emulator.verification.judge import Judgement, judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import RunPlan, plan_run

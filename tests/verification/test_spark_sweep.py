@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from laststand.cli.spark_sweep import spark_batches
-from laststand.emulator.simulator.explorer import SweepOptions
-from laststand.emulator.simulator.sweep import SweepReport, sweep
+from laststand.emulator.simulator.search.explorer import SweepOptions
+from laststand.emulator.simulator.search.sweep import SweepReport, sweep
 
 pytestmark = pytest.mark.spark
 

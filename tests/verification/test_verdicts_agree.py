@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 
 from laststand.emulator.core.switches import ERAS
-from laststand.emulator.simulator.explorer import SweepOptions, explore
-from laststand.emulator.simulator.judgement import Judgement
-from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.run.judgement import Judgement
+from laststand.emulator.simulator.run.writer import write_run
+from laststand.emulator.simulator.search.explorer import SweepOptions, explore
 from laststand.emulator.verification.verdict.report import VerdictReport
 from tests.verification.agreement import different_verdicts
 from tests.verification.conftest import Judge

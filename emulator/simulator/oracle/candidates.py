@@ -3,7 +3,7 @@
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.types import BrokerId
-from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
 
 def candidates(cluster: SimulatedCluster, state: PartitionState) -> tuple[BrokerId, ...]:

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.types import TopicPartition
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.clients import ClientChecks
 from laststand.emulator.simulator.oracle.configuration import Configuration

@@ -31,7 +31,7 @@ from laststand.emulator.core.messages import (
     Request,
 )
 from laststand.emulator.core.types import BrokerId, ChangeReason, MetadataOffset, NodeId, TopicId, TopicPartition
-from laststand.emulator.simulator.wire import RequestFate, api_name
+from laststand.emulator.simulator.network.wire import RequestFate, api_name
 
 _REASONS: Final = (
     ChangeReason.ALTER_PARTITION,

@@ -33,7 +33,7 @@ from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, PartitionEpoch, RecoveryStrategy, TopicPartition
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.cluster import SimulatedCluster
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.change_rules import PROPOSED, REASSIGNED, UNCLEAN, change_problems
 from laststand.emulator.simulator.oracle.recovery_rule import Electorate, Patience, RecoveryRule

@@ -6,7 +6,7 @@ one go.
 
 from laststand.emulator.core.types import CauseId, Offset, TopicPartition
 from laststand.emulator.plan.actions import DeleteRecords
-from laststand.emulator.simulator.disk_retention import RETENTION
+from laststand.emulator.simulator.disk.retention import RETENTION
 
 
 class Deletions:

@@ -14,9 +14,9 @@ from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.messages import ListOffsetsPosition
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.disk_retention import RETENTION
-from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk.retention import RETENTION
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.candidates import candidates
 from laststand.emulator.simulator.oracle.copies import Copies

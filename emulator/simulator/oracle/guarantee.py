@@ -28,7 +28,7 @@ from laststand.emulator.core.events import (
     PartitionChanged,
 )
 from laststand.emulator.core.types import BrokerId, IncarnationId, LeaderEpoch, MetadataOffset, NodeId
-from laststand.emulator.simulator.nodes import incarnation_name
+from laststand.emulator.simulator.nodes.nodes import incarnation_name
 
 _NEVER: Final = 1 << 62
 _NO_INCARNATION: Final = -1

@@ -36,8 +36,8 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.candidates import candidates
 from laststand.emulator.simulator.oracle.reference import MetadataReference

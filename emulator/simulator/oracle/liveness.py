@@ -11,8 +11,8 @@ from typing import Final
 
 from laststand.emulator.core.broker.replicas.isr import Committed
 from laststand.emulator.core.types import BrokerState, Offset, TopicPartition
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.disk import StoredLog
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk.disk import StoredLog
 from laststand.emulator.simulator.oracle.candidates import candidates
 from laststand.emulator.simulator.oracle.tally import Tally
 

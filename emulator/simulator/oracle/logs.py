@@ -22,8 +22,8 @@ from laststand.emulator.core.events import (
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.deletions import Deletions
 from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch

@@ -12,7 +12,7 @@ import msgspec
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicId, TopicPartition
-from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch
 
 

@@ -12,8 +12,8 @@ from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, ZnodeWritten
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.reference import MetadataReference
 

@@ -19,9 +19,9 @@ from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.messages import FetchResponse, Response
 from laststand.emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
 from laststand.emulator.plan.actions import Action, DeleteRecords, ElectLeaders
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes import BrokerNode
-from laststand.emulator.simulator.observer import ClientRecord
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
+from laststand.emulator.simulator.nodes.observer import ClientRecord
 from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.event_router import EventRouter
 from laststand.emulator.simulator.oracle.finding import Alarm

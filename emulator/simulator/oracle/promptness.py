@@ -29,9 +29,9 @@ from laststand.emulator.core.types import (
 )
 from laststand.emulator.plan.channels import CONTROLLER_SYNC, Link
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.event_queue import EventQueue
-from laststand.emulator.simulator.nodes import BrokerNode, InputT, Node
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.event_queue import EventQueue
+from laststand.emulator.simulator.nodes.nodes import BrokerNode, InputT, Node
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.candidates import candidates
 from laststand.emulator.simulator.oracle.configuration import Configuration

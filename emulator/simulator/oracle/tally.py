@@ -22,7 +22,7 @@ from laststand.emulator.core.events import (
 )
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
-from laststand.emulator.simulator.nodes import HostingBroker
+from laststand.emulator.simulator.nodes.nodes import HostingBroker
 
 
 class Tally:

@@ -41,8 +41,8 @@ from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeV
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import StateFormat, decode_state
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller_epoch
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.controller_rules import ControllerRules

@@ -23,7 +23,7 @@ from laststand.emulator.core.types import (
 from laststand.emulator.core.zookeeper.identifiers import SessionId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IsrChange
 from laststand.emulator.core.zookeeper.rules import AlterIsrChecks, ZooKeeperRules
-from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 from laststand.emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode

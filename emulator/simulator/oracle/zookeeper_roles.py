@@ -28,7 +28,7 @@ from laststand.emulator.core.zookeeper.control_messages import (
     UpdateMetadataResponse,
 )
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
-from laststand.emulator.simulator.nodes import BrokerNode
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 
 _ANSWERS: Final = (LeaderAndIsrResponse, UpdateMetadataResponse, StopReplicaResponse)

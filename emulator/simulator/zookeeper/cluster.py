@@ -29,9 +29,9 @@ from laststand.emulator.core.zookeeper.identifiers import SessionId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol, ibp_level
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.nodes import BrokerNode, InputT, MetadataNode, Node
-from laststand.emulator.simulator.streams import Streams
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.network.streams import Streams
+from laststand.emulator.simulator.nodes.nodes import BrokerNode, InputT, MetadataNode, Node
 from laststand.emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode, ZooKeeperNode
 from laststand.emulator.simulator.zookeeper.service import ZooKeeperStore
 

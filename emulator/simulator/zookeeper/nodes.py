@@ -10,7 +10,7 @@ from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, MetadataOffset, NodeRole, TopicPartition
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, VERSIONS, IbpLevel, InterBrokerProtocol
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.nodes import CLUSTER_ID, BrokerNode, MetadataNode, incarnation_name
+from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID, BrokerNode, MetadataNode, incarnation_name
 from laststand.emulator.simulator.zookeeper.process_core import ZooKeeperProcessCore
 from laststand.emulator.simulator.zookeeper.service import ZooKeeperService, ZooKeeperStore
 

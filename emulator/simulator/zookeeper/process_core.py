@@ -18,8 +18,8 @@ from laststand.emulator.core.zookeeper.process import ZooKeeperProcess
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.traffic import CORRELATION_ID_STEP, NetworkedInput, NetworkedProcess
 from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.network.session_messages import SessionAnswer
 from laststand.emulator.simulator.zookeeper.session_client import CAUSE, Asked, SessionClient
-from laststand.emulator.simulator.zookeeper.session_messages import SessionAnswer
 
 
 class ZooKeeperProcessCore:

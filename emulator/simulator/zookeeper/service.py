@@ -37,9 +37,7 @@ from laststand.emulator.core.zookeeper.operations import Answers, WatchEvent
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.nodes import CLUSTER_ID
-from laststand.emulator.simulator.zookeeper.administration import ZooKeeperAdministrator
-from laststand.emulator.simulator.zookeeper.session_messages import (
+from laststand.emulator.simulator.network.session_messages import (
     CloseSessionRequest,
     Connection,
     ConnectionRefused,
@@ -52,6 +50,8 @@ from laststand.emulator.simulator.zookeeper.session_messages import (
     SessionRequest,
     SessionResponse,
 )
+from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID
+from laststand.emulator.simulator.zookeeper.administration import ZooKeeperAdministrator
 
 _POLLS_PER_TIMEOUT = 3
 

@@ -27,7 +27,7 @@ from laststand.emulator.core.zookeeper.exchange import (
     ZooKeeperRequest,
 )
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.simulator.zookeeper.session_messages import (
+from laststand.emulator.simulator.network.session_messages import (
     CloseSessionRequest,
     Connection,
     ConnectionRefused,

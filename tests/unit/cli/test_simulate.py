@@ -146,7 +146,7 @@ def test_an_interrupted_sweep_prints_what_it_has(moment: str, tmp_path: Path, mo
     if moment == "exploring":
         monkeypatch.setattr("laststand.cli.simulate._progress", lambda: interrupt)
     else:
-        monkeypatch.setattr("laststand.emulator.simulator.shrink.shrink", interrupt)
+        monkeypatch.setattr("laststand.emulator.simulator.search.shrink.shrink", interrupt)
     result = laststand("simulate", *options)
     assert result.return_value == ExitCode.INTERRUPTED
     assert result.stderr.endswith("interrupted\n")

@@ -12,7 +12,7 @@ import pytest
 
 from laststand.cli.main import cli
 from laststand.cli.settings import PROFILE_NAMES
-from laststand.emulator.simulator.profiles import ALL_PROFILES
+from laststand.emulator.simulator.profiles.profiles import ALL_PROFILES
 from tests.documented_scenarios import documents
 
 _ROOT = Path(__file__).parents[3]

@@ -36,8 +36,8 @@ from laststand.emulator.node.broker_metrics import BrokerMetrics
 from laststand.emulator.node.controller_metrics import ControllerMetrics
 from laststand.emulator.node.metric_families import counter, gauge
 from laststand.emulator.node.metrics_server import ServedMetrics
-from laststand.emulator.simulator.cluster import SimulatedCluster
-from laststand.emulator.simulator.observer import NullObserver
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.observer import NullObserver
 from tests.unit.core.controller.controller_driver import CAUSE, CONTROLLER, ControllerDriver, ids
 
 ORDERS = TopicPartition("orders", 0)

@@ -9,8 +9,8 @@ from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.faults import EVERYTHING, Fault, ended_by, fault_events, faults_of
 from laststand.emulator.plan.lines import parse_action
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.journal import Journal
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.simulation import Simulation
 from tests.unit.plan.test_lines import names
 
 

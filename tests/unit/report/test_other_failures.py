@@ -9,7 +9,7 @@ from laststand.emulator.report.axes import RecordAxis
 from laststand.emulator.report.headline import headline
 from laststand.emulator.report.run_files import ReportedRun, read_reported_run
 from laststand.emulator.report.steps import StoryStep, Tone, story_steps
-from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.run.writer import write_run
 from tests.unit.report.judged_runs import judged
 
 PLANS = Path(__file__).parents[2] / "simulation" / "regressions"

@@ -8,7 +8,7 @@ from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.report.headline import headline
 from laststand.emulator.report.run_files import read_reported_run
 from laststand.emulator.report.steps import STEPS_MAX, LanePlace, StoryStep, Tone, thinned
-from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.run.writer import write_run
 from tests.unit.report.judged_runs import judged
 
 PLANS = Path(__file__).parents[2] / "simulation" / "regressions"

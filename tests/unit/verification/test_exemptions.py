@@ -11,7 +11,7 @@ import laststand.emulator.verification.rules.checks
 import tests.simulation
 from laststand.emulator.core.promises import PROMISES, Exemption, JudgedBy, Promise
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.run_writer import play_and_stop
+from laststand.emulator.simulator.run.writer import play_and_stop
 from laststand.emulator.verification.judge import judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run

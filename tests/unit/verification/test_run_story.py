@@ -17,7 +17,7 @@ from laststand.emulator.core.struct_docs import field_meanings
 from laststand.emulator.core.struct_schema import structs_of
 from laststand.emulator.core.types import CauseId, Offset, TopicId
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.run_writer import write_run
+from laststand.emulator.simulator.run.writer import write_run
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.judge import Judgement, join_stories, judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory

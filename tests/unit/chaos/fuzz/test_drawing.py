@@ -12,8 +12,8 @@ from laststand.chaos.scenario.scenario_file import read_scenario
 from laststand.emulator.core.switches import DEFAULT_ERA
 from laststand.emulator.core.types import Acks
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.profile import Budget
-from laststand.emulator.simulator.profiles import PROFILES
+from laststand.emulator.simulator.profiles.profile import Budget
+from laststand.emulator.simulator.profiles.profiles import PROFILES
 
 PLAYABLE = DrawOptions(first_seed=0, era=DEFAULT_ERA, profiles=("last-standing",))
 

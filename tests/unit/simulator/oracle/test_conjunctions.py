@@ -35,8 +35,8 @@ from laststand.emulator.core.types import (
     TruncationReason,
 )
 from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.network.wire import RequestFate
 from laststand.emulator.simulator.oracle.conjunctions import CONJUNCTIONS, MUST_OCCUR, Conjunctions
-from laststand.emulator.simulator.wire import RequestFate
 
 CAUSE = CauseId("test")
 NAME = TopicPartition("orders", 0)

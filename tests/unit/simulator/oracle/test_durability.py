@@ -7,7 +7,7 @@ from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.events import BecameLeader, IncarnationEnd, LogStartOffsetRaised
 from laststand.emulator.core.types import CauseId, IncarnationId, LeaderEpoch, NodeId, Offset, PartitionEpoch
 from laststand.emulator.plan.actions import DeleteRecords
-from laststand.emulator.simulator.disk_retention import RETENTION
+from laststand.emulator.simulator.disk.retention import RETENTION
 from laststand.emulator.simulator.oracle.finding import Guarantee
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
 from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch

@@ -27,7 +27,7 @@ from laststand.emulator.core.types import (
     TopicId,
 )
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.nodes import incarnation_name
+from laststand.emulator.simulator.nodes.nodes import incarnation_name
 from laststand.emulator.simulator.oracle.configuration import Configuration
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
 from laststand.emulator.simulator.oracle.truth import PartitionTruth, PromisedBatch

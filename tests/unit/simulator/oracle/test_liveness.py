@@ -9,8 +9,8 @@ from laststand.emulator.core.messages import MetadataRequest
 from laststand.emulator.core.types import BrokerId, NodeId, Offset, PartitionEpoch, RequestId
 from laststand.emulator.plan.fields import PRODUCER_ALL
 from laststand.emulator.plan.plan import parse_plan
+from laststand.emulator.simulator.network.wire import Parked
 from laststand.emulator.simulator.oracle.liveness import PARKED_MS, excused
-from laststand.emulator.simulator.wire import Parked
 from tests.unit.simulator.oracle.world import CLUSTER, FOLLOWER, LEADER, NAME, Doctor, World, assert_fires, firing
 
 

@@ -22,7 +22,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TruncationReason,
 )
-from laststand.emulator.simulator.disk import StoredLog
+from laststand.emulator.simulator.disk.disk import StoredLog
 from tests.unit.simulator.oracle.world import (
     CAUSE,
     FOLLOWER,

@@ -11,7 +11,7 @@ from laststand.emulator.core.events import (
 )
 from laststand.emulator.core.types import IsrAnswer, LeaderEpoch, Offset, PartitionEpoch, TruncationReason
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.run.simulation import Simulation
 from tests.unit.simulator.oracle.world import CAUSE, FOLLOWER, LEADER, NAME, TOPIC, World
 
 _CUT: Final = LogTruncated(

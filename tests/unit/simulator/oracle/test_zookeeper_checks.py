@@ -38,7 +38,7 @@ from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_controlle
 from laststand.emulator.core.zookeeper.operations import Create, Delete, SetData, Step
 from laststand.emulator.core.zookeeper.rules import AlterIsrChecks, ZooKeeperRules
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.run.simulation import Simulation
 from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 from laststand.emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode
 

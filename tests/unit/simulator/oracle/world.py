@@ -29,9 +29,9 @@ from laststand.emulator.core.types import (
 )
 from laststand.emulator.plan.nodes import CONTROLLER, HARNESS
 from laststand.emulator.plan.plan import parse_plan
-from laststand.emulator.simulator.journal import Journal
-from laststand.emulator.simulator.nodes import BrokerNode
-from laststand.emulator.simulator.simulation import Simulation
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.simulation import Simulation
 
 NAME: Final = TopicPartition("orders", 0)
 CAUSE: Final = CauseId("test")

@@ -9,8 +9,7 @@ from laststand.emulator.core.zookeeper.exchange import (
     ZooKeeperRequest,
 )
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.simulator.zookeeper.session_client import SessionClient
-from laststand.emulator.simulator.zookeeper.session_messages import (
+from laststand.emulator.simulator.network.session_messages import (
     ConnectRequest,
     ExecuteRequest,
     OpenSessionRequest,
@@ -18,6 +17,7 @@ from laststand.emulator.simulator.zookeeper.session_messages import (
     SessionGone,
     SessionResponse,
 )
+from laststand.emulator.simulator.zookeeper.session_client import SessionClient
 
 _STEPS = ZooKeeperRequest(correlation_id=CorrelationId(1), steps=())
 

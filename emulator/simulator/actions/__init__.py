@@ -1,0 +1,1 @@
+"""Performs the actions of ``laststand.emulator.plan`` on a simulated cluster."""

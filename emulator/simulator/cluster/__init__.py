@@ -1,0 +1,1 @@
+"""The driver of a simulated cluster: it steps nodes, executes effects and passes time."""

@@ -1,0 +1,208 @@
+"""Effects of a broker other than messages: on its disk, its metadata stream, retention, and its own end.
+
+A disk takes no virtual time, but the result of loading or recovery is a separate input, after everything else at that
+instant. A process that has ended by then does not receive it.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from laststand.emulator.core.effects import (
+    AppendToLog,
+    CloseLogs,
+    CreateLog,
+    DeleteLog,
+    DeleteStrayLog,
+    Effect,
+    LoadLogs,
+    OpenMetadataStream,
+    RaiseLogStart,
+    RecoverLog,
+    RenameStrayLog,
+    RestartLog,
+    SendResponse,
+    StopNode,
+    SyncLog,
+    TruncateLog,
+    WriteEpochCheckpoint,
+    WriteHighWatermarks,
+    WriteLogCheckpoints,
+)
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import Event, IncarnationEnd, LogFlushed
+from laststand.emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
+from laststand.emulator.core.messages import FetchResponse
+from laststand.emulator.core.types import CauseId, Offset, TopicPartition
+from laststand.emulator.simulator.disk.disk import Disk
+from laststand.emulator.simulator.disk.retention import RETENTION, apply_retention
+from laststand.emulator.simulator.network.streams import Streams
+from laststand.emulator.simulator.nodes.event_queue import EventQueue
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
+
+
+class BrokerEffects:
+    """Executes the effects of all brokers of a cluster.
+
+    Args:
+        queue: virtual time.
+        streams: of metadata.
+        retention_check_interval_ms: by a broker's process, from its start on.
+        trims_epochs: when logs are recovered, as the switch ``recovery_trims_epochs``.
+        step: hands an input to a broker.
+        end: ends a broker's process.
+        write: writes an event of a broker.
+    """
+
+    def __init__(
+        self,
+        queue: EventQueue,
+        streams: Streams,
+        *,
+        retention_check_interval_ms: int,
+        trims_epochs: bool,
+        step: Callable[[BrokerNode, BrokerInput], None],
+        end: Callable[[BrokerNode, IncarnationEnd], None],
+        write: Callable[[BrokerNode, Event], None],
+    ) -> None:
+        self._queue = queue
+        self._streams = streams
+        self._retention_check_interval_ms = retention_check_interval_ms
+        self._trims_epochs = trims_epochs
+        self._step = step
+        self._end = end
+        self._write = write
+
+    def execute(self, node: BrokerNode, effect: Effect) -> None:
+        """Executes one effect.
+
+        Raises:
+            InvariantError: a broker has no such effect.
+        """
+        disk = node.disk
+        match effect:
+            case AppendToLog(partition=partition):
+                before = disk.logs[partition].recovery_point
+                disk.append(effect)
+                self._tell_of_flush(node, partition, since=before)
+            case WriteEpochCheckpoint():
+                disk.write_epochs(effect)
+            case WriteHighWatermarks():
+                disk.write_high_watermarks(effect)
+            case TruncateLog():
+                disk.truncate(effect)
+            case RestartLog():
+                disk.restart(effect)
+            case SyncLog(partition=partition):
+                before = disk.logs[partition].recovery_point
+                disk.logs[partition].sync()
+                self._tell_of_flush(node, partition, since=before)
+            case CreateLog(partition=partition):
+                disk.create(effect)
+                disk.logs[partition].flush_messages = self._flush_messages(node, partition)
+            case DeleteLog():
+                disk.delete(effect)
+            case RenameStrayLog():
+                disk.rename_stray(effect)
+            case DeleteStrayLog():
+                disk.delete_stray(effect)
+            case RaiseLogStart():
+                disk.raise_log_start(effect)
+            case WriteLogCheckpoints():
+                disk.write_checkpoints(effect)
+            case OpenMetadataStream(from_offset=from_offset):
+                self._streams.open(node, from_offset)
+            case LoadLogs():
+                for partition, log in disk.logs.items():
+                    log.flush_messages = self._flush_messages(node, partition)
+                logs = disk.load(trims_epochs=self._trims_epochs)
+                loaded = LogsLoaded(cause_id=CauseId("load"), logs=logs, strays=tuple(disk.strays))
+                incarnation = node.incarnation
+
+                def deliver() -> None:
+                    if node.incarnation == incarnation:
+                        self._step(node, loaded)
+
+                self._queue.after(0, deliver)
+                self._retain_later(node)
+            case RecoverLog():
+                recovered = disk.recover(effect)
+                incarnation = node.incarnation
+
+                def deliver_recovered() -> None:
+                    if node.incarnation == incarnation:
+                        self._step(node, recovered)
+
+                self._queue.after(0, deliver_recovered)
+            case CloseLogs(broker_epoch=broker_epoch):
+                disk.close(broker_epoch)
+                self._end(node, IncarnationEnd.STOPPED)
+            case StopNode(proven_epoch=proven_epoch):
+                if proven_epoch is not None:
+                    disk.renew_proof(proven_epoch)
+                self._end(node, IncarnationEnd.STOPPED)
+            case _:
+                raise InvariantError(f"a broker has no effect {effect}")
+
+    def sync(self, node: BrokerNode) -> None:
+        """Makes what is in the page cache durable; a process that runs tells so."""
+        before = {partition: log.recovery_point for partition, log in node.disk.logs.items()}
+        node.disk.sync()
+        if node.broker is not None:
+            for partition, since in before.items():
+                self._tell_of_flush(node, partition, since=since)
+
+    def _tell_of_flush(self, node: BrokerNode, partition: TopicPartition, *, since: Offset) -> None:
+        log = node.disk.logs[partition]
+        if log.recovery_point > since:
+            flushed = LogFlushed(
+                cause_id=CauseId("flush"),
+                topic=partition.topic,
+                partition=partition.partition,
+                topic_id=log.topic_id,
+                recovery_point=log.recovery_point,
+            )
+            self._write(node, flushed)
+
+    def _flush_messages(self, node: BrokerNode, partition: TopicPartition) -> int:
+        assert node.broker is not None, "a broker that wants something runs"
+        return node.broker.topic_properties(partition.topic).flush_messages
+
+    def _retain_later(self, node: BrokerNode) -> None:
+        """Applies retention from time to time, for as long as this process runs."""
+        incarnation = node.incarnation
+
+        def high_watermark_of(name: TopicPartition) -> Offset:
+            hosted = None if node.broker is None else node.broker.partition(name)
+            return Offset(0) if hosted is None or hosted.is_recovering else hosted.log.high_watermark
+
+        def retain() -> None:
+            if node.incarnation != incarnation or node.broker is None:
+                return
+            if not node.is_paused:
+                raised = apply_retention(
+                    node.disk,
+                    topic_properties_of=node.broker.topic_properties,
+                    high_watermark_of=high_watermark_of,
+                    now_ms=node.clock.local_ms(self._queue.now_ms),
+                )
+                for partition, start in raised:
+                    deleted = SegmentsDeleted(cause_id=RETENTION, partition=partition, log_start_offset=start)
+                    self._step(node, deleted)
+            self._retain_later(node)
+
+        self._queue.after(self._retention_check_interval_ms, retain)
+
+
+def with_batches(disk: Disk, effect: SendResponse) -> SendResponse:
+    """Returns a response with the batches that a fetch reads from the disk."""
+    response = effect.response
+    if not isinstance(response, FetchResponse):
+        return effect
+    if all(answer.span is None for answer in response.partitions):
+        return effect
+    partitions = tuple(
+        msgspec.structs.replace(answer, span=None, batches=disk.read(answer.topic_partition, answer.span))
+        for answer in response.partitions
+    )
+    return msgspec.structs.replace(effect, response=msgspec.structs.replace(response, partitions=partitions))

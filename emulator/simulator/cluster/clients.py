@@ -1,0 +1,157 @@
+"""Clients of a simulated cluster: producers, consumers, and requests from outside of the network."""
+
+from collections.abc import Callable, Mapping
+
+from laststand.emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core.client.consumer import Consumer, Phase
+from laststand.emulator.core.client.producer import Producer
+from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from laststand.emulator.core.client.steps import Abandoned, RecordsOffered
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.inputs import Started
+from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.simulator.network.wire import Wire
+from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
+from laststand.emulator.simulator.nodes.nodes import ConsumerNode, ProducerNode, StepNode
+
+
+class ClientSet:
+    """All clients of one cluster.
+
+    Args:
+        bootstrap: the brokers that clients ask first.
+        wire: carries requests.
+        batches: makes the producers' batches.
+        step: hands an input to a client.
+        run_until: lets time pass until a condition holds.
+
+    Attributes:
+        producers: those of ``produce`` actions, by name.
+        producer_acks: each producer's acks, by name.
+        consumers: in the order in which they were started.
+    """
+
+    def __init__(
+        self,
+        bootstrap: tuple[BrokerId, ...],
+        wire: Wire,
+        batches: BatchRegistry,
+        *,
+        step: StepNode,
+        run_until: Callable[[Callable[[], bool]], bool],
+    ) -> None:
+        self.producers: dict[str, ProducerNode] = {}
+        self.producer_acks: dict[str, Acks] = {}
+        self.consumers: list[ConsumerNode] = []
+        self._bootstrap = bootstrap
+        self._wire = wire
+        self._batches = batches
+        self._step = step
+        self._run_until = run_until
+
+    # --- Requests from outside --------------------------------------------------------------------------------------
+
+    @property
+    def answers(self) -> dict[RequestId, Response | None]:
+        """Answers to ``ask``; ``None`` where the connection was closed."""
+        return self._wire.answers
+
+    def ask(self, node_id: NodeId, request: Request, *, cause: str) -> RequestId:
+        """Sends a request past all links; its answer appears in ``answers``."""
+        return self._wire.ask_past_links(node_id, request, cause_id=CauseId(cause))
+
+    def create_topic(
+        self,
+        name: str,
+        assignments: tuple[tuple[int, ...], ...],
+        configs: Mapping[str, str],
+        *,
+        topic_id: TopicId | None = None,
+    ) -> str | None:
+        """Creates a topic, by default with an id made of its name; returns why, if the controller refuses it."""
+        topic = CreatableTopic(
+            name=name,
+            topic_id=TopicId(f"id-of-{name}") if topic_id is None else topic_id,
+            assignments=tuple(tuple(BrokerId(NodeId(broker)) for broker in replicas) for replicas in assignments),
+            configs=tuple(configs.items()),
+        )
+        request_id = self.ask(CONTROLLER, CreateTopicsRequest(topics=(topic,)), cause=f"create-{name}")
+        self._run_until(lambda: request_id in self.answers)
+        answer = self.answers.get(request_id)
+        if not isinstance(answer, CreateTopicsResponse):
+            return "no answer"
+        (result,) = answer.topics
+        return None if result.error is ErrorCode.NONE else f"{result.error.name}, {result.error_message}"
+
+    # --- Producers --------------------------------------------------------------------------------------------------
+
+    def add_producer(self, name: str, settings: ProducerSettings, topics: tuple[str, ...]) -> ProducerNode:
+        """Starts a producer that ``produce`` actions may mean."""
+        node = self.producers[name] = self.launch_producer(name, settings.acks, settings, topics)
+        return node
+
+    def launch_producer(
+        self,
+        name: str,
+        acks: Acks,
+        settings: ProducerSettings,
+        topics: tuple[str, ...],
+        *,
+        awaited: frozenset[str] = frozenset(),
+    ) -> ProducerNode:
+        """Starts a producer; some of its topics may not be there yet."""
+        core = Producer(
+            settings=settings,
+            bootstrap=self._bootstrap,
+            topics=topics,
+            awaited=awaited,
+            encode=self._batches.encoder(name),
+        )
+        node = ProducerNode(name, core, acks)
+        self.producer_acks[name] = acks
+        self._step(node, Started(cause_id=CauseId(name)))
+        return node
+
+    def produce(self, producer: ProducerNode, partition: TopicPartition, records: int) -> CauseId:
+        """Offers a batch to a producer; returns the name of the operation."""
+        first = producer.next_record_id
+        producer.next_record_id += records
+        operation_id = CauseId(f"{producer.name}:{first}")
+        self.offer(
+            producer,
+            RecordsOffered(cause_id=operation_id, partition=partition, first_record_id=first, record_count=records),
+        )
+        return operation_id
+
+    def offer(self, producer: ProducerNode, offered: RecordsOffered) -> None:
+        """Offers records to a producer."""
+        self._step(producer, offered)
+
+    # --- Consumers --------------------------------------------------------------------------------------------------
+
+    def add_consumer(
+        self,
+        name: str,
+        phase: Phase,
+        settings: ConsumerSettings,
+        partitions: tuple[TopicPartition, ...],
+        *,
+        node_id: NodeId = CLIENT,
+    ) -> ConsumerNode:
+        """Starts a consumer; one that is not at ``CLIENT`` reads past all broken links."""
+        core = Consumer(name=name, phase=phase, settings=settings, bootstrap=self._bootstrap, partitions=partitions)
+        node = ConsumerNode(name, core, self._batches, node_id=node_id)
+        self.consumers.append(node)
+        self._step(node, Started(cause_id=CauseId(name)))
+        return node
+
+    def abandon(self, node: ProducerNode | ConsumerNode) -> None:
+        """Ends a client's work: what is unfinished is given up."""
+        abandoned = Abandoned(cause_id=CauseId(node.name))
+        if isinstance(node, ProducerNode):
+            self._step(node, abandoned)
+        else:
+            self._step(node, abandoned)
+        node.end()

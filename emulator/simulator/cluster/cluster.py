@@ -1,0 +1,401 @@
+"""A whole cluster of real cores in one thread: virtual time, a queue of messages, links that can be broken.
+
+Deterministic: a run depends only on the calls. Without faults every message arrives after one millisecond, in order.
+The cluster makes no protocol decisions: it delivers inputs and executes effects, in the order that
+``laststand.emulator.core.effects`` requires.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar
+
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.effects import CloseConnection, Effect, RecordEvent, SendRequest, SendResponse
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import EVIDENCE_FORMAT, MessageIntercepted, NodeStarted
+from laststand.emulator.core.image import MetadataImage, PartitionState
+from laststand.emulator.core.inputs import RequestReceived, TimerFired
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
+    BrokerId,
+    IncarnationId,
+    MessageFate,
+    MetadataOffset,
+    NodeId,
+    NodeRole,
+    TopicPartition,
+    Way,
+)
+from laststand.emulator.plan.channels import Channel
+from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.simulator.cluster.broker_effects import BrokerEffects, with_batches
+from laststand.emulator.simulator.cluster.clients import ClientSet
+from laststand.emulator.simulator.cluster.controller_effects import ControllerEffects
+from laststand.emulator.simulator.cluster.crash import done_before
+from laststand.emulator.simulator.cluster.processes import Processes
+from laststand.emulator.simulator.network.links import Links
+from laststand.emulator.simulator.network.network import Network, silence_ms
+from laststand.emulator.simulator.network.streams import MetadataStreams, Streams
+from laststand.emulator.simulator.network.wire import NodeAsker, Wire
+from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
+from laststand.emulator.simulator.nodes.event_log import EventLog
+from laststand.emulator.simulator.nodes.event_queue import EventQueue
+from laststand.emulator.simulator.nodes.nodes import (
+    BrokerNode,
+    ConsumerNode,
+    ControllerNode,
+    InputT,
+    MetadataNode,
+    Node,
+    ProducerNode,
+)
+from laststand.emulator.simulator.nodes.observer import NullObserver, Observer
+
+
+class SimulatedCluster:
+    """One controller (node 100), brokers 0..N-1, and clients (node 1000): a KRaft cluster.
+
+    A cluster of another kind is a subclass that says what its nodes are.
+
+    Args:
+        brokers: how many; each runs after ``processes.start``.
+        switches: the rules.
+        properties: of every node.
+        observer: of events, of the history and of steps.
+        batches: makes the producers' batches; running numbers for CRCs by default.
+        attach: gets the cluster before anything runs.
+
+    Attributes:
+        queue: virtual time.
+        nodes: all brokers.
+        metadata_node: where the metadata is, node 100; it runs from the start.
+        network: the network's current state.
+        links: cuts and heals links, holds and releases messages.
+        wire: requests under way.
+        processes: starts and ends them.
+        clients: producers, consumers, and requests from outside.
+        event_log: where nodes and the harness write.
+        steps: of all nodes together.
+        administered: how often administrators asked the controller for something.
+        on_response: called with each response of a broker, while the effects of its step are executed.
+        on_controller_step: called with each input of a KRaft controller and its effects, before they are executed.
+        is_halted: ``run`` and ``run_until`` return at once while this is set, so that the state can be inspected.
+    """
+
+    converge_ms: ClassVar[int] = 30_000
+    """Virtual time in which a healed cluster must converge."""
+
+    apis_left_unanswered: ClassVar[frozenset[str]] = frozenset()
+    """Requests that a node may take and forget: whoever sent them gives them up in the end."""
+
+    is_mended_by_restarts: ClassVar[bool] = False
+    """Whether a healed cluster may come to rest short of what it must come to, until somebody restarts its brokers."""
+
+    def __init__(
+        self,
+        *,
+        brokers: int,
+        switches: Switches,
+        properties: NodeProperties,
+        observer: Observer | None = None,
+        batches: BatchRegistry | None = None,
+        attach: Callable[["SimulatedCluster"], None] | None = None,
+    ) -> None:
+        self.switches = switches
+        self.properties = properties
+        self.steps = 0
+        self.administered = 0
+        self.on_response: Callable[[BrokerNode, SendResponse], None] | None = None
+        self.on_controller_step: Callable[[object, Sequence[Effect]], None] | None = None
+        self.is_halted = False
+        self.queue = EventQueue()
+        self.network = Network()
+        self.wire = Wire(
+            self.queue,
+            self.network,
+            self._receive,
+            silence_ms=silence_ms(properties.broker_session_timeout_ms),
+        )
+        self._observer = observer or NullObserver()
+        self.event_log = EventLog(self.queue, self._observer)
+        self.network.on_intercept = self._note_intercepted
+        self._prepare()
+        self.nodes = {(node := self._make_broker(BrokerId(NodeId(index)))).broker_id: node for index in range(brokers)}
+        self.metadata_node, streams = self._make_metadata()
+        self.links = Links(self.queue, self.network, self.wire, streams, self.nodes)
+        self.processes = Processes(
+            self.nodes,
+            self.metadata_node,
+            switches=switches,
+            properties=properties,
+            queue=self.queue,
+            event_log=self.event_log,
+            wire=self.wire,
+            streams=streams,
+            step=self._step,
+            arm=self._arm,
+        )
+        self.clients = ClientSet(
+            tuple(self.nodes), self.wire, batches or BatchRegistry(), step=self._step, run_until=self.run_until
+        )
+        self._broker_effects = BrokerEffects(
+            self.queue,
+            streams,
+            retention_check_interval_ms=properties.log_retention_check_interval_ms,
+            trims_epochs=switches.recovery_trims_epochs,
+            step=self._step,
+            end=self.processes.end,
+            write=self.event_log.write,
+        )
+        self._note_harness_started()
+        if attach is not None:
+            attach(self)
+        self.processes.start_controller()
+
+    # --- What kind of cluster it is ---------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        """Makes what the nodes share, before there is any."""
+
+    def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
+        return BrokerNode(broker_id)
+
+    def _make_metadata(self) -> tuple[MetadataNode, Streams]:
+        """Returns node 100, and how brokers hear of metadata."""
+        self.controller_node = ControllerNode()
+        streams = MetadataStreams(self.queue, self.network, self.wire, self.controller_node, self._step)
+        self._controller_effects = ControllerEffects(
+            self.controller_node,
+            self.queue,
+            self.network,
+            streams,
+            step=self._step,
+            end=lambda node, end: self.processes.end(node, end),
+        )
+        return self.controller_node, streams
+
+    def _execute_on_metadata(self, effect: Effect) -> None:
+        """Executes an effect of node 100 other than a message."""
+        self._controller_effects.execute(effect)
+
+    def _note_intercepted(self, channel: Channel[NodeId], fate: MessageFate) -> None:
+        self.event_log.note(
+            MessageIntercepted(
+                cause_id=self.event_log.cause_id,
+                source=channel.source,
+                target=channel.target,
+                api=channel.api,
+                way=channel.way,
+                fate=fate,
+            )
+        )
+
+    def _note_harness_started(self) -> None:
+        self.event_log.note(
+            NodeStarted(
+                cause_id=self.event_log.cause_id,
+                role=NodeRole.HARNESS,
+                incarnation_id=IncarnationId("harness"),
+                switches={},
+                properties={},
+                wall_time_ns=0,
+                driver=DriverName.SIMULATOR.value,
+                evidence_format=EVIDENCE_FORMAT,
+            )
+        )
+
+    # --- Views ------------------------------------------------------------------------------------------------------
+
+    @property
+    def settling_ms(self) -> int:
+        """After how long a quiet cluster has done what it does by itself: leaders are back in their places by then."""
+        return 1000 * self.properties.leader_imbalance_check_interval_seconds
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time."""
+        return self.queue.now_ms
+
+    @property
+    def controller(self) -> Controller:
+        """The controller's core; of the process that ran last, where none runs."""
+        return self.controller_node.controller
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata: what the controller has made durable, the only metadata that counts."""
+        return self.metadata_node.durable
+
+    @property
+    def committed_end_offset(self) -> MetadataOffset:
+        """The end (exclusive) of the committed metadata."""
+        return self.metadata_node.committed_end_offset
+
+    @property
+    def is_up(self) -> bool:
+        """Whether all brokers are registered and may lead."""
+        brokers = self.controller.image.brokers
+        return len(brokers) == len(self.nodes) and not any(broker.fenced for broker in brokers.values())
+
+    def is_recovering(self, partition: TopicPartition) -> bool:
+        """Whether the replicas of a partition without a leader are being asked what they hold."""
+        return partition in self.controller.recoveries.under_way
+
+    def lacks_metadata(self, node: BrokerNode) -> str | None:
+        """Returns what a broker that runs has not heard of, in words."""
+        assert node.broker is not None
+        known, end = node.broker.image.next_offset, self.committed_end_offset
+        return None if known == end else f"broker {node.broker_id} knows metadata up to {known} of {end}"
+
+    def state(self, partition: TopicPartition) -> PartitionState | None:
+        """Returns the committed state of a partition."""
+        return self.image.partitions.get(partition)
+
+    def stored(self, broker_id: BrokerId, partition: TopicPartition) -> tuple[BatchDescriptor, ...]:
+        """Returns the batches on a broker's disk."""
+        log = self.nodes[broker_id].disk.logs.get(partition)
+        return () if log is None else tuple(log.batches)
+
+    # --- Time -------------------------------------------------------------------------------------------------------
+
+    def run(self, duration_ms: int) -> None:
+        """Lets time pass, until it is halted."""
+        end_ms = self.now_ms + duration_ms
+        while not self.is_halted:
+            callback = self.queue.take(until_ms=end_ms)
+            if callback is None:
+                self.queue.now_ms = end_ms
+                return
+            callback()
+
+    def run_until(self, condition: Callable[[], bool], *, within_ms: int = 30_000) -> bool:
+        """Lets time pass until a condition holds, or it is halted; returns whether it holds."""
+        end_ms = self.now_ms + within_ms
+        while not condition():
+            if self.is_halted:
+                return False
+            callback = self.queue.take(until_ms=end_ms)
+            if callback is None:
+                self.queue.now_ms = end_ms
+                return condition()
+            callback()
+        return True
+
+    def expire(self, broker_id: BrokerId) -> bool:
+        """Lets a broker's session end while everything else goes on; returns whether it did."""
+        heartbeats = Channel(broker_id, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
+        was_held = heartbeats in self.network.held
+        self.links.hold(heartbeats)
+
+        def is_over() -> bool:
+            registration = self.controller.image.brokers.get(broker_id)
+            return registration is None or registration.fenced
+
+        has_ended = self.run_until(is_over, within_ms=3 * self.properties.broker_session_timeout_ms)
+        if not was_held and not self.is_halted:
+            self.links.release(heartbeats)
+        return has_ended
+
+    def end_session(self, broker_id: BrokerId) -> bool:
+        """Has ZooKeeper end a broker's session; false where there is none, as in a KRaft cluster."""
+        return False
+
+    def depose_controller(self) -> bool:
+        """Has ``/controller`` deleted in ZooKeeper; false where there is none, as in a KRaft cluster."""
+        return False
+
+    def set_protocol(self, node_id: NodeId, version: str) -> bool:
+        """Sets the ``inter.broker.protocol.version`` of a broker's next processes; false where there is none."""
+        return False
+
+    def set_draw(self, number: int) -> None:
+        """Chooses the number that picks the leaders of unclean elections from now on."""
+        self.controller_node.draw = number
+        self._controller_effects.deliver_draw()
+
+    # --- Steps ------------------------------------------------------------------------------------------------------
+
+    def _receive(self, node_id: NodeId, received: RequestReceived) -> bool:
+        node: BrokerNode | MetadataNode = self.metadata_node if node_id == CONTROLLER else self.nodes[BrokerId(node_id)]
+        if node.core is None:
+            return False
+        if isinstance(node, BrokerNode):
+            self._step(node, received)
+        else:
+            self._step(node, received)
+        return True
+
+    def sync_disk(self, node: BrokerNode) -> None:
+        """Makes what is in a broker's page cache durable, as the kernel does now and then."""
+        self._broker_effects.sync(node)
+
+    def _step(self, node: Node[InputT], incoming: InputT | TimerFired) -> None:
+        core = node.core
+        if core is None:
+            return
+        if node.is_paused:
+            if not isinstance(incoming, TimerFired):
+                node.inbox.append(incoming)
+            return
+        self.steps += 1
+        effects = core.step(incoming, now_ms=node.clock.local_ms(self.queue.now_ms))
+        if self.on_controller_step is not None and isinstance(node, ControllerNode):
+            self.on_controller_step(incoming, effects)
+        if node.pending_crash is not None and (done := done_before(node.pending_crash, effects)) is not None:
+            assert isinstance(node, BrokerNode)
+            crash = node.pending_crash
+            for effect in done:
+                self._broker_effects.execute(node, effect)
+            self.processes.crash(node, crash)
+            return
+        for effect in effects:
+            self._execute(node, effect)
+        if node.core is core:
+            self._arm(node)
+        self._observer.stepped(node.node_id)
+
+    def _arm(self, node: Node[InputT]) -> None:
+        assert node.core is not None
+        deadline = node.core.next_deadline_ms()
+        due_ms = None if deadline is None else max(node.clock.due_ms(deadline), self.queue.now_ms)
+        if due_ms == node.armed_ms:
+            return
+        node.armed_ms = due_ms
+        if due_ms is None:
+            return
+        self.queue.at(due_ms, partial(self._fire, node, node.incarnation, due_ms))
+
+    def _fire(self, node: Node[InputT], incarnation: int, due_ms: int) -> None:
+        if node.armed_ms == due_ms and node.incarnation == incarnation:
+            node.armed_ms = None
+            self._step(node, TimerFired(cause_id=node.next_timer_cause()))
+
+    def _execute(self, node: Node[InputT], effect: Effect) -> None:
+        match effect:
+            case RecordEvent(event=event):
+                self.event_log.write(node, event)
+            case SendRequest():
+                if isinstance(node, ConsumerNode):
+                    node.note_request(effect)
+                self.wire.ask(NodeAsker(node, self._step), effect)
+            case SendResponse():
+                if isinstance(node, BrokerNode):
+                    if self.on_response is not None:
+                        self.on_response(node, effect)
+                    effect = with_batches(node.disk, effect)
+                self.wire.respond(effect)
+            case SendRecorded() | PollRecorded() | FinalReadRecorded():
+                assert isinstance(node, ProducerNode | ConsumerNode)
+                self._observer.recorded(node.name, effect, now_ms=self.queue.now_ms)
+            case CloseConnection(request_id=request_id):
+                self.wire.close(request_id)
+            case _ if isinstance(node, BrokerNode):
+                self._broker_effects.execute(node, effect)
+            case _ if isinstance(node, MetadataNode):
+                self._execute_on_metadata(effect)
+            case _:
+                raise InvariantError(f"a client has no effect {effect}")

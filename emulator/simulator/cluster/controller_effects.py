@@ -1,0 +1,82 @@
+"""Effects of the controller other than messages: on its log, the metadata streams, random draws, and its own end."""
+
+from collections.abc import Callable
+
+from laststand.emulator.core.effects import AppendMetadata, DrawNumber, Effect, PublishMetadata, StopNode
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core.inputs import ControllerInput, MetadataSynced, NumberDrawn
+from laststand.emulator.core.types import CauseId, MessageFate
+from laststand.emulator.plan.channels import CONTROLLER_SYNC
+from laststand.emulator.simulator.network.network import Network
+from laststand.emulator.simulator.network.streams import MetadataStreams
+from laststand.emulator.simulator.nodes.event_queue import EventQueue
+from laststand.emulator.simulator.nodes.nodes import ControllerNode
+
+
+class ControllerEffects:
+    """Executes the effects of the controller.
+
+    Args:
+        node: the controller.
+        queue: virtual time.
+        network: may hold the completions of its fsyncs.
+        streams: of metadata.
+        step: hands an input to the controller.
+        end: ends the controller's process.
+    """
+
+    def __init__(
+        self,
+        node: ControllerNode,
+        queue: EventQueue,
+        network: Network,
+        streams: MetadataStreams,
+        *,
+        step: Callable[[ControllerNode, ControllerInput], None],
+        end: Callable[[ControllerNode, IncarnationEnd], None],
+    ) -> None:
+        self._node = node
+        self._queue = queue
+        self._network = network
+        self._streams = streams
+        self._step = step
+        self._end = end
+
+    def execute(self, effect: Effect) -> None:
+        """Executes one effect.
+
+        Raises:
+            InvariantError: the controller has no such effect.
+        """
+        match effect:
+            case AppendMetadata():
+                self._append(effect)
+            case PublishMetadata(cause_id=cause_id):
+                self._streams.publish(cause_id)
+            case DrawNumber():
+                self._queue.after(0, self.deliver_draw)
+            case StopNode():
+                self._end(self._node, IncarnationEnd.STOPPED)
+            case _:
+                raise InvariantError(f"the controller has no effect {effect}")
+
+    def deliver_draw(self) -> None:
+        """Hands the number that picks the leaders of unclean elections to the controller."""
+        self._step(self._node, NumberDrawn(cause_id=CauseId("draw"), number=self._node.draw))
+
+    def _append(self, effect: AppendMetadata) -> None:
+        node = self._node
+        length, incarnation = node.append(effect), node.incarnation
+
+        def sync() -> None:
+            if node.incarnation == incarnation and node.core is not None:
+                node.sync_to(length)
+                self._step(node, MetadataSynced(cause_id=CauseId("sync"), end_offset=effect.batch.end_offset))
+
+        held = self._network.held.get(CONTROLLER_SYNC)
+        if held is None:
+            self._queue.after(0, sync)
+        else:
+            self._network.intercept(CONTROLLER_SYNC, MessageFate.HELD)
+            held.append(sync)

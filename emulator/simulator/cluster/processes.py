@@ -1,0 +1,249 @@
+"""What can be done to processes: start, stop, kill, pause and resume them, take their power, change their clocks."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from laststand.emulator.core.eras import rule_texts
+from laststand.emulator.core.events import (
+    FaultInjected,
+    IncarnationEnd,
+    IncarnationEnded,
+    IncarnationStarted,
+    NodeStarted,
+    NodeStopped,
+    PowerLost,
+)
+from laststand.emulator.core.inputs import ShutdownRequested, Started
+from laststand.emulator.core.properties import NodeProperties, property_texts
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, NodeRole
+from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.simulator.disk.power_loss import exact_loss
+from laststand.emulator.simulator.network.streams import Streams
+from laststand.emulator.simulator.network.wire import Wire
+from laststand.emulator.simulator.nodes.event_log import EventLog
+from laststand.emulator.simulator.nodes.event_queue import EventQueue
+from laststand.emulator.simulator.nodes.nodes import BrokerNode, InputT, MetadataNode, Node, StepNode, incarnation_name
+
+
+class ArmTimer(Protocol):
+    """Sets a node's timer to its next deadline."""
+
+    def __call__(self, node: Node[InputT], /) -> None:
+        """Sets the timer of a node that runs."""
+        ...
+
+
+class Processes:
+    """Begins and ends the processes of all nodes, and writes that into the event log.
+
+    Args:
+        nodes: all brokers.
+        metadata_node: where the metadata is.
+        switches: the rules.
+        properties: of every node.
+        queue: virtual time.
+        event_log: where the events are written.
+        wire: drops the requests of a process that ends.
+        streams: of metadata; a process that ends takes its streams along.
+        step: hands an input to a node.
+        arm: sets a node's timer.
+    """
+
+    def __init__(
+        self,
+        nodes: Mapping[BrokerId, BrokerNode],
+        metadata_node: MetadataNode,
+        *,
+        switches: Switches,
+        properties: NodeProperties,
+        queue: EventQueue,
+        event_log: EventLog,
+        wire: Wire,
+        streams: Streams,
+        step: StepNode,
+        arm: ArmTimer,
+    ) -> None:
+        self._nodes = nodes
+        self._metadata_node = metadata_node
+        self._switches = switches
+        self._properties = properties
+        self._switch_texts = rule_texts(switches)
+        self._property_texts = property_texts(properties)
+        self._queue = queue
+        self._event_log = event_log
+        self._wire = wire
+        self._streams = streams
+        self._step = step
+        self._arm = arm
+
+    # --- Brokers ----------------------------------------------------------------------------------------------------
+
+    def start(self, broker_id: BrokerId) -> None:
+        """Starts a process on the broker's disk; no effect if one runs."""
+        node = self._nodes[broker_id]
+        if node.core is None:
+            node.boot(self._switches, self._properties)
+            self._begin(node, role=NodeRole.BROKER, incarnation_id=incarnation_name(broker_id, node.incarnation))
+            self._step(node, Started(cause_id=CauseId(f"start-{broker_id}")))
+
+    def stop(self, broker_id: BrokerId) -> None:
+        """Asks a broker to shut down in order."""
+        self._step(self._nodes[broker_id], ShutdownRequested(cause_id=CauseId(f"stop-{broker_id}")))
+
+    def kill(self, broker_id: BrokerId) -> None:
+        """Ends a process at once; the page cache survives."""
+        self.end(self._nodes[broker_id], IncarnationEnd.KILLED)
+
+    def power_loss(
+        self,
+        broker_id: BrokerId,
+        loss: DiskLoss,
+    ) -> None:
+        """Ends a process at once, if one runs, and loses what is not synced."""
+        node = self._nodes[broker_id]
+        self.end(node, IncarnationEnd.POWER_LOST)
+        before = {name: log.log_end_offset for name, log in node.disk.logs.items()}
+        node.disk.lose_power(loss.keep, exact_loss(loss, broker_id, node.disk), model=loss.disk)
+        for name, log in node.disk.logs.items():
+            self._event_log.note(
+                PowerLost(
+                    cause_id=self._event_log.cause_id,
+                    topic=name.topic,
+                    partition=name.partition,
+                    topic_id=log.topic_id,
+                    lost_node=broker_id,
+                    lost_incarnation=node.incarnation,
+                    keep=loss.keep.value,
+                    old_end_offset=before[name],
+                    new_end_offset=log.log_end_offset,
+                )
+            )
+
+    def replace_disk(self, broker_id: BrokerId) -> None:
+        """Ends a process at once, if one runs, and gives the broker an empty disk."""
+        node = self._nodes[broker_id]
+        self.end(node, IncarnationEnd.POWER_LOST)
+        node.disk.replace()
+
+    def crash(self, node: BrokerNode, crash: CrashWithin[NodeId]) -> None:
+        """Ends a broker's process as an earlier ``crash-within`` says, and writes the fault."""
+        loss = crash.loss
+        if loss is None:
+            self.kill(node.broker_id)
+        else:
+            self.power_loss(node.broker_id, loss)
+        self._event_log.note(
+            FaultInjected(
+                cause_id=self._event_log.cause_id,
+                fault="kill" if loss is None else "power_loss",
+                target=str(node.node_id),
+                nodes=(node.node_id,),
+                bit="simulated",
+                metadata_offset=self._metadata_node.committed_end_offset,
+                begun_ns=self._event_log.now_ns,
+                proved_ns=self._event_log.now_ns,
+            )
+        )
+
+    # --- The controller ---------------------------------------------------------------------------------------------
+
+    def start_controller(self) -> None:
+        """Starts the controller on its log; no effect if it runs."""
+        node = self._metadata_node
+        if node.core is None:
+            unreported = node.boot(self._switches, self._properties)
+            self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
+            for event in unreported:
+                self._event_log.write(node, event)
+            self._step(node, Started(cause_id=CauseId("start")))
+
+    def stop_controller(self) -> None:
+        """Asks the controller to shut down in order."""
+        self._step(self._metadata_node, ShutdownRequested(cause_id=CauseId("stop")))
+
+    def kill_controller(self) -> None:
+        """Kills the controller; what it had appended stays."""
+        self.end(self._metadata_node, IncarnationEnd.KILLED)
+
+    def power_loss_controller(self) -> None:
+        """Ends the controller at once, if it runs, and loses the records that it had not synced."""
+        self.end(self._metadata_node, IncarnationEnd.POWER_LOST)
+        self._metadata_node.lose_unsynced()
+
+    # --- Any node ---------------------------------------------------------------------------------------------------
+
+    def pause(self, node: Node[InputT]) -> None:
+        """Stops a process by a signal; no effect if none runs."""
+        if node.core is not None and not node.is_paused:
+            node.is_paused = True
+            self._wire.fall_silent(node.node_id)
+
+    def resume(self, node: Node[InputT]) -> None:
+        """Resumes a paused process with the inputs that have arrived since."""
+        if not node.is_paused:
+            return
+        node.is_paused = False
+        self._wire.end_silence(node.node_id)
+        waiting, node.inbox = node.inbox, []
+        for incoming in waiting:
+            self._step(node, incoming)
+        if node.core is not None:
+            self._arm(node)
+
+    def set_clock_rate(self, node: Node[InputT], rate_ppm: int) -> None:
+        """Lets a node's clock run at another rate."""
+        node.clock.set_rate(rate_ppm, now_ms=self._queue.now_ms)
+        if node.core is not None and not node.is_paused:
+            self._arm(node)
+
+    def let_clock_jump(self, node: Node[InputT], by_ms: int) -> None:
+        """Lets a node's clock jump ahead."""
+        node.clock.jump(by_ms, now_ms=self._queue.now_ms)
+        if node.core is not None and not node.is_paused:
+            self._arm(node)
+
+    def _begin(self, node: Node[InputT], *, role: NodeRole, incarnation_id: IncarnationId) -> None:
+        self._event_log.note(
+            IncarnationStarted(
+                cause_id=self._event_log.cause_id,
+                started_node=node.node_id,
+                started_incarnation=node.incarnation,
+                event_file=f"{node.node_id}-{node.incarnation}.jsonl",
+            )
+        )
+        self._event_log.write(
+            node,
+            NodeStarted(
+                cause_id=self._event_log.cause_id,
+                role=role,
+                incarnation_id=incarnation_id,
+                switches=self._switch_texts,
+                properties={**self._property_texts, **node.more_properties},
+                wall_time_ns=0,
+            ),
+        )
+
+    def end(self, node: Node[InputT], end: IncarnationEnd) -> None:
+        """Ends a node's process at once; no effect if none runs."""
+        if node.core is None:
+            return
+        if end is IncarnationEnd.STOPPED:
+            self._event_log.write(node, NodeStopped(cause_id=self._event_log.cause_id))
+        node.end()
+        self._wire.lose_process(node.node_id)
+        if isinstance(node, BrokerNode):
+            self._streams.forget(node)
+        elif isinstance(node, MetadataNode):
+            self._streams.lose_all()
+        self._event_log.note(
+            IncarnationEnded(
+                cause_id=self._event_log.cause_id,
+                ended_node=node.node_id,
+                ended_incarnation=node.incarnation,
+                end=end,
+                exit_code=0 if end is IncarnationEnd.STOPPED else None,
+                metadata_offset=self._metadata_node.committed_end_offset,
+            )
+        )

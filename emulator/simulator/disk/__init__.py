@@ -1,0 +1,1 @@
+"""The disk of a simulated broker: page cache, what is synced, and what a power loss takes."""

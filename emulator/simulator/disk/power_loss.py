@@ -1,0 +1,25 @@
+"""What a loss of power takes from one broker's disk, where the plan leaves that to chance."""
+
+from random import Random
+
+from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.simulator.disk.disk import Disk, unsynced_batches
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+
+
+def exact_loss(loss: DiskLoss, node_id: NodeId, disk: Disk) -> ExactLoss:
+    """Returns what a broker's disk loses: as the plan says, or drawn from the seed of that broker."""
+    if loss.exact is not None:
+        return loss.exact
+    chance = Random(loss.seed_of(node_id))
+    is_undone = loss.keep is Keep.NONE or chance.random() < 0.5
+    return ExactLoss(
+        kept=chance.randrange(max(1, unsynced_batches(disk))),
+        truncation=TruncationFate.UNDONE if is_undone else TruncationFate.KEPT,
+    )
+
+
+def undoes_names(loss: DiskLoss) -> bool:
+    """Whether changes of names that were not synced come undone, as they do where nothing else is said."""
+    return loss.exact is None or loss.exact.names is NamesFate.UNDONE

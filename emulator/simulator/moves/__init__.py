@@ -1,0 +1,1 @@
+"""What a schedule may do next: each move draws its choices and returns actions."""

@@ -1,0 +1,146 @@
+"""What a move reads and draws from: the running cluster as an adversary sees it, and seeded random streams.
+
+What is drawn ends up in the arguments of actions, so a replay draws nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import NamedTuple, TypeAlias
+
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.plan.actions import Action, PowerLoss
+from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.power import DiskLoss
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk.disk import unsynced_batches
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
+from laststand.emulator.simulator.oracle.oracle import Oracle
+from laststand.emulator.simulator.profiles.profile import Budget
+from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
+
+Actions: TypeAlias = Sequence[Action]
+
+
+class LedPartition(NamedTuple):
+    """A partition that has a leader, and its committed state."""
+
+    name: TopicPartition
+    leader: BrokerId
+    state: PartitionState
+
+
+class ClusterView:
+    """A cluster as moves read it, with one random stream per concern, so that draws for one do not shift the others.
+
+    Args:
+        cluster: the cluster.
+        oracle: knows what the guarantee still covers.
+        partitions: all partitions of the plan.
+        budget: whether moves may break more than the guarantee covers.
+        fates: possible results of a power loss for truncations that were not synced.
+        seed: of the random streams.
+    """
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        oracle: Oracle,
+        partitions: tuple[TopicPartition, ...],
+        *,
+        budget: Budget,
+        fates: tuple[TruncationFate, ...],
+        seed: str,
+    ) -> None:
+        self.cluster = cluster
+        self.oracle = oracle
+        self.partitions = partitions
+        self.budget = budget
+        self.fates = fates
+        self.workload = Random(f"{seed}/workload")
+        self.network = Random(f"{seed}/network")
+        self.storage = Random(f"{seed}/storage")
+        self.schedule = Random(f"{seed}/schedule")
+
+    @property
+    def brokers(self) -> list[BrokerNode]:
+        """All brokers."""
+        return list(self.cluster.nodes.values())
+
+    @property
+    def running(self) -> list[BrokerNode]:
+        """Brokers that run."""
+        return [node for node in self.brokers if node.core is not None]
+
+    def draw_partition(self) -> TopicPartition:
+        """Draws a partition."""
+        return self.workload.choice(self.partitions)
+
+    def draw_led_partition(self) -> LedPartition | None:
+        """Draws a partition; ``None`` if it has no leader."""
+        name = self.draw_partition()
+        state = self.cluster.state(name)
+        return None if state is None or state.leader is None else LedPartition(name, state.leader, state)
+
+    @property
+    def session_ms(self) -> int:
+        """After how long a silent broker is fenced."""
+        return self.cluster.properties.broker_session_timeout_ms
+
+    def past_session_ms(self, percent: int = 130) -> int:
+        """Draws a time in which a session ends: from a little more than the timeout up to that part of it."""
+        return self.schedule.randint(self.session_ms * 105 // 100, self.session_ms * percent // 100)
+
+    def past_lag_ms(self) -> int:
+        """Draws a time after which a follower that does not fetch has to leave the ISR, which is asked twice a lag."""
+        lag_ms = self.cluster.properties.replica_lag_time_max_ms
+        return self.schedule.randint(lag_ms * 105 // 100 + 10, lag_ms * 170 // 100 + 10)
+
+    def past_return_ms(self) -> int:
+        """Draws a time in which a broker that is heard again is unfenced, and fetches from its leaders once more."""
+        properties = self.cluster.properties
+        usual_ms = properties.broker_heartbeat_interval_ms + properties.replica_fetch_wait_max_ms
+        return self.schedule.randint(usual_ms // 2, usual_ms * 130 // 100 + 10)
+
+    def may_crash(self, node: BrokerNode) -> bool:
+        """Whether the guarantee still covers the partitions of a broker that ends uncleanly now."""
+        if self.budget is Budget.BEYOND:
+            return True
+        for name, truth in self.oracle.truths.items():
+            state = self.cluster.state(name)
+            if state is not None and node.broker_id in state.replicas:
+                crashing = (
+                    each.node_id for each in self.brokers if each.pending_crash and each.broker_id in state.replicas
+                )
+                outstanding = {*truth.ledger.outstanding(), *crashing, node.node_id}
+                if len(outstanding) > truth.ledger.allowed:
+                    return False
+        return True
+
+    def draw_victim(self) -> BrokerNode | None:
+        """Draws a running broker that may crash."""
+        victims = [node for node in self.running if self.may_crash(node)]
+        return self.storage.choice(victims) if victims else None
+
+    def draw_power_loss(self, nodes: tuple[NodeId, ...]) -> PowerLoss[NodeId]:
+        """Draws a loss of power of these nodes."""
+        return PowerLoss(nodes=nodes, loss=self.draw_loss(nodes))
+
+    def draw_loss(self, nodes: tuple[NodeId, ...]) -> DiskLoss:
+        """Draws what a loss of power leaves of these nodes' disks."""
+        most = max(
+            (unsynced_batches(self.cluster.nodes[BrokerId(node)].disk) for node in nodes if node != CONTROLLER),
+            default=0,
+        )
+        return DiskLoss(
+            keep=self.storage.choice((Keep.NONE, Keep.NONE, Keep.PREFIX, Keep.TORN, Keep.PAGES)),
+            exact=ExactLoss(
+                kept=self.storage.randint(0, max(0, most - 1)),
+                truncation=self.storage.choice(self.fates),
+                names=self.storage.choice(tuple(NamesFate)),
+            ),
+        )
+
+
+Move: TypeAlias = Callable[[ClusterView], Actions]
+"""Draws its choices and returns actions; none if it makes no sense now."""

@@ -1,0 +1,155 @@
+"""Actions on the network: links are cut and healed, messages held, released, lost and duplicated."""
+
+from collections import deque
+from collections.abc import Mapping
+
+from laststand.emulator.core.types import BrokerId, NodeId, Way
+from laststand.emulator.plan.actions import Clients
+from laststand.emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.simulator.network.network import KEEPALIVE_MS, LATENCY_MS, Interference, Latency, Network
+from laststand.emulator.simulator.network.streams import Streams
+from laststand.emulator.simulator.network.wire import Wire
+from laststand.emulator.simulator.nodes.event_queue import EventQueue
+from laststand.emulator.simulator.nodes.nodes import BrokerNode
+
+
+class Links:
+    """Changes the state of the network, with the effect on metadata streams and connections.
+
+    Args:
+        queue: virtual time.
+        network: the state to change.
+        wire: requests under way.
+        streams: of metadata.
+        nodes: all brokers.
+    """
+
+    def __init__(
+        self,
+        queue: EventQueue,
+        network: Network,
+        wire: Wire,
+        streams: Streams,
+        nodes: Mapping[BrokerId, BrokerNode],
+    ) -> None:
+        self._queue = queue
+        self._network = network
+        self._wire = wire
+        self._streams = streams
+        self._nodes = nodes
+
+    # --- Connections ------------------------------------------------------------------------------------------------
+
+    def cut(self, source: NodeId, target: NodeId) -> None:
+        """Cuts the connections that ``source`` dials to ``target``."""
+        self._network.cuts.add(Link(source, target))
+        self._break_stream(source, target, notice_ms=KEEPALIVE_MS)
+
+    def lose_responses(self, source: NodeId, target: NodeId) -> None:
+        """Loses the answers to what ``source`` asks of ``target``."""
+        self._network.losing.add(Link(source, target))
+        self._break_stream(source, target, notice_ms=KEEPALIVE_MS)
+
+    def half_open(self, source: NodeId, target: NodeId) -> None:
+        """Loses what ``source`` asks of ``target``; what is on its way back arrives."""
+        self._network.deaf.add(Link(source, target))
+        self._break_stream(source, target, notice_ms=KEEPALIVE_MS)
+
+    def reset(self, source: NodeId, target: NodeId) -> int:
+        """Resets the connections that ``source`` dials to ``target``; returns how many requests that ended."""
+        self._break_stream(source, target, notice_ms=LATENCY_MS)
+        return self._wire.reset(source, target)
+
+    def _break_stream(self, source: NodeId, target: NodeId, *, notice_ms: int) -> None:
+        if target == CONTROLLER and source in self._nodes:
+            self._streams.lose(self._nodes[BrokerId(source)], notice_ms=notice_ms)
+
+    def isolate(self, node_id: NodeId, clients: Clients = Clients.CONNECTED) -> None:
+        """Cuts every link between a node and the other nodes, and perhaps that of the clients to it."""
+        for other in (*self._nodes, CONTROLLER):
+            if other != node_id:
+                self.cut(node_id, other)
+                self.cut(other, node_id)
+        if clients is Clients.CUT:
+            self.cut(CLIENT, node_id)
+
+    def slow(self, link: Link[NodeId], latency_ms: int, *, jitter_ms: int, direction: Direction) -> None:
+        """Makes the messages of a link take so long, in place of what was said before."""
+        self._network.latencies[link] = Latency(link, latency_ms, jitter_ms=jitter_ms, direction=direction)
+
+    def mend(self, source: NodeId, target: NodeId) -> None:
+        """Heals one link; its held messages stay."""
+        self._network.latencies.pop(Link(source, target), None)
+        self._network.cuts.discard(Link(source, target))
+        self._network.losing.discard(Link(source, target))
+        self._network.deaf.discard(Link(source, target))
+
+    def heal(self) -> None:
+        """Heals all links, resets their latency, and delivers what was held."""
+        self._network.interferences.clear()
+        self._network.cuts.clear()
+        self._network.losing.clear()
+        self._network.deaf.clear()
+        self._network.latencies.clear()
+        for channel in list(self._network.held):
+            self.release(channel)
+
+    # --- Single messages --------------------------------------------------------------------------------------------
+
+    def interfere(self, channel: Channel[NodeId], interference: Interference) -> None:
+        """Does something to a channel's messages from now on; those that are held go on."""
+        self.release(channel)
+        self._network.interferences[channel] = interference
+
+    # --- Held messages ----------------------------------------------------------------------------------------------
+
+    def hold(self, channel: Channel[NodeId]) -> None:
+        """Holds a channel's messages from now on; those under way arrive."""
+        self._network.interferences.pop(channel, None)
+        self._network.held.setdefault(channel, deque())
+
+    def release(self, channel: Channel[NodeId], *, count: int | None = None) -> int:
+        """Delivers the oldest ``count`` held messages of a channel; without a count all, and holds no longer.
+
+        Returns how many are on their way now.
+        """
+        if count is None:
+            self._network.interferences.pop(channel, None)
+        held = self._network.held.get(channel)
+        if held is None:
+            return 0
+        number = len(held) if count is None else min(count, len(held))
+        for _ in range(number):
+            self._queue.after(0, held.popleft())
+        if count is None:
+            del self._network.held[channel]
+        return number
+
+    def release_newest(self, channel: Channel[NodeId]) -> int:
+        """Delivers the newest held message of a channel before the others; returns how many are on their way."""
+        held = self._network.held.get(channel)
+        if not held:
+            return 0
+        self._queue.after(0, held.pop())
+        return 1
+
+    def lose_held(self, channel: Channel[NodeId]) -> int:
+        """Loses the oldest held message of a channel; returns how many were lost."""
+        held = self._network.held.get(channel)
+        if not held:
+            return 0
+        held.popleft()
+        return 1
+
+    def duplicate_held(self, channel: Channel[NodeId]) -> int:
+        """Delivers the oldest held request of a channel and keeps it; returns how many are on their way.
+
+        So a request is executed twice, the second time when its sender may have gone on: the effect of a client that
+        retries a request that the server had already received. Responses, metadata streams and disks repeat nothing.
+        """
+        held = self._network.held.get(channel)
+        if not held or channel.way is not Way.REQUEST or channel.api in (STREAM, SYNC):
+            return 0
+        self._queue.after(0, held[0])
+        return 1

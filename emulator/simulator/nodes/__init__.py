@@ -1,0 +1,1 @@
+"""Cores with what surrounds them, their batches and events, and virtual time."""

@@ -1,0 +1,351 @@
+"""Simulated processes: a core with a clock of its own, and what survives the process beside it."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
+
+from laststand.emulator.core.broker.kraft.broker import Broker
+from laststand.emulator.core.broker.replicas.config import BrokerConfig
+from laststand.emulator.core.broker.replicas.invariants import PartitionMark
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.client.consumer import Consumer
+from laststand.emulator.core.client.producer import Producer
+from laststand.emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived
+from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.effects import AppendMetadata, Effect, SendRequest
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
+from laststand.emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
+from laststand.emulator.core.node_clock import NodeClock
+from laststand.emulator.core.properties import NodeProperties, TopicProperties
+from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import (
+    Acks,
+    BrokerEpoch,
+    BrokerId,
+    BrokerState,
+    CauseId,
+    CorrelationId,
+    IncarnationId,
+    MetadataOffset,
+    NodeId,
+    NodeRole,
+    TopicPartition,
+)
+from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
+from laststand.emulator.simulator.disk.disk import Disk
+from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
+
+CLUSTER_ID: Final = "simulated"
+
+InputT = TypeVar("InputT")
+_InputT_contra = TypeVar("_InputT_contra", contravariant=True)
+
+
+class StateMachine(Protocol[_InputT_contra]):
+    """What every core offers."""
+
+    def step(self, incoming: _InputT_contra | TimerFired, *, now_ms: int) -> Sequence[Effect]:
+        """Reacts to an input."""
+        ...
+
+    def next_deadline_ms(self) -> int | None:
+        """Returns when ``TimerFired`` is due."""
+        ...
+
+
+class Node(Generic[InputT]):
+    """A process and its place.
+
+    Attributes:
+        node_id: its name.
+        core: while it runs.
+        incarnation: of the process that runs or ran last; -1 before the first.
+        clock: survives the process, as the machine's does.
+        is_paused: stopped by a signal; inputs wait in ``inbox``.
+        inbox: what arrived during the pause.
+        armed_ms: virtual time of the timer that is set.
+        pending_crash: ends the process within a turn to come.
+    """
+
+    def __init__(self, node_id: NodeId) -> None:
+        self.node_id = node_id
+        self.core: StateMachine[InputT] | None = None
+        self.incarnation = -1
+        self.clock = NodeClock()
+        self.is_paused = False
+        self.inbox: list[InputT] = []
+        self.armed_ms: int | None = None
+        self.pending_crash: CrashWithin[NodeId] | None = None
+        self._timers_fired = 0
+
+    def next_timer_cause(self) -> CauseId:
+        """Returns the cause of the timer that fires now, which no other timer of a broker or controller has."""
+        self._timers_fired += 1
+        return CauseId(f"timer-{self.node_id}-{self.incarnation}-{self._timers_fired}")
+
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> InputT:
+        """Returns the input that the outcome of a request is to this node."""
+        raise NotImplementedError
+
+    @property
+    def more_properties(self) -> Mapping[str, str]:
+        """What it is started with beside the properties that every node has, by Kafka's names."""
+        return {}
+
+    def end(self) -> None:
+        """The process is gone."""
+        self.core = None
+        self.is_paused = False
+        self.inbox = []
+        self.armed_ms = None
+        self.pending_crash = None
+
+
+class StepNode(Protocol):
+    """Hands an input to a node."""
+
+    def __call__(self, node: Node[InputT], incoming: InputT, /) -> None:
+        """Steps its core and executes the effects; no effect if no process runs."""
+        ...
+
+
+class HostingBroker(Protocol):
+    """What can be seen of a broker that runs, in a cluster of either kind."""
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch | None:
+        """As granted; ``None`` before it is registered."""
+        ...
+
+    @property
+    def state(self) -> BrokerState:
+        """Where it is in its life."""
+        ...
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that it has received."""
+        ...
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """All hosted partitions."""
+        ...
+
+    def partition(self, name: TopicPartition) -> Partition | None:
+        """Returns a hosted partition."""
+        ...
+
+    def topic_properties(self, topic: str) -> TopicProperties:
+        """Returns a topic's effective properties."""
+        ...
+
+
+class BrokerNode(Node[BrokerInput]):
+    """A broker: its disk stays.
+
+    Attributes:
+        incarnation_id: what the process that runs or ran last registers with; ``None`` before the first.
+        disk: survives the process.
+        broker: the core, while it runs.
+        marks: what the oracle last saw of each hosted partition.
+    """
+
+    def __init__(self, broker_id: BrokerId) -> None:
+        super().__init__(broker_id)
+        self.broker_id = broker_id
+        self.incarnation_id: IncarnationId | None = None
+        self.disk = Disk()
+        self.broker: HostingBroker | None = None
+        self.marks: dict[TopicPartition, PartitionMark] = {}
+
+    def boot(self, switches: Switches, properties: NodeProperties) -> None:
+        """Makes a new process on the disk."""
+        self.incarnation += 1
+        self.incarnation_id = incarnation_name(self.broker_id, self.incarnation)
+        self.marks = {}
+        self.core = self.broker = Broker(
+            BrokerConfig(
+                broker_id=self.broker_id,
+                controller_id=CONTROLLER,
+                cluster_id=CLUSTER_ID,
+                incarnation_id=self.incarnation_id,
+                log_dirs=(f"directory-{self.broker_id}-{self.disk.generation}",),
+                previous_broker_epoch=self.disk.previous_broker_epoch(),
+                properties=properties,
+                switches=switches,
+            )
+        )
+
+    def metadata_end(self, name: TopicPartition) -> MetadataOffset:
+        """Returns up to which offset the process that runs knows the metadata about a partition."""
+        assert self.broker is not None
+        return self.broker.image.next_offset
+
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> BrokerInput:
+        """Returns the outcome as it is."""
+        return outcome
+
+    def end(self) -> None:
+        """The process is gone, the disk is not."""
+        super().end()
+        self.broker = None
+
+
+class MetadataNode(Node[ControllerInput]):
+    """Where the metadata is: node 100.
+
+    Attributes:
+        durable: the committed metadata.
+    """
+
+    role: ClassVar[NodeRole]
+
+    def __init__(self) -> None:
+        super().__init__(CONTROLLER)
+        self.durable = MetadataImage()
+
+    @property
+    def committed_end_offset(self) -> MetadataOffset:
+        """The end (exclusive) of what is committed."""
+        raise NotImplementedError
+
+    @property
+    def length(self) -> int:
+        """How many batches it has written, synced or not."""
+        raise NotImplementedError
+
+    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
+        """Creates a new process; returns the events that its predecessor did not report."""
+        raise NotImplementedError
+
+    def lose_unsynced(self) -> None:
+        """Leaves what a power loss leaves."""
+        raise NotImplementedError
+
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ControllerInput:
+        """Returns the outcome as it is."""
+        return outcome
+
+
+class ControllerNode(MetadataNode):
+    """The controller of a KRaft cluster: its metadata log stays.
+
+    Attributes:
+        log: appended batches, synced or not.
+        events: of each batch.
+        synced: how many of them are durable.
+        published: how many of them brokers may read; their events are in the event log.
+        durable: what the durable batches add up to; the controller itself may be ahead of it.
+        draw: what the controller draws; chosen by an action, as nothing here is drawn while a plan is played.
+    """
+
+    role = NodeRole.CONTROLLER
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log: list[MetadataBatch] = []
+        self.events: list[tuple[ControllerEvent, ...]] = []
+        self.synced = 0
+        self.published = 0
+        self.draw = 0
+        self.controller: Controller
+
+    @property
+    def committed_end_offset(self) -> MetadataOffset:
+        """What the controller takes to be committed."""
+        return self.controller.committed_end_offset
+
+    @property
+    def length(self) -> int:
+        """Batches of the log."""
+        return len(self.log)
+
+    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
+        """Creates a new process that replays the log; returns the events that its predecessor did not report."""
+        self.incarnation += 1
+        self.core = self.controller = Controller(properties, switches, CLUSTER_ID, CONTROLLER)
+        for batch in self.log:
+            self.controller.replay(batch)
+        self.sync_to(len(self.log))
+        unreported = tuple(event for events in self.events[self.published :] for event in events)
+        self.published = len(self.log)
+        return unreported
+
+    def append(self, effect: AppendMetadata) -> int:
+        """Appends to the page cache; returns how many batches there are now."""
+        self.log.append(effect.batch)
+        self.events.append(effect.events)
+        return len(self.log)
+
+    def lose_unsynced(self) -> None:
+        """Leaves what a power loss leaves."""
+        del self.log[self.synced :]
+        del self.events[self.synced :]
+
+    def sync_to(self, length: int) -> None:
+        """Makes the first ``length`` batches durable."""
+        for batch in self.log[self.synced : length]:
+            for index, record in enumerate(batch.records):
+                self.durable.replay(record, offset=MetadataOffset(batch.base_offset + index))
+        self.synced = max(self.synced, length)
+
+
+class ProducerNode(Node[ProducerInput]):
+    """A producer of the client process; it lives as long as the run."""
+
+    def __init__(self, name: str, core: Producer, acks: Acks) -> None:
+        super().__init__(CLIENT)
+        self.name = name
+        self.producer = core
+        self.core = core
+        self.acks = acks
+        self.next_record_id = 0
+
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ProducerInput:
+        """Returns the outcome as it is."""
+        return outcome
+
+
+class ConsumerNode(Node[ConsumerInput]):
+    """A consumer; ``batches`` knows which records a batch holds, ``node_id`` is where its links begin."""
+
+    def __init__(self, name: str, core: Consumer, batches: BatchRegistry, *, node_id: NodeId) -> None:
+        super().__init__(node_id)
+        self.name = name
+        self.consumer = core
+        self.core = core
+        self._batches = batches
+        self._asked: dict[CorrelationId, FetchPartition] = {}
+
+    def note_request(self, effect: SendRequest) -> None:
+        """Remembers where a fetch reads from."""
+        if isinstance(effect.request, FetchRequest):
+            self._asked[effect.correlation_id] = effect.request.partitions[0]
+
+    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ConsumerInput:
+        """Returns a fetch's answer with the records that it holds."""
+        asked = self._asked.pop(outcome.correlation_id, None)
+        if asked is None or not isinstance(outcome, ResponseReceived):
+            return outcome
+        response = outcome.response
+        assert isinstance(response, FetchResponse), "a fetch is answered by a fetch response"
+        if response.error is not ErrorCode.NONE or not response.partitions:
+            answer = FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=response.error)
+        else:
+            answer = response.partitions[0]
+        polled = tuple(
+            part for batch in answer.batches if (part := self._batches.polled(batch, position=asked.fetch_offset))
+        )
+        return RecordsReceived(
+            cause_id=outcome.cause_id, correlation_id=outcome.correlation_id, response=answer, polled=polled
+        )
+
+
+def incarnation_name(broker_id: BrokerId, incarnation: int) -> IncarnationId:
+    """Returns the identity that a broker process registers with."""
+    return IncarnationId(f"incarnation-{broker_id}-{incarnation}")

@@ -1,0 +1,29 @@
+"""All profiles, by name; their order decides which one a seed leads to, in clusters of either kind."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
+from laststand.emulator.simulator.profiles.administrators import ADMINISTRATORS
+from laststand.emulator.simulator.profiles.faults import FAULTS
+from laststand.emulator.simulator.profiles.profile import Profile
+from laststand.emulator.simulator.profiles.races import RACES
+from laststand.emulator.simulator.profiles.unclean import BEYOND
+from laststand.emulator.simulator.profiles.zookeeper import STRAYS, ZOOKEEPER
+
+PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
+    {profile.name: profile for profile in (*FAULTS, *ADMINISTRATORS, *RACES, *BEYOND)}
+)
+"""Those for KRaft clusters, by name."""
+
+ZOOKEEPER_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({profile.name: profile for profile in ZOOKEEPER})
+"""Those for ZooKeeper clusters, by name."""
+
+ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({**PROFILES, **ZOOKEEPER_PROFILES, STRAYS.name: STRAYS})
+"""All of them, and those that are drawn only where they are named."""
+
+
+def profiles_of(era: str) -> tuple[str, ...]:
+    """Returns the names of the profiles that are made for an era."""
+    return tuple(ZOOKEEPER_PROFILES if era in ZOOKEEPER_ERAS else PROFILES)

@@ -1,0 +1,144 @@
+"""What a simulated run leaves behind, in the form that verification reads: events, history, the brokers' logs.
+
+::
+
+    history.jsonl
+    events/<node>-<incarnation>.jsonl
+    nodes/<broker>/data/<topic>-<partition>/{00000000000000000000.log,partition.metadata}
+    nodes/<broker>/data/{log-start-offset-checkpoint,.kafka_cleanshutdown}
+
+A run whose logs shall be read has batches of real bytes (``BatchBytes`` behind its ``BatchRegistry``).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.client.config import FINAL_CONSUMER
+from laststand.emulator.client.records import record_value
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.history_lines import final_read_line, poll_line, send_line
+from laststand.emulator.core.client.steps import BatchContent, FinalReadRecorded, PollRecorded, SendRecorded
+from laststand.emulator.core.history import HistorySealed, Operation
+from laststand.emulator.core.types import Acks
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.disk.disk import StoredLog
+from laststand.emulator.simulator.nodes.event_log import NS_PER_MS
+from laststand.emulator.simulator.run.event_files import write_event_files
+from laststand.emulator.simulator.run.journal import HistoryEntry, Journal
+from laststand.emulator.storage.checkpoints import LOG_START_OFFSET_CHECKPOINT, format_offsets
+from laststand.emulator.storage.file_digest import FileDigest
+from laststand.emulator.storage.record_batch import describe_header, stamp
+from laststand.emulator.storage.record_codec import ProducerFields, RecordContent, build_batch
+
+_ENCODER: Final = msgspec.json.Encoder()
+_RECORD_SIZE: Final = 91
+"""Makes a batch as long as one of ``batch_registry`` that has no bytes, so that segments are the same."""
+
+_LOG_FILE: Final = "00000000000000000000.log"
+
+
+class BatchBytes:
+    """Makes batches of real bytes and keeps them by CRC.
+
+    Args:
+        record_sizes: bytes of a record's value, by producer, where they are not those of other simulated runs.
+    """
+
+    def __init__(self, record_sizes: Mapping[str, int]) -> None:
+        self.by_crc: dict[int, bytes] = {}
+        self._record_sizes = record_sizes
+
+    def encode(self, producer: str, content: BatchContent) -> BatchDescriptor:
+        """Makes a batch and returns its header."""
+        size = self._record_sizes.get(producer, _RECORD_SIZE)
+        identity = None
+        if content.producer_id is not None and content.producer_epoch is not None and content.base_sequence is not None:
+            identity = ProducerFields(
+                producer_id=content.producer_id,
+                producer_epoch=content.producer_epoch,
+                base_sequence=content.base_sequence,
+            )
+        encoded = build_batch(
+            [
+                RecordContent(value=record_value(producer, record_id, size), timestamp_ms=0)
+                for record_id in range(content.first_record_id, content.first_record_id + content.record_count)
+            ],
+            producer=identity,
+        )
+        descriptor = describe_header(encoded, 0)
+        self.by_crc[descriptor.crc] = encoded
+        return descriptor
+
+
+def write_evidence(
+    directory: Path,
+    cluster: SimulatedCluster,
+    journal: Journal,
+    content: BatchBytes,
+    *,
+    acks: Mapping[str, Acks],
+    problem: str | None,
+) -> None:
+    """Writes a run that is over into its directory, which exists.
+
+    Args:
+        directory: the run's.
+        cluster: whose disks are written.
+        journal: of all events and the history.
+        content: bytes of all batches.
+        acks: of each producer by its name.
+        problem: why the plan did not reach its end, if it did not.
+
+    Raises:
+        OSError: something cannot be written, or exists.
+    """
+    (directory / "events").mkdir(parents=True, exist_ok=True)
+    _write_history(journal, directory, acks)
+    for node in cluster.nodes.values():
+        data = directory / "nodes" / str(node.node_id) / "data"
+        data.mkdir(parents=True)
+        for partition, log in sorted(node.disk.logs.items()):
+            _write_log(data / str(partition), log, content.by_crc)
+        logs = node.disk.logs.items()
+        starts = {partition: max(log.log_start_checkpoint, log.segment_base) for partition, log in logs}
+        (data / LOG_START_OFFSET_CHECKPOINT).write_text(format_offsets(starts))
+        if node.disk.is_clean:
+            (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":0}')
+    write_event_files(journal, directory, problem=problem)
+
+
+def _write_history(journal: Journal, directory: Path, acks: Mapping[str, Acks]) -> None:
+    content = _ENCODER.encode_lines(operations(journal, acks))
+    digest = FileDigest()
+    digest.update(content)
+    time_ns = journal.entries[-1].now_ms * NS_PER_MS
+    seal = HistorySealed(index=digest.lines, time_ns=time_ns, lines=digest.lines, digest=digest.hexdigest())
+    (directory / "history.jsonl").write_bytes(content + _ENCODER.encode(seal) + b"\n")
+
+
+def operations(journal: Journal, acks: Mapping[str, Acks]) -> tuple[Operation, ...]:
+    """Returns the history, as its lines; ``acks`` of each producer by its name."""
+    return tuple(_operation(index, entry, acks) for index, entry in enumerate(journal.history))
+
+
+def _operation(index: int, entry: HistoryEntry, acks: Mapping[str, Acks]) -> Operation:
+    now_ms, client, record = entry
+    time_ns = now_ms * NS_PER_MS
+    match record:
+        case SendRecorded():
+            return send_line(record, index=index, time_ns=time_ns, process=client, acks=acks[client])
+        case PollRecorded():
+            phase = "final" if client == FINAL_CONSUMER else "live"
+            return poll_line(record, index=index, time_ns=time_ns, process=client, phase=phase)
+        case FinalReadRecorded():
+            return final_read_line(record, index=index, time_ns=time_ns, process=client)
+
+
+def _write_log(path: Path, log: StoredLog, by_crc: dict[int, bytes]) -> None:
+    path.mkdir()
+    (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {log.topic_id}\n")
+    parts = [bytes(stamp(by_crc[batch.crc], batch)) for batch in log.batches]
+    (path / _LOG_FILE).write_bytes(b"".join(parts))

@@ -1,0 +1,40 @@
+"""Which kind of cluster plays which rules, and which checks are made of it."""
+
+from collections.abc import Callable
+
+from laststand.emulator.core.eras import ZooKeeperSwitches
+from laststand.emulator.core.properties import NodeProperties
+from laststand.emulator.core.switches import Switches
+from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
+from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
+from laststand.emulator.simulator.nodes.observer import Observer
+from laststand.emulator.simulator.oracle.checks import Checks
+from laststand.emulator.simulator.oracle.finding import Alarm
+from laststand.emulator.simulator.oracle.zookeeper_checks import ZooKeeperChecks
+from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+
+
+def make_cluster(
+    *,
+    brokers: int,
+    switches: Switches,
+    properties: NodeProperties,
+    observer: Observer | None = None,
+    batches: BatchRegistry | None = None,
+    attach: Callable[[SimulatedCluster], None] | None = None,
+) -> SimulatedCluster:
+    """Returns a cluster that follows these rules; arguments as of ``SimulatedCluster``."""
+    kind = ZooKeeperCluster if isinstance(switches, ZooKeeperSwitches) else SimulatedCluster
+    return kind(
+        brokers=brokers,
+        switches=switches,
+        properties=properties,
+        observer=observer,
+        batches=batches,
+        attach=attach,
+    )
+
+
+def make_checks(switches: Switches, on_alarm: Callable[[Alarm], None]) -> Checks:
+    """Returns the checks of a cluster that follows these rules; ``on_alarm`` is told each alarm."""
+    return ZooKeeperChecks(on_alarm) if isinstance(switches, ZooKeeperSwitches) else Checks(on_alarm)

@@ -1,0 +1,386 @@
+"""One simulated run: a cluster built from a plan, its oracle, and its phases.
+
+*Begin*: all nodes start. *Play*: actions are performed, and the cluster reacts to each. *Heal*: faults end, all nodes
+are started, and the cluster must converge; otherwise an alarm is raised. *Read*: a fresh consumer reads everything, and
+the last checks are made.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from laststand.emulator.core.broker.kraft.lifecycle import rack_of
+from laststand.emulator.core.broker.replicas.replica_selector import RACK_AWARE
+from laststand.emulator.core.client.consumer import Phase
+from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
+from laststand.emulator.core.errors import ConfigError
+from laststand.emulator.core.events import ClusterSettled, Event, ShutdownBegan, StepReached
+from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
+from laststand.emulator.core.types import Acks, NodeId, TopicPartition
+from laststand.emulator.plan.actions import Action, DeleteRecords, ElectLeaders, Wait
+from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
+from laststand.emulator.plan.plan import Plan
+from laststand.emulator.plan.steps import action_text
+from laststand.emulator.simulator.actions.performer import heal_and_record, perform_and_record
+from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
+from laststand.emulator.simulator.nodes.observer import ClientRecord
+from laststand.emulator.simulator.oracle.finding import Alarm, is_finding
+from laststand.emulator.simulator.oracle.liveness import QUIET_MS, excused, pulse
+from laststand.emulator.simulator.oracle.losses import LostBatch
+from laststand.emulator.simulator.oracle.oracle import Oracle
+from laststand.emulator.simulator.run.journal import Journal
+from laststand.emulator.simulator.run.judgement import Judgement, judge
+from laststand.emulator.simulator.run.kinds import make_checks, make_cluster
+
+PRODUCER: Final = ProducerSettings(
+    request_timeout_ms=300, delivery_timeout_ms=1_500, retry_backoff_ms=20, metadata_max_age_ms=2_000
+)
+CONSUMER: Final = ConsumerSettings(
+    request_timeout_ms=400, retry_backoff_ms=20, metadata_max_age_ms=2_000, fetch_max_wait_ms=200
+)
+_IN_RACK: Final = msgspec.structs.replace(CONSUMER, request_timeout_ms=30_000)
+"""Where consumers read from followers they are patient, so that an answer may come late."""
+
+_FINAL_CONSUMER: Final = msgspec.structs.replace(CONSUMER, fetch_max_wait_ms=0)
+_BOOT_MS: Final = 10_000
+_POLL_MS: Final = 50
+_READ_MS: Final = 5_000
+
+
+class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a run.
+
+    Attributes:
+        alarms: everything that fired.
+        findings: those that mean that the protocol is wrong.
+        steps: steps of all nodes.
+        virtual_ms: how long it lasted.
+        acks: batches acknowledged with acks=all.
+        closing_acks: of these, the ones sent after healing, to verify that the cluster serves.
+        elections: leaders elected.
+        unclean_restarts: registrations without proof of a clean shutdown.
+        truncations: logs that were truncated.
+        excuses: partitions without an eligible leader at the end.
+        marks: rules seen at work.
+    """
+
+    alarms: tuple[Alarm, ...]
+    findings: tuple[Alarm, ...]
+    steps: int
+    virtual_ms: int
+    acks: int
+    closing_acks: int
+    elections: int
+    unclean_restarts: int
+    truncations: int
+    excuses: int
+    marks: dict[str, int]
+
+
+class Halts(Enum):
+    """When the cluster is halted."""
+
+    NEVER = "never"
+    AT_FINDINGS = "at_findings"
+
+
+class _OracleAndJournal:
+    """An observer that passes everything on to a journal and the oracle; a journal ignores ``stepped``."""
+
+    def __init__(self, oracle: Oracle, journal: Journal) -> None:
+        self._oracle = oracle
+        self._journal = journal
+        self.stepped: Callable[[NodeId], None] = oracle.stepped
+
+    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+        """Passes it on to both."""
+        self._journal.happened(node_id, incarnation, event, now_ms=now_ms)
+        self._oracle.happened(node_id, incarnation, event, now_ms=now_ms)
+
+    def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:
+        """Passes it on to both."""
+        self._journal.recorded(client, record, now_ms=now_ms)
+        self._oracle.recorded(client, record, now_ms=now_ms)
+
+
+class Simulation:
+    """A run under way.
+
+    Args:
+        plan: cluster and topics; its actions are played by ``play_plan`` only.
+        journal: keeps all events, where given.
+        batches: makes the producers' batches; running numbers for CRCs by default.
+
+    Attributes:
+        skipped: positions of the actions that ``play_plan`` reached and that were not enabled.
+    """
+
+    def __init__(self, plan: Plan, *, journal: Journal | None = None, batches: BatchRegistry | None = None) -> None:
+        self.plan = plan
+        self._rules = plan.rules()
+        self.oracle = Oracle(make_checks(self._rules, self._alarmed))
+        self.has_crashed = False
+        self.skipped: list[int] = []
+        self._steps_played = 0
+        self._is_written = journal is not None
+        self._excuses = 0
+        self._unread: tuple[TopicPartition, ...] = ()
+        self._lost_when_read: tuple[LostBatch, ...] = ()
+        self._closing_acks = 0
+        self._result: SimulationResult | None = None
+        self._refused: ConfigError | None = None
+        self._halts = Halts.NEVER
+        self.cluster = make_cluster(
+            brokers=plan.brokers,
+            switches=self._rules,
+            properties=plan.node_properties(),
+            observer=self.oracle if journal is None else _OracleAndJournal(self.oracle, journal),
+            batches=batches,
+            attach=self.oracle.attach,
+        )
+
+    def begin(self) -> None:
+        """Starts everything and waits until it serves.
+
+        Raises:
+            ConfigError: the controller refuses a topic.
+        """
+        self._guarded(self._boot)
+        if self._refused is not None:
+            raise self._refused
+
+    def _boot(self) -> None:
+        cluster = self.cluster
+        for broker_id in cluster.nodes:
+            cluster.processes.start(broker_id)
+        if not cluster.run_until(lambda: cluster.is_up, within_ms=_BOOT_MS):
+            self.oracle.alarm_log.report("L2", None, "the cluster did not come up")
+        for topic in self.plan.topics:
+            refusal = cluster.clients.create_topic(topic.name, topic.replicas, dict(topic.properties))
+            if refusal is not None:
+                self._refused = ConfigError(key="topic", value=topic.name, expected=f"what Kafka takes: {refusal}")
+                return
+        topics = tuple(topic.name for topic in self.plan.topics)
+        cluster.clients.add_producer(PRODUCER_ALL, PRODUCER, topics)
+        settings = msgspec.structs.replace(PRODUCER, acks=Acks.LEADER, enable_idempotence=False)
+        cluster.clients.add_producer(PRODUCER_LEADER, settings, topics)
+        for index, settings_of_one in enumerate(self._readers()):
+            cluster.clients.add_consumer(f"consumer-{index}", Phase.LIVE, settings_of_one, self.plan.partitions)
+        cluster.run(20)
+
+    def _readers(self) -> list[ConsumerSettings]:
+        """Returns the settings of every live consumer: one, or one in each rack where consumers read from followers."""
+        properties = self.plan.node_properties()
+        if properties.replica_selector_class != RACK_AWARE:
+            return [CONSUMER]
+        racks = [rack_of(broker_id, properties.broker_rack) for broker_id in self.cluster.nodes]
+        return [msgspec.structs.replace(_IN_RACK, client_rack=rack) for rack in dict.fromkeys(racks)]
+
+    def halt(self, halts: Halts) -> None:
+        """Sets when the cluster is halted from now on, and lets time pass again."""
+        self._halts = halts
+        self.cluster.is_halted = False
+
+    def _alarmed(self, alarm: Alarm) -> None:
+        if self._halts is Halts.AT_FINDINGS and is_finding(alarm, self._rules):
+            self.cluster.is_halted = True
+
+    def play(self, action: Action) -> bool:
+        """Performs an action; returns whether it was enabled. Nothing is after a crash of the core."""
+        if self.has_crashed:
+            return False
+        return self._guarded(lambda: self._perform(action))
+
+    def _perform(self, action: Action) -> bool:
+        self.oracle.asked(action)
+        outcome = perform_and_record(self.cluster, action)
+        # As in the plan that an exploration leaves: without what was not enabled, and with consecutive waits merged.
+        if outcome.took_effect and not isinstance(action, Wait):
+            self.oracle.acted()
+            self._note_step(action, outcome.seen)
+        return outcome.took_effect
+
+    def _note_step(self, action: Action, seen: str) -> None:
+        self._steps_played += 1
+        if not self._is_written:  # The text of an action takes longer than most of what it does.
+            return
+        step = StepReached(
+            cause_id=self.cluster.event_log.cause_id,
+            step=self._steps_played,
+            text=action_text(action),
+            seen=seen,
+            unclean_elections=tuple(map(str, action.unclean_elections)) if isinstance(action, ElectLeaders) else (),
+            deletions=action.deletions if isinstance(action, DeleteRecords) else (),
+        )
+        self.cluster.event_log.note(step)
+
+    def play_plan(self) -> None:
+        """Begins, performs the plan's actions, and finishes."""
+        self.begin()
+        for position, action in enumerate(self.plan.actions):
+            if not self.play(action) and not self.has_crashed:
+                self.skipped.append(position)
+        self.finish()
+
+    def finish(self) -> None:
+        """Heals, waits for convergence, reads everything, checks everything."""
+        self.halt(Halts.NEVER)
+        self._guarded(self._heal)
+        self._guarded(self._read)
+        self._result = self._outcome_so_far()
+
+    def _guarded(self, do: Callable[[], bool | None]) -> bool:
+        if self.has_crashed:
+            return False
+        try:
+            return bool(do())
+        except Exception as error:  # The core is what is tested: whatever it raises is a finding.
+            self.has_crashed = True
+            self.oracle.crashed(error)
+            return False
+
+    def _heal(self) -> None:
+        cluster = self.cluster
+        heal_and_record(cluster)
+        cluster.processes.start_controller()
+        cluster.processes.set_clock_rate(cluster.metadata_node, NORMAL_RATE_PPM)
+        cluster.processes.resume(cluster.metadata_node)
+        for broker_id, node in cluster.nodes.items():
+            cluster.processes.set_clock_rate(node, NORMAL_RATE_PPM)
+            node.pending_crash = None
+            cluster.processes.resume(node)
+            if (
+                node.broker is not None
+                and node.broker.broker_epoch is not None
+                and broker_id not in cluster.image.brokers
+            ):
+                cluster.processes.stop(broker_id)  # unregistered, it is of no use until it is started again
+            cluster.processes.start(broker_id)
+        left = self._converge()
+        if left and cluster.is_mended_by_restarts:
+            self._restart_in_order()
+            left = self._converge()
+        self._unread = excused(cluster)
+        self._excuses = len(self._unread)
+        for check_id, partition, sentence in left:
+            self.oracle.alarm_log.report(check_id, partition, sentence)
+        if left:
+            return
+        committed = cluster.committed_end_offset
+        cluster.event_log.note(ClusterSettled(cause_id=cluster.event_log.cause_id, metadata_offset=committed))
+        before = self._pulse()
+        cluster.run(QUIET_MS)
+        if self._pulse() != before and self._is_restless():
+            self.oracle.alarm_log.report("L9", None, f"it went on from {before} to {self._pulse()}")
+
+    def _pulse(self) -> tuple[object, ...]:
+        return pulse(self.cluster, self.oracle.tally)
+
+    def _is_restless(self) -> bool:
+        """Whether it changes even once it has had the time for what it does by itself: that is no livelock."""
+        self.cluster.run(self.cluster.settling_ms + QUIET_MS)
+        before = self._pulse()
+        self.cluster.run(self.cluster.settling_ms + QUIET_MS)
+        return self._pulse() != before
+
+    def _converge(self) -> list[tuple[str, TopicPartition | None, str]]:
+        cluster = self.cluster
+        end_ms = cluster.now_ms + cluster.converge_ms
+        while True:
+            for broker_id in cluster.nodes:
+                cluster.processes.start(broker_id)  # one may have been on its way out when the healing began
+            cluster.run(_POLL_MS)
+            left = list(self.oracle.missing())
+            if not left or cluster.now_ms >= end_ms:
+                return left
+
+    def _restart_in_order(self) -> None:
+        """Restarts one broker after the other, as operators do; each has the time to come back into its ISRs."""
+        cluster = self.cluster
+        for broker_id, node in cluster.nodes.items():
+            cluster.processes.stop(broker_id)
+            if not cluster.run_until(lambda node=node: node.core is None):  # type: ignore[misc]
+                cluster.processes.kill(broker_id)
+            cluster.processes.start(broker_id)
+            cluster.run_until(lambda: not any(True for _ in self.oracle.missing()), within_ms=2_000)
+
+    def _read(self) -> None:
+        cluster = self.cluster
+        closing = {
+            name: cluster.clients.produce(cluster.clients.producers[PRODUCER_ALL], name, 1)
+            for name in self.plan.partitions
+            if name not in excused(cluster) and cluster.state(name) is not None
+        }
+        producers = list(cluster.clients.producers.values())
+        answered = cluster.run_until(lambda: not any(p.producer.unfinished_records for p in producers))
+        if not answered:
+            self.oracle.alarm_log.report("L5", None, "a healed cluster does not answer producers")
+        accepted = self.oracle.checks.clients.accepted
+        self._closing_acks = len(accepted.intersection(closing.values()))
+        for name, operation_id in closing.items():
+            if answered and operation_id not in accepted:
+                self.oracle.alarm_log.report("L5", name, f"a healed cluster does not take {operation_id} for {name}")
+        for producer in producers:
+            cluster.clients.abandon(producer)
+        for consumer in cluster.clients.consumers:
+            cluster.clients.abandon(consumer)
+        final = cluster.clients.add_consumer("final-consumer", Phase.FINAL, _FINAL_CONSUMER, self.plan.partitions)
+        cluster.run_until(lambda: final.consumer.is_finished, within_ms=_READ_MS)
+        cluster.clients.abandon(final)
+        self.oracle.finish()
+        self._lost_when_read = self.oracle.lost(unread=self._unread)
+
+    def stop(self) -> None:
+        """Stops every node in order; one that cannot leave in time is killed."""
+        self._guarded(self._stop)
+
+    def _stop(self) -> None:
+        cluster = self.cluster
+        cluster.event_log.note(ShutdownBegan(cause_id=cluster.event_log.cause_id))
+        for broker_id in cluster.nodes:
+            cluster.processes.stop(broker_id)
+        if cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values())):
+            self.oracle.stopped(unread=self._unread)
+        for broker_id in cluster.nodes:
+            cluster.processes.kill(broker_id)
+        cluster.processes.stop_controller()
+        cluster.run(1)
+
+    def judgement(self) -> Judgement:
+        """Returns the verdict on a run that was stopped, as verification comes to it by what the run leaves."""
+        at_the_end = self.oracle.lost(unread=self._unread)
+        # What the last leader lacks while it is read may be on the one that leads when everybody stops.
+        lost = {(each.partition, each.base_offset, each.crc): each for each in (*self._lost_when_read, *at_the_end)}
+        return judge(
+            tuple(self.oracle.alarms),
+            tuple(lost.values()),
+            switches=self._rules,
+            unread=self._unread,
+            acks=self.oracle.tally.acks_of_any_kind,
+        )
+
+    def outcome(self) -> SimulationResult:
+        """Returns the result of the run: until ``finish`` so far, then for good, whatever ``stop`` adds."""
+        return self._outcome_so_far() if self._result is None else self._result
+
+    def _outcome_so_far(self) -> SimulationResult:
+        oracle, tally = self.oracle, self.oracle.tally
+        return SimulationResult(
+            alarms=tuple(oracle.alarms),
+            findings=self.findings(),
+            steps=self.cluster.steps,
+            virtual_ms=self.cluster.now_ms,
+            acks=tally.acks,
+            closing_acks=self._closing_acks,
+            elections=tally.elections,
+            unclean_restarts=tally.unclean_restarts,
+            truncations=tally.truncations,
+            excuses=self._excuses,
+            marks=dict(sorted(tally.marks.items())),
+        )
+
+    def findings(self) -> tuple[Alarm, ...]:
+        """Returns the alarms so far that mean that the protocol is wrong."""
+        return tuple(alarm for alarm in self.oracle.alarms if is_finding(alarm, self._rules))
