@@ -1,7 +1,7 @@
 """Races: known failures of replication, step by step, with random times and details.
 
 Random moves rarely produce that many steps in order. The number at the start of each is its row in docs/failures.md,
-which names the switch that makes it lose records. Races that need an administrator are in ``administrator_moves``.
+which names the switch that makes it lose records. Races that need an administrator are in ``administrators``.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Requests of an administrator, one a move, at any moment and beside any fault; what they ask for is drawn.
 
-Races, in which a request comes at the one dangerous moment, are in ``administrator_moves``; several requests of which
-some brokers hear late, and at once, in ``late_metadata_moves``.
+Races, in which a request comes at the one dangerous moment, are in ``administrators``; several requests of which
+some brokers hear late, and at once, in ``late_metadata``.
 """
 
 from collections.abc import Mapping
