@@ -9,6 +9,7 @@ import grpc.aio
 from laststand.chaos.play.recorded_plan import PlayedStep
 from laststand.chaos.process.fault_target import FaultTarget
 from laststand.emulator.cluster.toxiproxy import Toxiproxy
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import EmulatorError, causes_of
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
@@ -36,7 +37,6 @@ from laststand.emulator.plan.plan_lint import refusal
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.steps import action_text
 from laststand.emulator.plan.zookeeper_refusals import server_refusal
-from laststand.emulator.storage.power_loss_plan import Keep
 
 _OF_PROCESS: Final = (Kill, Stop, Pause)
 _LABELS: Final[dict[type, str]] = {HealAll: "heal all links", LoseResponses: "lose responses"}

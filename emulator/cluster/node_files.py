@@ -11,12 +11,11 @@ from typing import Protocol, TypeAlias, TypeVar
 import msgspec
 
 from laststand.emulator.cluster.layout import data_directory, ledger_directory
+from laststand.emulator.core.disk import DiskModel, DiskOperation, ExactLoss, Keep
 from laststand.emulator.core.types import NodeId, Offset, TopicPartition
 from laststand.emulator.storage.bit_flip import FlippedBit, flip_last_batch
-from laststand.emulator.storage.disk_faults import DiskOperation, arm, read_faults, seen_generation
-from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.storage.disk_faults import arm, read_faults, seen_generation
 from laststand.emulator.storage.power_loss import PowerLossReport, lose_power, scan_log_end
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep
 from laststand.emulator.storage.replica_view import ReplicaView, view_replica
 
 ResultT = TypeVar("ResultT")

@@ -17,6 +17,7 @@ from typing import Annotated, Final, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.disk import DiskOperation
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import RequestedDeletion
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
@@ -42,7 +43,6 @@ from laststand.emulator.plan.fields import AnyField
 from laststand.emulator.plan.nodes import CONTROLLER, NodeGroup, NodeRef
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.topics import PlannedTopic
-from laststand.emulator.storage.disk_faults import DiskOperation
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

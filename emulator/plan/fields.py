@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import TopicPartition, Way
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY as IBP_PROPERTY
@@ -23,8 +24,6 @@ from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.nodes import GROUP_WORDS, DrawnFrom, DrawnNodes, NodeRef, RackNodes, node_text, parse_node
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.yaml_cursor import Cursor, Fields
-from laststand.emulator.storage.disk_model import DiskModel
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 ValueT = TypeVar("ValueT")
 EnumT = TypeVar("EnumT", bound=Enum)

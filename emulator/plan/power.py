@@ -5,9 +5,8 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.storage.disk_model import DiskModel
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep
 
 SEED_BITS: Final = 31
 

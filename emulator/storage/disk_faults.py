@@ -8,23 +8,16 @@ says so in ``disk-faults.seen``, with the generation that it saw; one that fails
 import errno
 import os
 import time
-from enum import Enum
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from laststand.emulator.core.disk import DiskOperation
+
 _FAULTS: Final = "disk-faults.json"
 _SEEN: Final = "disk-faults.seen"
 _MS_PER_S: Final = 1000
-
-
-class DiskOperation(Enum):
-    """What a disk is asked for."""
-
-    WRITE = "write"
-    SYNC = "sync"
-    READ = "read"
 
 
 class DiskFaults(msgspec.Struct, frozen=True, kw_only=True):

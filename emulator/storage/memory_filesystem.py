@@ -13,13 +13,13 @@ from random import Random
 
 import msgspec
 
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.storage.batch_scan import BatchValidation, scan_batches
 from laststand.emulator.storage.filesystem import Buffer, DirectoryLock, OpenMode, file_name, parent_directory
 from laststand.emulator.storage.power_loss_plan import (
     ContentSource,
     FileView,
-    Keep,
     PowerLossPlan,
     VolumeView,
     plan_power_loss,

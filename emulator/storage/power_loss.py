@@ -12,16 +12,14 @@ from random import Random
 
 import msgspec
 
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.core.types import Offset
 from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
-from laststand.emulator.storage.disk_model import DiskModel
 from laststand.emulator.storage.power_loss_plan import (
     ByteLoss,
     ContentSource,
-    ExactLoss,
     FileView,
-    Keep,
     NameLoss,
     PowerLossPlan,
     SurvivingContent,

@@ -29,46 +29,9 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 
 PAGE_BYTES: Final = 4096
-
-
-class Keep(Enum):
-    """What survives of bytes that were not synced."""
-
-    NONE = "none"
-    PREFIX = "prefix"
-    TORN = "torn"
-    PAGES = "pages"
-
-
-class TruncationFate(Enum):
-    """What becomes of a truncation that was not synced."""
-
-    KEPT = "kept"
-    UNDONE = "undone"
-
-
-class NamesFate(Enum):
-    """What becomes of changes of names that were not synced."""
-
-    KEPT = "kept"
-    UNDONE = "undone"
-
-
-class ExactLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """What a power loss leaves, with nothing left to chance.
-
-    Attributes:
-        kept: unsynced batches of each log that survive ``prefix`` and ``pages``; at least one is always lost.
-        truncation: what becomes of those that were not synced.
-        names: likewise.
-    """
-
-    kept: int
-    truncation: TruncationFate
-    names: NamesFate = NamesFate.UNDONE
 
 
 class FileView(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,8 +28,8 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core.disk import DiskModel
 from laststand.emulator.core.errors import StorageError
-from laststand.emulator.storage.disk_model import DiskModel
 
 _LEDGER: Final = "ledger.jsonl"
 _KEPT: Final = "kept"

@@ -11,6 +11,7 @@ from laststand.chaos.play.topics import create_topics
 from laststand.chaos.process.controller_requests import ask
 from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults import execute
+from laststand.emulator.core.disk import DiskOperation
 from laststand.emulator.core.types import BrokerId, TopicPartition
 from laststand.emulator.plan.actions import (
     Action,
@@ -27,7 +28,6 @@ from laststand.emulator.plan.actions import (
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.topics import PlannedTopic
 from laststand.emulator.rpc.channel import keepalive_for
-from laststand.emulator.storage.disk_faults import DiskOperation
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from laststand.chaos.process.faults import EXECUTORS, execute
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.types import NodeId, Way
 from laststand.emulator.plan.actions import (
     DEEDS,
@@ -38,7 +39,6 @@ from laststand.emulator.plan.actions import (
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 from laststand.emulator.plan.power import DiskLoss
-from laststand.emulator.storage.power_loss_plan import Keep
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
 
 pytestmark = pytest.mark.cluster

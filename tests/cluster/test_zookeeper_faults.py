@@ -22,6 +22,7 @@ from laststand.chaos.zookeeper.server_events import ServerEvents
 from laststand.emulator.cluster.child import EndCause
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.eras import era_rules
 from laststand.emulator.core.events import MessageIntercepted
 from laststand.emulator.core.types import BrokerId, NodeId, Way
@@ -43,7 +44,6 @@ from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.rpc.interception import InterceptionOrder, Intervention, MessageKind
 from laststand.emulator.storage.power_loss import lose_power
-from laststand.emulator.storage.power_loss_plan import Keep
 from laststand.emulator.storage.sync_ledger import durable_prefixes
 from laststand.emulator.zookeeper.transaction_log import LOG_FOLDER, TransactionLogReader
 from tests.cluster.zookeeper_server import Client

@@ -9,12 +9,12 @@ from laststand.emulator.core.admin_messages import (
     ReassignablePartition,
 )
 from laststand.emulator.core.broker.replicas.isr import PendingShrink
+from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrRequest, StopReplicaRequest
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_config
 from laststand.emulator.core.zookeeper.operations import Delete, SetData
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.simulation.zookeeper_cluster import LAG_MS, ORDERS, ZooKeeperCluster, broker
 
 WRITING_ERAS = ("kafka-2.5-zk", "kafka-2.6-zk")

@@ -13,6 +13,7 @@ starts anew are followed by a checkpoint of recovery points, and syncing that co
 from typing import Final
 
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.effects import (
     AppendToLog,
     CreateLog,
@@ -30,8 +31,6 @@ from laststand.emulator.core.effects import (
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
 from laststand.emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
-from laststand.emulator.storage.disk_model import DiskModel
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.storage.recovery import with_found_epochs
 
 _NEVER: Final = (1 << 63) - 1

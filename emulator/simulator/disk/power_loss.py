@@ -2,10 +2,10 @@
 
 from random import Random
 
+from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.disk.disk import Disk, unsynced_batches
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 
 def exact_loss(loss: DiskLoss, node_id: NodeId, disk: Disk) -> ExactLoss:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple, TypeAlias
 
+from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan.actions import Action, PowerLoss
@@ -17,7 +18,6 @@ from laststand.emulator.simulator.disk.disk import unsynced_batches
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.oracle import Oracle
 from laststand.emulator.simulator.profiles.profile import Budget
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 Actions: TypeAlias = Sequence[Action]
 

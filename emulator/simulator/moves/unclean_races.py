@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import (
     Cut,
@@ -30,7 +31,6 @@ from laststand.emulator.plan.lines import min_isr
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 NOTHING_KEPT: Final = DiskLoss(
     keep=Keep.NONE, exact=ExactLoss(kept=0, truncation=TruncationFate.KEPT, names=NamesFate.KEPT)

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.storage.power_loss_plan import TruncationFate
+from laststand.emulator.core.disk import TruncationFate
 
 PROGRESS: Final = frozenset(
     {"produce", "produce_one", "step", "pass", "linger", "start", "release", "rejoin", "heal", "fork", "bounce"}

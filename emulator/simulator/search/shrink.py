@@ -12,6 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
+from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.promises import PromiseKind
 from laststand.emulator.core.types import NodeId
@@ -23,7 +24,6 @@ from laststand.emulator.plan.topics import PlannedTopic
 from laststand.emulator.simulator.oracle.finding import Alarm
 from laststand.emulator.simulator.run.simulation import Simulation
 from laststand.emulator.simulator.search.explorer import merge_waits
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 TRIALS_MAX: Final = 1_000
 """A count and no time, so that each machine comes to the same plan; a hundred trials are usual."""

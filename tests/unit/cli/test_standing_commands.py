@@ -24,6 +24,7 @@ from laststand.cli.topics import TopicListing, parse_assignment, partition_line,
 from laststand.cli.up import parse_ports
 from laststand.cli.user_error import UserError
 from laststand.emulator.core.admin_messages import FeatureUpdate, RequestedElection
+from laststand.emulator.core.disk import DiskModel, Keep
 from laststand.emulator.core.errors import EmulatorError, ErrorCode
 from laststand.emulator.core.messages import DescribedPartition, DescribedTopic
 from laststand.emulator.core.switches import Switches
@@ -57,8 +58,6 @@ from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, ReplicaRole, RoleNode
 from laststand.emulator.plan.power import DiskLoss
-from laststand.emulator.storage.disk_model import DiskModel
-from laststand.emulator.storage.power_loss_plan import Keep
 
 
 def brokers(*ids: int) -> tuple[BrokerId, ...]:

@@ -10,10 +10,9 @@ import pytest
 
 from laststand.emulator.cluster import sync_shim
 from laststand.emulator.cluster.sync_shim import find_sync_shim, sync_shim_environment
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.errors import MissingToolError
-from laststand.emulator.storage.disk_model import DiskModel
 from laststand.emulator.storage.power_loss import PowerLossReport, count_as_durable, lose_power
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 HELPERS = """\
 import mmap, os

@@ -38,11 +38,11 @@ from laststand.emulator.cluster.node_files import (
     LosePower,
     PowerTaken,
 )
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.types import NodeId, TopicPartition
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.storage.filesystem import OpenMode
 from laststand.emulator.storage.os_filesystem import OsFileSystem
-from laststand.emulator.storage.power_loss_plan import Keep
 
 ResultT = TypeVar("ResultT")
 

@@ -22,6 +22,7 @@ from laststand.emulator.core.admin_messages import (
     DeleteTopicsResponse,
 )
 from laststand.emulator.core.controller.controller import Controller
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.effects import DrawNumber, PublishMetadata, SendResponse
 from laststand.emulator.core.errors import ErrorCode, StorageError
 from laststand.emulator.core.events import Event
@@ -60,7 +61,6 @@ from laststand.emulator.node.event_writer import encode_event
 from laststand.emulator.node.metadata_journal import MetadataJournal
 from laststand.emulator.node.unreported_events import unreported_events
 from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
-from laststand.emulator.storage.power_loss_plan import Keep
 
 DATA_DIR = "/data"
 CAUSE = CauseId("test")

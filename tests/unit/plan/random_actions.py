@@ -5,6 +5,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition, Way
@@ -18,8 +19,6 @@ from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.topics import PlannedTopic
-from laststand.emulator.storage.disk_model import DiskModel
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 BROKERS: Final = 4
 PARTITIONS: Final = tuple(TopicPartition(topic, index) for topic in ("orders", "re-funds") for index in (0, 1))

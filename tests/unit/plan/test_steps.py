@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.types import NodeId, TopicPartition, Way
 from laststand.emulator.plan.actions import (
     ActionTemplate,
@@ -24,8 +25,6 @@ from laststand.emulator.plan.nodes import CONTROLLER, DrawnFrom, DrawnNodes, Nam
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.steps import action_text, read_action, read_text
 from laststand.emulator.plan.yaml_cursor import ScenarioError, open_document
-from laststand.emulator.storage.disk_model import DiskModel
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.unit.plan.random_actions import PARTITIONS, names
 
 ZERO, ONE = NodeId(0), NodeId(1)

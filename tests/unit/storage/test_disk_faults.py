@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from laststand.emulator.core.disk import DiskOperation, Keep
 from laststand.emulator.core.errors import StorageError
-from laststand.emulator.storage.disk_faults import DiskOperation, FaultyDisk, arm, seen_generation
+from laststand.emulator.storage.disk_faults import FaultyDisk, arm, seen_generation
 from laststand.emulator.storage.filesystem import OpenMode
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.power_loss import lose_power
-from laststand.emulator.storage.power_loss_plan import Keep
 
 
 def test_every_fsync_waits_for_as_long_as_is_armed_and_the_node_says_what_it_saw(

@@ -4,13 +4,11 @@ from random import Random
 
 import pytest
 
+from laststand.emulator.core.disk import ExactLoss, Keep, TruncationFate
 from laststand.emulator.storage.power_loss_plan import (
     ContentSource,
-    ExactLoss,
     FileView,
-    Keep,
     SurvivingContent,
-    TruncationFate,
     VolumeView,
     plan_power_loss,
 )

@@ -6,12 +6,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.storage.filesystem import FileSystem, OpenMode, read_file
 from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.power_loss import lose_power
-from laststand.emulator.storage.power_loss_plan import Keep
 
 FILES = ("a", "b", "d/a", "d/b")
 DIRECTORIES = ("", "d", "e")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.core.inputs import LoadedLog, StrayLog
 from laststand.emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
@@ -13,7 +14,6 @@ from laststand.emulator.storage.log_directory import LogDirectory, make_log_dire
 from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.partition_log import LogSettings
-from laststand.emulator.storage.power_loss_plan import Keep
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch, make_batches
 
 ROOT = "/data"

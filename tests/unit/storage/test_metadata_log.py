@@ -2,11 +2,11 @@
 
 import pytest
 
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.storage.filesystem import OpenMode
 from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, MemoryFileSystem, SimulatedCrashError
 from laststand.emulator.storage.metadata_log import MetadataLog
-from laststand.emulator.storage.power_loss_plan import Keep
 from tests.unit.storage.log_fixtures import durable_directory, overwrite
 
 PAYLOADS = [(b"first", 1), (b"", 3), (b"x" * 10_000, 2), (b"last", 1)]

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pytest
 
 from laststand.emulator.core.batch import LogSpan
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.types import Offset
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.filesystem import read_file
 from laststand.emulator.storage.memory_filesystem import MemoryFileSystem
 from laststand.emulator.storage.partition_log import LogSettings, PartitionLog
-from laststand.emulator.storage.power_loss_plan import Keep
 from laststand.emulator.storage.recovery import LogCheckpoints, create_log, load_log
 from laststand.emulator.storage.retention import RetentionLimits
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch, make_batches

@@ -3,11 +3,11 @@
 import random
 from pathlib import Path
 
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.types import Offset, TopicPartition
 from laststand.emulator.storage.filesystem import OpenMode
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.power_loss import lose_power, scan_log_end
-from laststand.emulator.storage.power_loss_plan import Keep
 from laststand.emulator.storage.replica_view import view_replica
 from laststand.emulator.storage.sync_ledger import SyncLedger, durable_prefixes
 from tests.unit.storage.log_fixtures import make_batch

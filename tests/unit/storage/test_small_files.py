@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from laststand.emulator.core.batch import EpochEntry
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
 from laststand.emulator.core.inputs import ProducerSnapshotEntry
 from laststand.emulator.core.types import (
@@ -28,7 +29,6 @@ from laststand.emulator.storage.checkpoints import (
 )
 from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcome, SimulatedCrashError
 from laststand.emulator.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from laststand.emulator.storage.power_loss_plan import Keep
 from laststand.emulator.storage.producer_snapshot import (
     decode_snapshot,
     delete_stray_snapshots,

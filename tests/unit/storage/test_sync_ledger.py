@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.storage.disk_model import DiskModel
+from laststand.emulator.core.disk import DiskModel, Keep
 from laststand.emulator.storage.filesystem import OpenMode
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.power_loss import lose_power
-from laststand.emulator.storage.power_loss_plan import Keep
 from laststand.emulator.storage.sync_ledger import SyncLedger
 
 

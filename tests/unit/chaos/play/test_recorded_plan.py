@@ -8,13 +8,13 @@ from laststand.chaos.play.recorded_plan import PlayedStep, write_plan
 from laststand.chaos.scenario.conditions import BrokerIs, Until
 from laststand.chaos.scenario.scenario_file import load_scenario
 from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.events import RequestedDeletion
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.core.types import CauseId, NodeId, Offset, TopicPartition
 from laststand.emulator.plan.actions import DeleteRecords, ElectLeaders, Kill, PowerLoss, effective
 from laststand.emulator.plan.nodes import NamedNode
 from laststand.emulator.plan.power import DiskLoss
-from laststand.emulator.storage.power_loss_plan import Keep
 
 TEXT = """\
 name: test/story

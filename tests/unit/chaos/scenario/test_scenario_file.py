@@ -28,6 +28,7 @@ from laststand.chaos.scenario.conditions_yaml import until_entry
 from laststand.chaos.scenario.scenario import Bound, Ending, Scenario, VerdictName
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
 from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.types import (
     Acks,
@@ -72,7 +73,6 @@ from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.steps import action_entry, flow_text
 from laststand.emulator.plan.topics import PlannedTopic
 from laststand.emulator.plan.yaml_cursor import ScenarioError
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 ORDERS = TopicPartition("orders", 0)
 HEAD = """\

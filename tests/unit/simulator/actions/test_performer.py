@@ -2,6 +2,7 @@
 
 import pytest
 
+from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.events import FaultInjected, MessageIntercepted
 from laststand.emulator.core.types import BrokerId, MessageFate, NodeId, TopicPartition
 from laststand.emulator.plan.actions import DEEDS, Action, PowerLoss, UnregisterBroker
@@ -13,7 +14,6 @@ from laststand.emulator.simulator.actions.performer import perform, perform_and_
 from laststand.emulator.simulator.disk.power_loss import exact_loss
 from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.unit.plan.test_lines import names
 
 PLAN = """\

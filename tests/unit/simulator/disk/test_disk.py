@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.effects import (
     AppendToLog,
     CreateLog,
@@ -16,8 +17,6 @@ from laststand.emulator.core.effects import (
 )
 from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId, TopicPartition
 from laststand.emulator.simulator.disk.disk import Disk, unsynced_batches
-from laststand.emulator.storage.disk_model import DiskModel
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 NAME = TopicPartition("orders", 0)
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 
 from laststand.emulator.core.batch import EpochEntry
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
+from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.effects import (
     AppendToLog,
     CreateLog,
@@ -31,13 +32,11 @@ from laststand.emulator.core.effects import (
 from laststand.emulator.core.inputs import LoadedLog, StrayLog
 from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId
 from laststand.emulator.simulator.disk.disk import Disk
-from laststand.emulator.storage.disk_model import DiskModel
 from laststand.emulator.storage.log_directory import LogDirectory
 from laststand.emulator.storage.memory_filesystem import MemoryLock
 from laststand.emulator.storage.os_filesystem import OsFileSystem
 from laststand.emulator.storage.partition_log import LogSettings
 from laststand.emulator.storage.power_loss import lose_power
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 from tests.unit.storage.log_fixtures import PARTITION, TOPIC_ID, durable_directory, make_batch
 
 ROOT: Final = "/data"

@@ -1,12 +1,12 @@
 """Retention in virtual time: whole segments, below the high watermark, and gone for good."""
 
 from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.effects import AppendToLog, CreateLog
 from laststand.emulator.core.properties import NodeProperties, TopicProperties, topic_properties
 from laststand.emulator.core.types import LeaderEpoch, Offset, TopicId, TopicPartition
 from laststand.emulator.simulator.disk.disk import Disk
 from laststand.emulator.simulator.disk.retention import apply_retention
-from laststand.emulator.storage.power_loss_plan import ExactLoss, Keep, NamesFate, TruncationFate
 
 ORDERS = TopicPartition("orders", 0)
 BATCH_BYTES = 500
