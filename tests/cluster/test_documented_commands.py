@@ -38,19 +38,20 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 COMMAND_S: Final = 240.0
 
 BLOCKS: Final = {
-    "scenario": ("README.md", ".venv/bin/laststand run paused-leader.yaml"),
-    "one rule": ("README.md", ".venv/bin/laststand run kip-497"),
-    "by hand": ("README.md", ".venv/bin/laststand up"),
+    "first scenario": ("README.md", ".venv/bin/laststand scenarios new"),
+    "scenario": ("docs/first-scenario.md", ".venv/bin/laststand run paused-leader.yaml"),
+    "one rule": ("docs/first-scenario.md", ".venv/bin/laststand run kip-497"),
+    "by hand": ("docs/standing-cluster.md", "laststand up --brokers 3\n"),
     "suite": ("docs/suites.md", "$ laststand run kip-497 kip-841"),
     "suite again": ("docs/suites.md", "$ laststand run kip-497 --driver"),
     "fuzz": ("docs/suites.md", "$ laststand fuzz"),
-    "tables": ("README.md", ".venv/bin/laststand sql"),
+    "tables": ("docs/analyses.md", "laststand sql"),
     "analysis": ("docs/analyses.md", "$ laststand analyze"),
     "query": ("docs/analyses.md", "$ laststand sql"),
-    "switch": ("README.md", ".venv/bin/laststand run kip-966/last-replica-standing --set"),
+    "switch": ("docs/first-scenario.md", ".venv/bin/laststand run kip-966/last-replica-standing --set"),
     "review": ("README.md", ".venv/bin/laststand run kip-966/last-replica-standing --driver simulator"),
-    "explore": ("README.md", ".venv/bin/laststand simulate"),
-    "plans": ("docs/plans.md", "laststand simulate"),
+    "explore": ("docs/plans.md", "laststand simulate --seeds 1..50 "),
+    "plans": ("docs/plans.md", "laststand simulate --seeds 1..1000 "),
     "simulator": ("emulator/simulator/README.md", "laststand simulate"),
     "ZooKeeper": ("docs/eras-zookeeper.md", "laststand run zookeeper/leader-loses-zookeeper"),
     "real cluster": ("README.md", ".venv/bin/laststand autopsy"),
@@ -240,10 +241,16 @@ def test_the_demo_is_the_story_that_is_played_elsewhere() -> None:
 
 
 @pytest.mark.spark
-def test_a_scenario_from_readme_can_be_run(reader: Reader) -> None:
-    (scenario,) = documented_blocks("README.md", "name: paused-leader")
+def test_a_documented_scenario_can_be_run(reader: Reader) -> None:
+    (scenario,) = documented_blocks("docs/first-scenario.md", "name: paused-leader")
     (reader.directory / "paused-leader.yaml").write_text(scenario)
     (told,) = reader.paste_all(block("scenario")).values()
+    assert "valid, 0 acks=all records lost, as expected" in told
+
+
+@in_one_session
+def test_a_first_scenario_is_begun_and_run(reader: Reader) -> None:
+    *_, told = reader.paste_all(block("first scenario")).values()
     assert "valid, 0 acks=all records lost, as expected" in told
 
 
@@ -299,13 +306,13 @@ def test_runs_are_queried_analyzed_and_exported(reader: Reader) -> None:
 
 
 @in_one_session
-def test_readme_explores_in_virtual_time(reader: Reader) -> None:
+def test_schedules_are_explored_in_virtual_time(reader: Reader) -> None:
     told = list(reader.paste_all(block("explore")).values())
     assert "cluster brokers=" in told[1], "a finding is printed as a plan"
 
 
 @in_one_session
-def test_readmes_standing_cluster_can_be_broken_by_hand_at_full_speed(reader: Reader) -> None:
+def test_a_standing_cluster_can_be_broken_by_hand_at_full_speed(reader: Reader) -> None:
     told = reader.paste(f"set -e; {block('by hand')}")
     candidates = told.partition("WOULD LOSE")[2].splitlines()
     assert "1000 of 1 (paused) from 0 on" in candidates[1]

@@ -1,4 +1,4 @@
-"""README's table of exit codes, row by row: each code is brought about, for a verdict and on a standing cluster."""
+"""The table of exit codes in docs/runs.md: each code is brought about, for a verdict and on a standing cluster."""
 
 import os
 import re
@@ -156,8 +156,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 def rows() -> list[str]:
-    """Returns the codes of README's table."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Exit codes")[2].partition("\n## ")[0]
+    """Returns the codes of the table."""
+    text = (ROOT / "docs/runs.md").read_text(encoding="utf-8").partition("## Exit codes")[2].partition("\n## ")[0]
     return re.findall(r"^\| (\d[\d n+]*) \|", text, flags=re.MULTILINE)
 
 

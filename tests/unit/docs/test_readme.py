@@ -1,4 +1,4 @@
-"""What the documents show works: the scenario in README is a scenario, and links lead somewhere."""
+"""What the documents show works: scenarios can be read, links lead somewhere, README keeps to one read."""
 
 import re
 from pathlib import Path
@@ -34,8 +34,34 @@ def test_the_example_in_the_readme_of_chaos_has_every_step() -> None:
     assert verbs == set(VERBS)
 
 
-def test_readme_names_every_era() -> None:
-    assert [era for era in ERAS if f"`{era}`" not in _README] == []
+def test_the_page_of_eras_names_every_era() -> None:
+    page = (_ROOT / "docs/eras.md").read_text(encoding="utf-8")
+    assert [era for era in ERAS if f"`{era}`" not in page] == []
+
+
+def test_readme_is_read_in_one_go() -> None:
+    assert len(_README.splitlines()) <= 120
+
+
+def test_the_track_record_has_each_hazard_of_kafka_with_its_command() -> None:
+    """S41 loses nothing on the versions that README names."""
+    page = (_ROOT / "docs/kafka-hazards.md").read_text(encoding="utf-8")
+    lost = dict(
+        re.findall(r"^\| \[(S\d+)\]\(#.*\| (\d+ of \d+) \| \d+ of \d+ \| \d+ of \d+ \|$", page, flags=re.MULTILINE)
+    )
+    rows = re.findall(
+        r"^\| \[(S\d+)\]\(docs/kafka-hazards.*\| (.*) \| `(laststand .*)` \|$", _README, flags=re.MULTILINE
+    )
+    assert {hazard: figure for hazard, figure, _ in rows} == lost
+    for hazard, _, command in rows:
+        section = page.partition(f"\n## {hazard}: ")[2].partition("\n## ")[0]
+        assert f"\n{command}\n" in section
+
+
+def test_docs_lists_every_page() -> None:
+    listed = re.findall(r"\]\(([\w-]+\.md)\)", (_ROOT / "docs/README.md").read_text(encoding="utf-8"))
+    pages = {path.name for path in (_ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert set(listed) == pages
 
 
 @pytest.mark.parametrize("path", _DOCUMENTS, ids=lambda path: str(path.relative_to(_ROOT)))
