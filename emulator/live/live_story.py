@@ -15,7 +15,8 @@ import numpy as np
 from laststand.emulator.core import events as e
 from laststand.emulator.live.partition_record import PartitionRecord
 from laststand.emulator.live.tail import EventTail, NewEvents
-from laststand.emulator.verification.facts.partition import NO_ERROR, PartitionFacts
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.partition_evidence import NO_ERROR
 from laststand.emulator.verification.facts.run import RunFacts
 from laststand.emulator.verification.story.cluster import origin_of, run_story, time_us
 from laststand.emulator.verification.story.partition import CHANGES_MAX, committed_changes, leaderships_of

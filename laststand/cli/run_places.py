@@ -4,7 +4,7 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 import msgspec
@@ -17,13 +17,14 @@ from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.verification.reading.run_directory import find_runs, open_run_directory
 from laststand.emulator.verification.spark.hadoop_runs import HadoopRun, is_uri
 from laststand.emulator.verification.story.story_file import STORY_FILE
-from laststand.emulator.verification.verdict.forms import VERDICT_FILE
+from laststand.emulator.verification.verdict.forms import JUNIT_FILE, VERDICT_FILE
 from laststand.emulator.verification.verdict.report import VerdictReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _Found = TypeVar("_Found")
+_RESULTS: Final = (VERDICT_FILE, JUNIT_FILE, STORY_FILE)
 
 
 class RunPlace:
@@ -47,7 +48,7 @@ class RunPlace:
         if not keep_verdict(report, self.path):
             return report, False
         try:
-            self._copy.store_results()
+            self._copy.store_results(_RESULTS)
         except OSError as error:
             click.echo(f"not written: the verdict on {self.name}: {error.strerror}", err=True)
             return report, False

@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,16 +10,14 @@ from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import Acks
 from laststand.emulator.verification.facts.batches import LAST_INCARNATION, AckedBatch
+from laststand.emulator.verification.facts.partition_evidence import PartitionEvidence
 from laststand.emulator.verification.tables.client_history import SentBatch
 from laststand.emulator.verification.tables.columns import NONE, Table
 from laststand.emulator.verification.tables.integers import Ints
 from laststand.emulator.verification.tables.matching import keys_of
 
-if TYPE_CHECKING:
-    from laststand.emulator.verification.facts.partition import PartitionFacts
 
-
-def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
+def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
     """Returns every batch that a producer was told is in the log, but for those of deleted topics.
 
     Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may
@@ -67,7 +64,7 @@ def acked_batches(facts: "PartitionFacts") -> Table[AckedBatch]:
     return acked.only(~np.isin(topics, np.array(deleted, np.int64)))
 
 
-def _told_by_leaders(facts: "PartitionFacts", sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:
+def _told_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:
     """By batch, the topic that the answers to it name, or else the one that the client believed in, and their term.
 
     That is leader epoch and incarnation of the last answer.
@@ -102,7 +99,7 @@ def _told_by_leaders(facts: "PartitionFacts", sent: Table[SentBatch]) -> tuple[I
     return topics, epochs, incarnations
 
 
-def _appended_epochs(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatch]) -> Ints:
+def _appended_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch]) -> Ints:
     """By batch, the last epoch in which the broker that acknowledged it appended it; ``NONE`` if it did not."""
     batches = facts.events.rows(BatchAppended)
     if not len(batches) or not len(sent):
@@ -114,7 +111,7 @@ def _appended_epochs(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatc
     return _last_epochs(own, appended, batches["leader_epoch"])
 
 
-def _copied_epochs(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatch]) -> Ints:
+def _copied_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch]) -> Ints:
     """By batch, the last epoch that a copy of it in a final log has; ``NONE`` if no log has one."""
     final = facts.final_batches
     if not len(final) or not len(sent):
@@ -125,7 +122,7 @@ def _copied_epochs(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatch]
     return _last_epochs(own, copied, final["leader_epoch"])
 
 
-def _last_terms(facts: "PartitionFacts", topics: Ints, sent: Table[SentBatch], *, after_epochs: Ints) -> Ints:
+def _last_terms(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch], *, after_epochs: Ints) -> Ints:
     """By batch, the last epoch in which who acknowledged it began to lead with it; ``after_epochs`` where none is."""
     epochs, last_offsets = after_epochs.copy(), sent["base_offset"] + sent["record_count"] - 1
     for topic_id, terms in facts.terms.items():
@@ -142,6 +139,6 @@ def _last_epochs(own: Ints, held: Ints, leader_epochs: Ints) -> Ints:
     return np.where(held[places] == own, leader_epochs[places], NONE)
 
 
-def _created(facts: "PartitionFacts", topic_id: str) -> int:
+def _created(facts: PartitionEvidence, topic_id: str) -> int:
     """Returns the place of a topic among those of this name, in the order of their creation."""
     return list(facts.states).index(topic_id) if topic_id in facts.states else -1

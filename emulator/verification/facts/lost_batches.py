@@ -1,30 +1,27 @@
 """Which acknowledged batches are not where they must be."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.batches import AckedBatch, LeaderTerm, LostBatch, TermPlace
 from laststand.emulator.verification.facts.losses import classify_settled, classify_unsettled
+from laststand.emulator.verification.facts.partition_evidence import PartitionEvidence
 from laststand.emulator.verification.tables.columns import Mask, Table
 from laststand.emulator.verification.tables.matching import are_among
-
-if TYPE_CHECKING:
-    from laststand.emulator.verification.facts.partition import PartitionFacts
 
 _Copy = tuple[str | None, int, int | None, int]
 """Topic id, base offset, CRC and last offset of a batch."""
 
 
-def lost_batches(facts: "PartitionFacts") -> Iterator[LostBatch]:
+def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator[LostBatch]:
     """Yields acknowledged batches (any acks) that are not where they must be.
 
     Where a replica's directory is missing and there is no settled leader, nothing is called lost: that evidence is
     incomplete, not bad.
     """
-    acked, final = facts.acked, facts.final_batches
+    final = facts.final_batches
     is_read = _are_read(facts, acked)
     is_suspect = ~(_are_kept(facts, acked) & is_read)
     suspects = list(acked.rows(is_suspect))
@@ -73,7 +70,7 @@ def _leave_out(exemption: Exemption) -> bool:
     return all(PROMISES[check_id].leaves_out(exemption) for check_id in ("D1", "D4"))
 
 
-def _are_kept(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
+def _are_kept(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Mask:
     """Whether the settled leader has a batch, and so had every leader since: so it is with almost all."""
     settled, topics, last_offsets = facts.settled_batches, facts.topics(acked), acked["last_offset"]
     is_held = are_among(
@@ -89,7 +86,7 @@ def _are_kept(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
     return is_held & ~lacks
 
 
-def _are_read(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
+def _are_read(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Mask:
     """Whether the final consumer got a batch, or nothing follows from its not getting it."""
     if not facts.is_known_what_was_read:
         return np.ones(len(acked), np.bool_)
@@ -99,7 +96,7 @@ def _are_read(facts: "PartitionFacts", acked: Table[AckedBatch]) -> Mask:
     return is_read if facts.read_up_to is None else is_read | (acked["last_offset"] >= facts.read_up_to)
 
 
-def _first_lacking(facts: "PartitionFacts", acked: AckedBatch) -> LeaderTerm | None:
+def _first_lacking(facts: PartitionEvidence, acked: AckedBatch) -> LeaderTerm | None:
     if acked.acked_epoch is None:
         return None
     after = TermPlace(acked.acked_epoch, acked.acked_incarnation)

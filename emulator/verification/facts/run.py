@@ -7,8 +7,8 @@ import msgspec
 from laststand.emulator.core.events import Event, PartitionChanged, PartitionEvent
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.reading.logs import ReadLog
 from laststand.emulator.verification.tables.events import place_of
+from laststand.emulator.verification.tables.final_logs import ReadLog
 from laststand.emulator.verification.tables.late_topic_ids import with_known_id
 from laststand.emulator.verification.tables.rows import RowTables
 from laststand.emulator.verification.tables.timeline import COLLECTED, CollectedEvent, Timeline

@@ -18,16 +18,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
 import numpy as np
 from crc32c import crc32c
-from numpy.typing import NDArray
 
 from laststand.emulator.verification.reading.digest import ReadFile, read_file
 from laststand.emulator.verification.reading.zookeeper_log import transaction_logs
-from laststand.emulator.verification.tables.columns import NONE, Mask, Table
+from laststand.emulator.verification.tables.columns import Mask
+from laststand.emulator.verification.tables.final_logs import FinalLog, Headers, ReadLog
 from laststand.emulator.verification.tables.integers import Ints
-from laststand.emulator.verification.tables.matching import groups_of
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 AFTER_LENGTH: Final = 12
@@ -53,7 +51,6 @@ _COLUMNS: Final = np.dtype(
     ]
 )
 _CRC_START: Final = 21
-_CONTROL_BIT: Final = 0x20
 _WRONG_CRC: Final = "wrong CRC"
 _CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 METADATA_TOPIC: Final = "__cluster_metadata"
@@ -66,88 +63,16 @@ _META_FILE: Final = "meta.properties"
 _OWNERS: Final = ("node.id", "broker.id")
 """Whose a log directory is; the latter in clusters with ZooKeeper."""
 
-_Headers = NDArray[np.void]
-
-
-class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch in a final log. Offsets inclusive; ``producer_id`` is ``None`` without idempotence."""
-
-    node: int
-    topic: str
-    partition: int
-    topic_id: str | None
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    crc: int
-    record_count: int
-    producer_id: int | None
-    producer_epoch: int
-    base_sequence: int
-    is_control: bool
-
-
-class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
-    """One final log: its bounds (end exclusive), and why reading ended early, if it did.
-
-    Attributes:
-        damaged_crc: what the content of the batch at the end comes to, where its CRC is wrong.
-    """
-
-    node: int
-    topic: str
-    partition: int
-    topic_id: str | None
-    log_start_offset: int
-    log_end_offset: int
-    is_clean: bool
-    problem: str | None
-    damaged_crc: int | None = None
-
 
 class ReadSegment(NamedTuple):
     """Where the batches of a segment begin, up to the first bad one, and their headers."""
 
     begins: Ints
-    headers: _Headers
+    headers: Headers
 
 
 KnownSegments = dict[str, ReadSegment]
 """Segments that were read, by the digest of their content: followers mostly have the leader's, byte by byte."""
-
-
-class ReadLog(NamedTuple):
-    """A log as it was read, and the headers of its batches."""
-
-    log: FinalLog
-    headers: _Headers
-
-    def batches(self) -> Table[FinalBatch]:
-        """Returns its batches."""
-        log, headers = self.log, self.headers
-        count = len(headers)
-        bases, producer_ids = headers["base_offset"].astype(np.int64), headers["producer_id"].astype(np.int64)
-        columns = {
-            "node": np.full(count, log.node),
-            "topic": np.zeros(count, np.int64),
-            "partition": np.full(count, log.partition),
-            "topic_id": np.zeros(count, np.int64),
-            "base_offset": bases,
-            "last_offset": bases + headers["last_offset_delta"],
-            "producer_id": np.where(producer_ids < 0, NONE, producer_ids),
-            "is_control": (headers["attributes"] & _CONTROL_BIT != 0).astype(np.int64),
-            **{
-                name: headers[name].astype(np.int64)
-                for name in ("leader_epoch", "crc", "record_count", "producer_epoch", "base_sequence")
-            },
-        }
-        return Table.built(FinalBatch, columns, {"topic": {log.topic: 0}, "topic_id": {log.topic_id: 0}})
-
-
-def successive(batches: Table[FinalBatch]) -> Iterator[tuple[Table[FinalBatch], Table[FinalBatch]]]:
-    """Yields the batches of each log but its last, and the batches that come right after each of them."""
-    for places in groups_of(batches["node"], batches["topic_id"]):
-        yield batches.only(places[:-1]), batches.only(places[1:])
 
 
 def log_files(directory: Path) -> Iterator[Path]:
@@ -244,7 +169,7 @@ def _read_log(
     end_offset = first_base
     problem: str | None = None
     damaged_crc: int | None = None
-    headers: list[_Headers] = [np.empty(0, _COLUMNS)]
+    headers: list[Headers] = [np.empty(0, _COLUMNS)]
     for segment in segments:
         file = read(segment)
         content = memoryview(file.content)
@@ -268,7 +193,7 @@ def _read_log(
     return ReadLog(log, _from_the_start(np.concatenate(headers), log_start_offset))
 
 
-def _from_the_start(headers: _Headers, log_start_offset: int) -> _Headers:
+def _from_the_start(headers: Headers, log_start_offset: int) -> Headers:
     """Returns the batches that can be read; the first of them may begin below the log start."""
     last_offsets = headers["base_offset"].astype(np.int64) + headers["last_offset_delta"]
     return np.compress(last_offsets >= log_start_offset, headers)
@@ -276,7 +201,7 @@ def _from_the_start(headers: _Headers, log_start_offset: int) -> _Headers:
 
 def _read_segment(
     content: memoryview, end_offset: int, digest: str, known: KnownSegments
-) -> tuple[_Headers, int, str | None]:
+) -> tuple[Headers, int, str | None]:
     """Returns the headers of a segment that follows on an offset, where it ends, and why reading ended early."""
     if digest not in known:
         known[digest] = _batches(content)
@@ -326,7 +251,7 @@ def _first(is_so: Mask) -> int:
     return int(np.argmax(is_so)) if np.any(is_so) else len(is_so)
 
 
-def _end_of(headers: _Headers) -> int:
+def _end_of(headers: Headers) -> int:
     """Returns where the batches of a segment end that follow one another from its beginning."""
     return int((headers["length"].astype(np.int64) + AFTER_LENGTH).sum())
 
@@ -345,7 +270,7 @@ def batch_problem(content: memoryview, position: int) -> str | None:
     return None if _computed_crc(content, position, length) == crc else _WRONG_CRC
 
 
-def _damaged_crc(content: memoryview, read: _Headers) -> int | None:
+def _damaged_crc(content: memoryview, read: Headers) -> int | None:
     """Returns what the batch behind those that were read comes to, if it is whole but for its CRC."""
     position = _end_of(read)
     if batch_problem(content, position) != _WRONG_CRC:

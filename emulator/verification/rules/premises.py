@@ -34,7 +34,8 @@ from laststand.emulator.core.events import (
 from laststand.emulator.core.history import FinalReadOperation, OperationType
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.partition import ACKS_ALL, NO_ERROR, Change, PartitionFacts
+from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
+from laststand.emulator.verification.facts.partition_evidence import NO_ERROR, Change
 from laststand.emulator.verification.rules.check import Premise
 from laststand.emulator.verification.tables.client_history import Poll
 from laststand.emulator.verification.tables.columns import NONE

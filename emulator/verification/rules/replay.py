@@ -21,8 +21,8 @@ from laststand.emulator.core.events import (
     PowerLost,
 )
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.reading.logs import FinalBatch
 from laststand.emulator.verification.tables.events import EventRows
+from laststand.emulator.verification.tables.final_logs import FinalBatch
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _LIMIT: Final = 2**62

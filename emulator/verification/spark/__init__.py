@@ -1,1 +1,1 @@
-"""The Spark session, its JVM and its executors. Nothing here knows what a run is."""
+"""The Spark session, its JVM and its executors. Nothing here knows what a run holds."""

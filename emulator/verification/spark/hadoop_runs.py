@@ -5,12 +5,11 @@ copies what the verdict leaves there back to it.
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.verification.story.story_file import STORY_FILE
-from laststand.emulator.verification.verdict.forms import JUNIT_FILE, VERDICT_FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +18,6 @@ _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 _KEEP_SOURCE: Final = False
 _OVERWRITE: Final = True
 _WITHOUT_CHECKSUM_FILES: Final = True
-_RESULTS: Final = (VERDICT_FILE, JUNIT_FILE, STORY_FILE)
 
 
 def is_uri(location: str) -> bool:
@@ -66,15 +64,18 @@ class HadoopRun:
         if not is_there:
             raise ConfigError(key="run", value=uri, expected="a run directory (events/, history, nodes/)")
 
-    def store_results(self) -> None:
-        """Copies what verification wrote beside the copy to the run itself.
+    def store_results(self, names: Iterable[str]) -> None:
+        """Copies files that verification wrote beside the copy to the run itself.
+
+        Args:
+            names: of the files; those that were not written are passed over.
 
         Raises:
             OSError: the file system refuses it.
         """
         from py4j.protocol import Py4JJavaError
 
-        for name in _RESULTS:
+        for name in names:
             source = self.path / name
             if source.exists():
                 try:

@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.events import BecameLeader, HighWatermarkAdvanced, ProduceAnswered
-from laststand.emulator.verification.facts.partition import NO_ERROR, PartitionFacts
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.partition_evidence import NO_ERROR
 from laststand.emulator.verification.facts.run import RunFacts
 
 REPORT: Final = "acks-comparison"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.verification.reading.logs import FinalBatch, FinalLog, read_node_logs
+from laststand.emulator.verification.reading.logs import read_node_logs
+from laststand.emulator.verification.tables.final_logs import FinalBatch, FinalLog
 from tests.verification.run_builder import healthy
 
 Spoil = Callable[[bytes], bytes]

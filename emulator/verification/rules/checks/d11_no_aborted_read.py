@@ -6,9 +6,9 @@ import numpy as np
 
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.reading.logs import FinalBatch
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.client_history import ReceivedBatch
+from laststand.emulator.verification.tables.final_logs import FinalBatch
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.reading.logs import FinalBatch
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.client_history import tried
 from laststand.emulator.verification.tables.columns import NONE, Table
+from laststand.emulator.verification.tables.final_logs import FinalBatch
 from laststand.emulator.verification.tables.matching import groups_of, keys_of
 
 

@@ -10,11 +10,11 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.reading.logs import FinalBatch
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import span
 from laststand.emulator.verification.tables.columns import Table
 from laststand.emulator.verification.tables.comparison import only_in_each
+from laststand.emulator.verification.tables.final_logs import FinalBatch
 
 _Key = tuple[str, int]
 """Topic id and node."""

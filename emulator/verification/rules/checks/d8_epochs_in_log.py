@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from laststand.emulator.core.events import AppendRole, BatchAppended, LogOpened
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.reading.logs import successive
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.final_logs import successive
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

@@ -20,8 +20,8 @@ from laststand.emulator.core.events import (
 from laststand.emulator.core.types import TruncationReason
 from laststand.emulator.verification.facts.log_walk import appended_elsewhere
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.reading.logs import successive
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
+from laststand.emulator.verification.tables.final_logs import successive
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 

@@ -19,12 +19,12 @@ import numpy as np
 from laststand.emulator.core.events import LogOpened, LogTruncated, PowerLost
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
-from laststand.emulator.verification.reading.logs import FinalBatch
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.replay import CONTENT, BatchFields, ReplayedLog, replay_logs
 from laststand.emulator.verification.rules.sentences import span
 from laststand.emulator.verification.tables.columns import Table
 from laststand.emulator.verification.tables.comparison import only_in_each
+from laststand.emulator.verification.tables.final_logs import FinalBatch
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:

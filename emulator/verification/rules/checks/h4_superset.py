@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from laststand.emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed, HighWatermarkAdvanced
 from laststand.emulator.core.types import ChangeReason, IsrAnswer
-from laststand.emulator.verification.facts.partition import Change, PartitionFacts
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.partition_evidence import Change
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import listed
 from laststand.emulator.verification.tables.matching import groups_of

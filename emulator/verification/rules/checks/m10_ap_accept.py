@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from laststand.emulator.core.events import AlterPartitionDecided, PartitionChanged
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.partition import NO_ERROR, PartitionFacts
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.partition_evidence import NO_ERROR
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import broker, listed
 

@@ -6,7 +6,8 @@ from typing import Final
 from laststand.emulator.core.events import Election, PartitionChanged
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
-from laststand.emulator.verification.facts.partition import UNCLEAN, PartitionFacts
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.partition_evidence import UNCLEAN
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import broker, listed
 

@@ -6,7 +6,8 @@ Kafka keeps that record, too, though it acts on it nowhere: what a leader must n
 from collections.abc import Iterator
 
 from laststand.emulator.core.types import ChangeReason, LeaderRecoveryState
-from laststand.emulator.verification.facts.partition import Change, PartitionFacts
+from laststand.emulator.verification.facts.partition import PartitionFacts
+from laststand.emulator.verification.facts.partition_evidence import Change
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import broker, listed, words
 

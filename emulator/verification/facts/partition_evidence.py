@@ -1,0 +1,466 @@
+"""What a run's evidence says about one partition: its changes, its leaders, its replicas, and what was deleted.
+
+A partition is a topic's name and a number, as clients know it. A topic that is deleted and created again has another
+topic id: facts of the two are told apart by it.
+
+A batch is identified by topic id, base offset and CRC. Nothing here orders events of different nodes by time: the
+controller's records are ordered by metadata offset, leaders by epoch, one node's events by its sequence.
+"""
+
+from collections.abc import Hashable, Mapping
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from laststand.emulator.core.events import (
+    BatchAppended,
+    BecameFollower,
+    BecameLeader,
+    BitFlipped,
+    ClusterSettled,
+    ConfigChanged,
+    Election,
+    FollowerHighWatermarkUpdated,
+    HighWatermarkAdvanced,
+    LogOpened,
+    LogStartOffsetRaised,
+    LogTruncated,
+    PartitionChanged,
+    PartitionEvent,
+    ProduceAnswered,
+    TopicDeleted,
+)
+from laststand.emulator.core.history import FinalReadOperation, OperationType
+from laststand.emulator.core.types import ConfigResource
+from laststand.emulator.verification.facts.batches import (
+    LeaderTerm,
+    SettledLeader,
+    TermPlace,
+)
+from laststand.emulator.verification.facts.cluster import ClusterFacts
+from laststand.emulator.verification.facts.deletions import may_expire, wanted_log_start
+from laststand.emulator.verification.tables.client_history import Poll
+from laststand.emulator.verification.tables.columns import NONE, Mask, Table
+from laststand.emulator.verification.tables.events import EventRows, PartitionEventTable
+from laststand.emulator.verification.tables.final_logs import FinalBatch, FinalLog
+from laststand.emulator.verification.tables.integers import Ints
+from laststand.emulator.verification.tables.late_topic_ids import id_by_name
+from laststand.emulator.verification.tables.matching import groups_of
+from laststand.emulator.verification.tables.rows import PartitionRows
+from laststand.emulator.verification.tables.timeline import CollectedEvent
+
+NO_ERROR: Final = "NONE"
+UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+_MIN_ISR: Final = "min.insync.replicas"
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A committed change of a partition.
+
+    Attributes:
+        new: the state after it.
+        old: the state before it; ``None`` where the partition was created.
+        has_elr: whether the cluster had eligible leader replicas then.
+        has_recovery_state: whether the metadata version knew partitions that are RECOVERING.
+    """
+
+    new: PartitionChanged
+    old: PartitionChanged | None
+    has_elr: bool
+    has_recovery_state: bool
+
+    @property
+    def is_unclean(self) -> bool:
+        """Whether it elected a leader that may lack records."""
+        return self.new.election in UNCLEAN
+
+
+class _Deletion(NamedTuple):
+    """A leader deleted what it had below an offset: in which epoch, and which batches it had.
+
+    What no event tells is ``None``, or not there: a process that was killed may not have told of its last batches.
+    """
+
+    below: int
+    leader_epoch: int | None
+    held: EventRows[BatchAppended]
+
+    def is_of(self, last_offset: int, crc: int | None) -> bool:
+        """Whether a batch was among what was deleted: another one at that offset says that it was not."""
+        if last_offset >= self.below:
+            return False
+        there = (self.held["base_offset"] <= last_offset) & (self.held["last_offset"] >= last_offset)
+        itself = there & (self.held["last_offset"] == last_offset) & (self.held["crc"] == crc)
+        return crc is None or bool(itself.any()) or not there.any()
+
+
+class PartitionEvidence:
+    """The evidence about one partition of one run.
+
+    Attributes:
+        cluster: of the same run.
+        events: about the partition.
+        sent, received, polls, final_reads: the clients' history, in its order.
+        final_batches, final_logs: what its replicas' final logs hold.
+        topic_numbers: by which columns name topic ids.
+    """
+
+    def __init__(self, cluster: ClusterFacts, topic: str, partition: int) -> None:
+        self.cluster = cluster
+        self.topic = topic
+        self.partition = partition
+        nothing = PartitionRows.none(topic, partition)
+        self.events = PartitionEventTable(nothing.events)
+        self.sent = nothing.sent
+        self.received = nothing.received
+        self.polls: list[Poll] = []
+        self.final_reads: list[FinalReadOperation] = []
+        self.final_batches: Table[FinalBatch] = Table(FinalBatch)
+        self.final_logs: list[FinalLog] = []
+        self.topic_numbers: dict[Hashable, int] = {}
+        self._commits: dict[tuple[str, int], tuple[Ints, EventRows[HighWatermarkAdvanced]]] = {}
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    def take(self, rows: PartitionRows) -> None:
+        """Takes the frequent facts; those of the cluster are known."""
+        rows = rows.knowing_ids(self.cluster.late_topic_ids)
+        self.events.take(rows.events)
+        self.sent, self.received = rows.sent, rows.received
+
+    def know_ids(self) -> None:
+        """Puts the ids of topics in the place of what stands for them; the facts of the cluster are known."""
+        ids = self.cluster.late_topic_ids
+        if not ids:
+            return
+        self.events.know_ids(ids)
+        self.polls = [
+            msgspec.structs.replace(each, topic_id=ids.get(each.topic_id or "", each.topic_id)) for each in self.polls
+        ]
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """Committed changes in the controller's order."""
+        before: dict[str, PartitionChanged] = {}
+        changes = []
+        for collected in sorted(self.events.of(PartitionChanged), key=lambda each: each.event.metadata_offset):
+            new = collected.event
+            old = before.get(new.topic_id)
+            if old is not None and self._is_deleted_between(old, new):
+                old = None
+            changes.append(
+                Change(
+                    new=new,
+                    old=old,
+                    has_elr=self.cluster.has_elr(new.metadata_offset),
+                    has_recovery_state=self.cluster.has_recovery_state(new.metadata_offset),
+                )
+            )
+            before[new.topic_id] = new
+        return tuple(changes)
+
+    def _is_deleted_between(self, old: PartitionChanged, new: PartitionChanged) -> bool:
+        """Whether a change is the first of another topic, which has no id either."""
+        return any(
+            deleted.event.topic_id == old.topic_id
+            and old.metadata_offset < deleted.event.metadata_offset < new.metadata_offset
+            for deleted in self.cluster.events.of(TopicDeleted)
+        )
+
+    @cached_property
+    def states(self) -> Mapping[str, PartitionChanged]:
+        """The controller's last word, by topic id."""
+        return {change.new.topic_id: change.new for change in self.changes}
+
+    @cached_property
+    def settled(self) -> Mapping[str, SettledLeader]:
+        """The settled leader by topic id: the last elected one that acted on it.
+
+        It settles the partition only if its process lived to an orderly end, and, where an election came after it
+        (brokers that stop one by one), if the final consumer could read.
+        """
+        if self.cluster.is_seen_from_outside:
+            acted = self._led_when_settled()
+        else:
+            acted = {
+                (took_over.event.topic_id, took_over.event.leader_epoch, took_over.node): took_over.incarnation
+                for took_over in self.events.of(BecameLeader)
+            }
+        last: dict[str, tuple[int, int, int]] = {}
+        for change in self.changes:
+            new = change.new
+            if new.leader is None:
+                continue
+            incarnation = acted.get((new.topic_id, new.leader_epoch, new.leader))
+            if incarnation is not None:
+                last[new.topic_id] = max(
+                    last.get(new.topic_id, (-1, -1, -1)), (new.leader_epoch, new.leader, incarnation)
+                )
+        return {
+            topic_id: SettledLeader(leader=leader, leader_epoch=leader_epoch)
+            for topic_id, (leader_epoch, leader, incarnation) in last.items()
+            if self.cluster.last_incarnation.get(leader) == incarnation
+            and leader in self.cluster.node_directories
+            and (leader, incarnation) not in self.cluster.killed
+            and (self.is_all_read or self.states[topic_id].leader_epoch == leader_epoch)
+        }
+
+    def _led_when_settled(self) -> dict[tuple[str, int, int], int]:
+        """Who led when the cluster was seen to settle: topic id, epoch and leader, and its incarnation.
+
+        Leaders that do not tell what they append acted if their followers caught up with them.
+        """
+        led: dict[tuple[str, int, int], int] = {}
+        for settled in self.cluster.events.of(ClusterSettled):
+            before = [c.new for c in self.changes if c.new.metadata_offset < settled.event.metadata_offset]
+            for state in {new.topic_id: new for new in before}.values():
+                if state.leader is not None and set(state.isr) == set(state.replicas):
+                    incarnation = self.cluster.last_incarnation[state.leader]
+                    led[state.topic_id, state.leader_epoch, state.leader] = incarnation
+        return led
+
+    @cached_property
+    def settled_batches(self) -> Table[FinalBatch]:
+        """What the settled leaders' logs hold, in the order of each log."""
+        final = self.final_batches
+        is_settled = np.zeros(len(final), np.bool_)
+        for topic_id, settled in self.settled.items():
+            is_settled |= final.has("topic_id", topic_id) & final.has("node", settled.leader)
+        return final.only(is_settled)
+
+    def topics(self, table: Table[Any]) -> Ints:
+        """The topic ids of a table's rows, as numbers that are the same in every table of the partition."""
+        return table.numbers("topic_id", self.topic_numbers)
+
+    def topic_number(self, topic_id: str | None) -> int:
+        """The number that ``topics`` has for a topic id."""
+        return self.topic_numbers.setdefault(topic_id, len(self.topic_numbers))
+
+    @cached_property
+    def terms(self) -> Mapping[str, tuple[LeaderTerm, ...]]:
+        """By topic id, each process that led, ordered by epoch and incarnation.
+
+        A leader is elected as the process that is registered then. One that is started later may take over by metadata
+        that is older than itself, before it is registered (eras without that rule), or if it is back before its session
+        ends: it leads again in its own epoch, and owes what was promised before it was started. Brokers of Kafka itself
+        serve nobody then: they open their listeners once they are unfenced.
+        """
+        elected: dict[tuple[str, int], int] = {}
+        for change in self.changes:
+            elected.setdefault((change.new.topic_id, change.new.leader_epoch), change.new.metadata_offset)
+        terms: dict[str, list[LeaderTerm]] = {}
+        for took_over in self.events.of(BecameLeader):
+            event = took_over.event
+            registered = self.cluster.registered_at.get((took_over.node, took_over.incarnation))
+            at = elected.get((event.topic_id, event.leader_epoch))
+            unelected_at = None
+            if registered is None or (at is not None and registered > at):
+                if self.cluster.is_seen_from_outside:
+                    continue
+                unelected_at = self.cluster.known_when_told(took_over)
+            term = LeaderTerm(
+                event.leader_epoch, took_over.incarnation, took_over.node, event.epoch_start_offset, unelected_at
+            )
+            terms.setdefault(event.topic_id, []).append(term)
+        return {topic_id: tuple(sorted(found, key=lambda term: term.place)) for topic_id, found in terms.items()}
+
+    @cached_property
+    def committed(self) -> Mapping[str, Mapping[TermPlace, int]]:
+        """The highest high watermark of each leader's process and epoch, by topic id."""
+        moves = self.events.rows(HighWatermarkAdvanced)
+        committed: dict[str, dict[TermPlace, int]] = {}
+        for places in groups_of(moves["topic_id"], moves["leader_epoch"], moves["incarnation"]):
+            [first] = moves.rows(places[:1])
+            terms = committed.setdefault(first.event.topic_id, {})
+            terms[TermPlace(first.event.leader_epoch, first.incarnation)] = max(0, int(moves["new"][places].max()))
+        return committed
+
+    def committed_at(self, topic_id: str, offset: int, *, since_epoch: int) -> int:
+        """The metadata (exclusive) that the first leader had applied that committed an offset, of an epoch or later."""
+        if (topic_id, since_epoch) not in self._commits:
+            self._commits[topic_id, since_epoch] = self._commits_since(topic_id, since_epoch)
+        reached, moves = self._commits[topic_id, since_epoch]
+        place = int(np.searchsorted(reached, offset, "right"))
+        for first in moves.rows(slice(place, place + 1)):
+            return self.cluster.applied_before(first.node, first.incarnation, first.sequence) or 0
+        return 0
+
+    def _commits_since(self, topic_id: str, leader_epoch: int) -> tuple[Ints, EventRows[HighWatermarkAdvanced]]:
+        """The moves of leaders from an epoch on, in their order, and the highest high watermark up to each."""
+        moves = self.events.rows(HighWatermarkAdvanced)
+        moves = moves.only(moves.has("topic_id", topic_id) & (moves["leader_epoch"] >= leader_epoch))
+        moves = moves.only(np.lexsort((moves["sequence"], moves["incarnation"], moves["leader_epoch"])))
+        return np.maximum.accumulate(moves["new"]), moves
+
+    def first_lacking(self, topic_id: str | None, *, after: TermPlace, last_offset: int) -> LeaderTerm | None:
+        """The first leader after a term whose log did not reach beyond an offset."""
+        return next(
+            (
+                term
+                for term in self.terms.get(topic_id or "", ())
+                if term.place > after and term.log_end_offset <= last_offset
+            ),
+            None,
+        )
+
+    def are_lacking(self, *, topics: Ints, after_epochs: Ints, after_incarnations: Ints, last_offsets: Ints) -> Mask:
+        """For which rows there is a ``first_lacking``; there is none where no epoch is known."""
+        found = np.zeros(len(topics), np.bool_)
+        for topic_id, terms in self.terms.items():
+            is_of_topic = (topics == self.topic_number(topic_id)) & (after_epochs != NONE)
+            for term in terms:
+                is_later = after_epochs < term.leader_epoch
+                is_later |= (after_epochs == term.leader_epoch) & (after_incarnations < term.incarnation)
+                found |= is_of_topic & is_later & (last_offsets >= term.log_end_offset)
+        return found
+
+    @cached_property
+    def answered(self) -> EventRows[ProduceAnswered]:
+        """Answers without error that name an offset."""
+        answered = self.events.rows(ProduceAnswered)
+        return answered.only(answered.has("error", NO_ERROR) & (answered["base_offset"] != NONE))
+
+    def missing_replicas(self, state: PartitionChanged) -> tuple[int, ...]:
+        """Replicas that left no directory."""
+        return tuple(replica for replica in state.replicas if replica not in self.cluster.node_directories)
+
+    @cached_property
+    def is_all_read(self) -> bool:
+        """Whether the final consumer read the partition to its end."""
+        return any(read.type is OperationType.OK for read in self.final_reads)
+
+    @cached_property
+    def has_unclear_id(self) -> bool:
+        """Whether something is told under the topic's name only, and several topics had that name."""
+        told = [*self.events.of(LogOpened), *self.events.of(BecameLeader), *self.events.of(BecameFollower)]
+        ids = {*self.states, *(each.event.topic_id for each in told)}
+        return id_by_name(self.topic) in ids and len(ids) > 1
+
+    @property
+    def is_known_what_was_read(self) -> bool:
+        """Whether what the final consumer did not get is missing, and not only the line that tells of it."""
+        return self.is_all_read and self.cluster.is_history_whole
+
+    @cached_property
+    def read_up_to(self) -> int | None:
+        """Where the final read ends, if it says nothing of what follows; ``None`` if it does.
+
+        It ends at the leader's high watermark. In a cluster that never settled, that of a new leader may be below what
+        was acknowledged before its term (KIP-207).
+        """
+        if any(self.cluster.events.of(ClusterSettled)):
+            return None
+        return max((read.end_offset for read in self.final_reads if read.end_offset is not None), default=0)
+
+    @cached_property
+    def damaged_from(self) -> Mapping[int, int]:
+        """By node, the offset from which its final log cannot be read because the harness damaged a batch there."""
+        told = (flip.event for flip in self.events.of(BitFlipped))
+        flips = {(flip.flipped_node, flip.base_offset, flip.damaged_crc) for flip in told}
+        return {
+            log.node: log.log_end_offset
+            for log in self.final_logs
+            if (log.node, log.log_end_offset, log.damaged_crc) in flips
+        }
+
+    @cached_property
+    def deleted_below(self) -> Mapping[str, int]:
+        """By topic id, the log start up to which records were deleted as somebody wanted it."""
+        raised = self.events.of(LogStartOffsetRaised)
+        wanted = wanted_log_start(self.cluster, str(self)) if raised else None
+        starts: dict[str, int] = {}
+        for each in raised:
+            topic_id, new = each.event.topic_id, each.event.new
+            starts[topic_id] = max(starts.get(topic_id, 0), new if wanted is None else min(new, wanted))
+        return starts
+
+    @cached_property
+    def _deletions(self) -> Mapping[str, list[_Deletion]]:
+        """By topic id, what was deleted by leaders; a follower only does as its leader did, but for what expires."""
+        told: list[CollectedEvent[BecameLeader | BecameFollower]] = [
+            *self.events.of(BecameLeader),
+            *self.events.of(BecameFollower),
+        ]
+        roles = sorted(told, key=lambda each: each.sequence, reverse=True)
+        deletions: dict[str, list[_Deletion]] = {}
+        appended = self.events.rows(BatchAppended)
+        for raised in self.events.of(LogStartOffsetRaised):
+            topic_id, process = raised.event.topic_id, (raised.node, raised.incarnation)
+            own = (role for role in roles if (role.node, role.incarnation) == process)
+            role = next((each.event for each in own if each.sequence < raised.sequence), None)
+            if role is None or isinstance(role, BecameLeader) or may_expire(self.cluster):
+                below = min(raised.event.new, self.deleted_below[topic_id])
+                own_log = appended.has("node", raised.node) & appended.has("topic_id", topic_id)
+                own_log &= (appended["incarnation"] < raised.incarnation) | (
+                    (appended["incarnation"] == raised.incarnation) & (appended["sequence"] < raised.sequence)
+                )
+                held = appended.only(own_log & (appended["base_offset"] < below))
+                epoch = None if role is None else role.leader_epoch
+                deletions.setdefault(topic_id, []).append(_Deletion(below, epoch, held))
+        return deletions
+
+    def is_deleted(self, topic_id: str, last_offset: int, *, crc: int | None, leader_epoch: int | None) -> bool:
+        """Whether a batch was deleted: by who had it, and before the leader of a later epoch had it again.
+
+        Args:
+            topic_id: of the partition's topic then.
+            last_offset: of the batch.
+            crc: of the batch; ``None`` where that is not known.
+            leader_epoch: in which it was appended; ``None`` where that is not known.
+        """
+        return any(
+            deletion.is_of(last_offset, crc)
+            and (deletion.leader_epoch is None or leader_epoch is None or leader_epoch <= deletion.leader_epoch)
+            for deletion in self._deletions.get(topic_id, ())
+        )
+
+    @cached_property
+    def last_high_watermarks(self) -> Mapping[tuple[str, int], int]:
+        """By topic id and node, the high watermark by the replica's own last event about it."""
+        last: dict[tuple[str, int], tuple[int, int, int]] = {}
+
+        def note(each: CollectedEvent[PartitionEvent], high_watermark: int) -> None:
+            key = (each.event.topic_id, each.node)
+            told = (each.incarnation, each.sequence, high_watermark)
+            if last.get(key, (-1, -1, -1)) < told:
+                last[key] = told
+
+        def note_last(moves: EventRows[HighWatermarkAdvanced] | EventRows[FollowerHighWatermarkUpdated]) -> None:
+            last_places = [places[-1] for places in groups_of(moves["topic_id"], moves["node"])]
+            for each in moves.rows(np.array(last_places, np.int64)):
+                note(each, each.event.new)
+
+        note_last(self.events.rows(HighWatermarkAdvanced))
+        note_last(self.events.rows(FollowerHighWatermarkUpdated))
+        for opened in self.events.of(LogOpened):
+            note(opened, opened.event.high_watermark)
+        for truncated in self.events.of(LogTruncated):
+            note(truncated, min(truncated.event.high_watermark, truncated.event.new_end_offset))
+        return {key: high_watermark for key, (_, _, high_watermark) in last.items()}
+
+    @cached_property
+    def required_isr(self) -> Mapping[str, int]:
+        """By topic id, how many members a committed ISR needs before the high watermark may move.
+
+        The least that was ever in force.
+        """
+        configured = [
+            int(value)
+            for value in (
+                change.event.value
+                for change in self.cluster.events.of(ConfigChanged)
+                if change.event.resource is ConfigResource.TOPIC
+                and change.event.resource_name == self.topic
+                and change.event.name == _MIN_ISR
+            )
+            if value is not None and value.isdigit()
+        ]
+        required: dict[str, int] = {}
+        for change in self.changes:
+            new = change.new
+            least = min((self.cluster.configuration.members_required(new), *configured))
+            required[new.topic_id] = min(required.get(new.topic_id, least), least)
+        return required

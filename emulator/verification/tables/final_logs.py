@@ -1,0 +1,86 @@
+"""Final logs: what the replicas' logs hold when a run is over, by the headers of their batches."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from laststand.emulator.verification.tables.columns import NONE, Table
+from laststand.emulator.verification.tables.matching import groups_of
+
+_CONTROL_BIT: Final = 0x20
+
+Headers = NDArray[np.void]
+"""Headers of batches, with the names and types of Kafka's fields."""
+
+
+class FinalBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch in a final log. Offsets inclusive; ``producer_id`` is ``None`` without idempotence."""
+
+    node: int
+    topic: str
+    partition: int
+    topic_id: str | None
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    crc: int
+    record_count: int
+    producer_id: int | None
+    producer_epoch: int
+    base_sequence: int
+    is_control: bool
+
+
+class FinalLog(msgspec.Struct, frozen=True, kw_only=True):
+    """One final log: its bounds (end exclusive), and why reading ended early, if it did.
+
+    Attributes:
+        damaged_crc: what the content of the batch at the end comes to, where its CRC is wrong.
+    """
+
+    node: int
+    topic: str
+    partition: int
+    topic_id: str | None
+    log_start_offset: int
+    log_end_offset: int
+    is_clean: bool
+    problem: str | None
+    damaged_crc: int | None = None
+
+
+class ReadLog(NamedTuple):
+    """A log as it was read, and the headers of its batches."""
+
+    log: FinalLog
+    headers: Headers
+
+    def batches(self) -> Table[FinalBatch]:
+        """Returns its batches."""
+        log, headers = self.log, self.headers
+        count = len(headers)
+        bases, producer_ids = headers["base_offset"].astype(np.int64), headers["producer_id"].astype(np.int64)
+        columns = {
+            "node": np.full(count, log.node),
+            "topic": np.zeros(count, np.int64),
+            "partition": np.full(count, log.partition),
+            "topic_id": np.zeros(count, np.int64),
+            "base_offset": bases,
+            "last_offset": bases + headers["last_offset_delta"],
+            "producer_id": np.where(producer_ids < 0, NONE, producer_ids),
+            "is_control": (headers["attributes"] & _CONTROL_BIT != 0).astype(np.int64),
+            **{
+                name: headers[name].astype(np.int64)
+                for name in ("leader_epoch", "crc", "record_count", "producer_epoch", "base_sequence")
+            },
+        }
+        return Table.built(FinalBatch, columns, {"topic": {log.topic: 0}, "topic_id": {log.topic_id: 0}})
+
+
+def successive(batches: Table[FinalBatch]) -> Iterator[tuple[Table[FinalBatch], Table[FinalBatch]]]:
+    """Yields the batches of each log but its last, and the batches that come right after each of them."""
+    for places in groups_of(batches["node"], batches["topic_id"]):
+        yield batches.only(places[:-1]), batches.only(places[1:])
