@@ -84,3 +84,21 @@ HEAD = "cluster brokers=3 era=kip-966\ntopic orders replicas=(0,1,2) min.insync.
 )
 def test_who_allows_unclean_elections_accepts_what_they_lose(topic: str, lines: str, verdict: VerdictName) -> None:
     assert expectation_of(Budget.WITHIN, parse_plan(HEAD.format(topic, lines))) == {"verdict": verdict.value}
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("recreate orders", {"verdict": "valid_or_exceeded", "lost": 0}),
+        (
+            "delete_topic: {name: orders}\ncreate_topic: {name: orders, replicas: [[0, 1, 2]]}",
+            {"verdict": "valid_or_exceeded", "lost": 0},
+        ),
+        ("create_topic: {name: refunds, replicas: [[0, 1, 2]]}", {"verdict": "valid"}),
+        ("recreate orders\nelect_leaders: {type: unclean, partition: orders-0}", {"verdict": "valid_or_exceeded"}),
+    ],
+)
+def test_who_has_a_topic_created_again_accepts_what_consumers_miss_and_no_loss(
+    lines: str, expected: dict[str, str | int]
+) -> None:
+    assert expectation_of(Budget.WITHIN, parse_plan(HEAD.format("", lines))) == expected
