@@ -44,6 +44,7 @@ IN_THE_STATEMENT: Final[Mapping[tuple[str, Exemption], str]] = {
     ),
     ("M16", Exemption.UNCLEAN_ELECTIONS): "whether one may complete with an unclean election is up to the era",
     ("Z4", Exemption.TOPICS_BEING_DELETED): "no log is kept of a topic that is being deleted",
+    ("D5", Exemption.KILLED_PROCESSES): "what the log of a killed leader lacks, it may have cut off and not told",
     ("M7", Exemption.UNCLEAN_ELECTIONS): "RECOVERING begins with one",
     ("M11", Exemption.UNCLEAN_ELECTIONS): "its leader joins the ISR",
     ("L7", Exemption.DELETED_TOPICS): "the log of a deleted topic is a stray",

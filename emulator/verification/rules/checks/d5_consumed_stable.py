@@ -1,26 +1,41 @@
-"""D5 ConsumedStable: what a consumer was given stays in the log."""
+"""D5 ConsumedStable: what a consumer was given stays in the log.
 
-from collections.abc import Iterator
+A later leader lacks it if its log ended before it; or if its final log has something else there, and it has cut off
+nothing since it led. The settled leader must have it in any case.
+"""
+
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from laststand.emulator.core.events import AppendRole, BatchAppended
+from laststand.emulator.core.events import (
+    AppendRole,
+    BatchAppended,
+    BecameLeader,
+    LogDeleted,
+    LogOpened,
+    LogTruncated,
+    PartitionEvent,
+)
 from laststand.emulator.core.promises import PROMISES, Exemption
-from laststand.emulator.verification.facts.batches import LAST_INCARNATION, LeaderTerm, TermPlace
+from laststand.emulator.verification.facts.batches import LAST_INCARNATION, ConsumedBatch, LeaderTerm, TermPlace
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, LostCommit, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import span
-from laststand.emulator.verification.tables.columns import NONE, Mask
+from laststand.emulator.verification.tables.columns import NONE, Mask, Table
 from laststand.emulator.verification.tables.events import EventRows
+from laststand.emulator.verification.tables.final_logs import FinalBatch
 from laststand.emulator.verification.tables.integers import Ints
 from laststand.emulator.verification.tables.matching import are_among
+from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     received, after = facts.received, _after(facts)
-    is_suspect = ~_are_stable(facts, after)
+    leaders_logs = list(_leaders_logs(facts))
+    is_suspect = ~_are_stable(facts, after, leaders_logs)
     settled_batches = facts.settled_batches
     on_leader = {
         (batch.topic_id, batch.last_offset, batch.crc)
@@ -42,17 +57,16 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         ):
             continue
         settled = facts.settled.get(topic_id)
-        lacking = (
-            None
-            if batch.served_epoch is None
-            else facts.first_lacking(
-                topic_id,
-                after=TermPlace(max(batch.served_epoch, batch.leader_epoch), incarnation),
-                last_offset=batch.last_offset,
-            )
-        )
+        lacking = other = None
+        if batch.served_epoch is not None:
+            place = TermPlace(max(batch.served_epoch, batch.leader_epoch), incarnation)
+            lacking = facts.first_lacking(topic_id, after=place, last_offset=batch.last_offset)
+            other = next((log for log in leaders_logs if log.lacks(batch, topic_id, after=place)), None)
         if lacking is not None:
             problem = str(lacking)
+        elif other is not None:
+            lacking = other.term
+            problem = f"not in the log of broker {lacking.node}, which led in epoch {lacking.leader_epoch}"
         elif settled is not None and (topic_id, batch.last_offset, batch.crc) not in on_leader:
             problem = f"not in the final log of leader {settled.leader}"
         else:
@@ -68,6 +82,56 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 None if lacking is None else lacking.unelected_at,
             ),
         )
+
+
+class _LeadersLog(NamedTuple):
+    """The final log of a process that led, and has cut off nothing since: what it lacks, it lacked when it led."""
+
+    topic_id: str
+    term: LeaderTerm
+    log_start_offset: int
+    batches: Table[FinalBatch]
+
+    def lacks(self, batch: ConsumedBatch, topic_id: str, *, after: TermPlace) -> bool:
+        """Whether it led after a term, and does not have a batch."""
+        if topic_id != self.topic_id or self.term.place <= after or batch.base_offset < self.log_start_offset:
+            return False
+        own = (self.batches["last_offset"] == batch.last_offset) & (self.batches["crc"] == batch.crc)
+        return not own.any()
+
+
+def _leaders_logs(facts: PartitionFacts) -> Iterator[_LeadersLog]:
+    """Yields the log of each last process of a node that led, by the first term in which it was what it is."""
+    if facts.cluster.is_seen_from_outside:
+        return  # not every truncation is told
+    changed: dict[tuple[int, int, str], int] = {}
+    told: list[CollectedEvent[PartitionEvent]] = [
+        *facts.events.of(LogOpened),
+        *facts.events.of(LogTruncated),
+        *facts.events.of(LogDeleted),
+    ]
+    for each in told:
+        process = (each.node, each.incarnation, each.event.topic_id)
+        changed[process] = max(changed.get(process, 0), each.sequence)
+    for log in facts.final_logs:
+        incarnation = facts.cluster.last_incarnation.get(log.node)
+        if log.problem is not None or log.topic_id is None or incarnation is None:
+            continue
+        key = (log.node, incarnation, log.topic_id)
+        since = min(
+            (
+                each.event.leader_epoch
+                for each in facts.events.of(BecameLeader)
+                if (each.node, each.incarnation, each.event.topic_id) == key and each.sequence > changed.get(key, 0)
+            ),
+            default=None,
+        )
+        terms = (each for each in facts.terms.get(log.topic_id, ()) if each.incarnation == incarnation)
+        term = next((each for each in terms if (each.node, each.leader_epoch) == (log.node, since)), None)
+        if term is not None and (log.node, incarnation) not in facts.cluster.killed:
+            final = facts.final_batches
+            own = final.only(final.has("node", log.node) & final.has("topic_id", log.topic_id))
+            yield _LeadersLog(log.topic_id, term, log.log_start_offset, own)
 
 
 class _After(NamedTuple):
@@ -108,13 +172,20 @@ def _appended_in(facts: PartitionFacts, topic_id: str, term: LeaderTerm) -> Even
     return appended.only(is_own & appended.has("leader_epoch", term.leader_epoch))
 
 
-def _are_stable(facts: PartitionFacts, after: _After) -> Mask:
+def _are_stable(facts: PartitionFacts, after: _After, leaders_logs: Sequence[_LeadersLog]) -> Mask:
     """Which batches are on their settled leader and were on every leader since: nearly all."""
     received, settled = facts.received, facts.settled_batches
     last_offsets = received["last_offset"]
     on_leader = are_among(
         [after.topics, last_offsets, received["crc"]], [facts.topics(settled), settled["last_offset"], settled["crc"]]
     )
+    for log in leaders_logs:
+        is_of_log = (after.topics == facts.topic_number(log.topic_id)) & (after.epochs != NONE)
+        is_of_log &= received["base_offset"] >= log.log_start_offset
+        is_later = after.epochs < log.term.leader_epoch
+        is_later |= (after.epochs == log.term.leader_epoch) & (after.incarnations < log.term.incarnation)
+        own = are_among([last_offsets, received["crc"]], [log.batches["last_offset"], log.batches["crc"]])
+        on_leader &= own | ~is_of_log | ~is_later
     return on_leader & ~facts.are_lacking(
         topics=after.topics,
         after_epochs=after.epochs,
