@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from laststand.chaos.play.recorded_plan import PlayedStep
 from laststand.chaos.play.runner import Run
 from laststand.chaos.play.waiting import StepError
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.single_step import nothing_to_do, step_of
 from laststand.chaos.process.stage import ProcessStage
 from laststand.chaos.process.target import ProcessTarget
@@ -31,15 +30,15 @@ async def view_of(runs: Sequence[Run], *, on_address: Callable[[str], None]) -> 
 def _stage(run: Run) -> ProcessStage:
     order = run.order
 
-    def target() -> FaultTarget | None:
-        return run.target.faults if isinstance(run.target, ProcessTarget) else None
+    def target() -> ProcessTarget | None:
+        return run.target if isinstance(run.target, ProcessTarget) else None
 
     async def play(text: str) -> PlayedStep:
-        faults = target()
-        if faults is None:
+        processes = target()
+        if processes is None:
             raise StepError("the steps of the plan are not being played")
-        step = step_of(text, faults, driver=order.driver)
-        idle = nothing_to_do(step.action, faults)
+        step = step_of(text, processes, driver=order.driver)
+        idle = nothing_to_do(step.action, processes)
         if idle is not None:
             return PlayedStep(action=step.action, outcome=no_op(idle))
         return await run.play_beside(step)

@@ -9,7 +9,7 @@ from laststand.chaos.kafka.metadata import KafkaMetadata
 from laststand.chaos.play.waiting import ChangeSignal
 from laststand.chaos.process.annotations import annotated
 from laststand.chaos.process.client_link import ClientLink
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults import execute
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.proxied_messages import ProxiedMessageFaults
 from laststand.chaos.process.target import ProcessTarget
@@ -38,7 +38,7 @@ class KafkaTarget(ProcessTarget):
         Raises:
             AdminError: it did not answer in time.
         """
-        return await self._ask_node(self.faults.cluster.layout.controller_id, request)
+        return await self._ask_node(self.cluster.layout.controller_id, request)
 
     async def _ask_node(self, node_id: NodeId, request: Request) -> Response:
         loop = asyncio.get_running_loop()
@@ -54,7 +54,7 @@ class KafkaTarget(ProcessTarget):
             await asyncio.sleep(_ASK_AGAIN_S)
 
     async def _ask(self, node_id: NodeId, request: Request) -> Response:
-        address = self.faults.cluster.direct_addresses()[node_id]
+        address = self.cluster.direct_addresses()[node_id]
         connection = await KafkaConnection.dial(address, keepalive=None)
         try:
             if isinstance(request, DescribeClusterRequest):
@@ -67,7 +67,7 @@ class KafkaTarget(ProcessTarget):
 
     def _described(self, ends: dict[NodeId, MetadataOffset]) -> DescribeClusterResponse:
         """Returns the cluster by its metadata log, and by where each broker's copy of that ends."""
-        cluster, image = self.faults.cluster, self.image
+        cluster, image = self.cluster, self.image
         brokers = tuple(
             DescribedBroker(
                 broker_id=broker_id,
@@ -100,15 +100,17 @@ async def open_kafka_target(
     session_timeout_ms: int,
 ) -> AsyncIterator[KafkaTarget]:
     """Follows the metadata log of a started cluster, and yields the target that sees it."""
-    faults = FaultTarget(
-        cluster=cluster,
-        metadata=metadata,
-        log=log,
-        changes=changes,
-        session_timeout_ms=session_timeout_ms,
-        messages=ProxiedMessageFaults(cluster, messages=messages, note=log.note),
-    )
     async with annotated() as annotations, asyncio.TaskGroup() as tasks:
         following = tasks.create_task(metadata.run())
-        yield KafkaTarget(faults=faults, client=client, annotations=annotations)
+        yield KafkaTarget(
+            cluster=cluster,
+            metadata=metadata,
+            log=log,
+            changes=changes,
+            session_timeout_ms=session_timeout_ms,
+            messages=ProxiedMessageFaults(cluster, messages=messages, note=log.note),
+            client=client,
+            annotations=annotations,
+            execute=execute,
+        )
         following.cancel()

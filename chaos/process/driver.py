@@ -16,7 +16,8 @@ from laststand.chaos.process.client_link import ClientLink
 from laststand.chaos.process.ending import note_crash, stop_nodes
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.hosts import make_host
-from laststand.chaos.process.target import ProcessTarget, open_target
+from laststand.chaos.process.opening import open_target
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.client.config import Wire
 from laststand.emulator.client.history import HISTORY_FILE
 from laststand.emulator.cluster.child import ProcessEnd
@@ -111,7 +112,7 @@ class ProcessDriver:
         client = self._cluster.supervisor.children.get(CLIENT_NAME)
         if client is not None:
             await client.stop()
-        await stop_nodes(self._target.faults)
+        await stop_nodes(self._target)
 
     async def close(self, *, problem: str | None) -> None:
         """Ends the harness's event file; everything else was written when it happened."""

@@ -2,15 +2,15 @@
 
 import asyncio
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.harness_log import HarnessLog
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core.events import IncarnationEnd
 from laststand.emulator.core.types import NodeId
 
 
-async def stop_nodes(target: FaultTarget) -> None:
+async def stop_nodes(target: ProcessTarget) -> None:
     """Stops the brokers that run, then the controller, and records how each ended."""
     cluster, controller = target.cluster, target.cluster.layout.controller_id
     brokers = [broker for broker in cluster.layout.broker_ids if cluster.is_running(broker)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from laststand.chaos.play.roles import resolve
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.target import ProcessTarget
 from laststand.chaos.scenario.conditions import Acked, Until
 from laststand.chaos.scenario.scenario import Step
 from laststand.chaos.scenario.step_reader import read_step
@@ -36,7 +36,7 @@ class UnplayableStepError(EmulatorError):
     """A step that this cluster cannot play; nothing was done."""
 
 
-def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: DriverName) -> Step:
+def step_of(wanted: str | ActionTemplate, target: ProcessTarget, *, driver: DriverName) -> Step:
     """Returns a user's request as a step.
 
     Args:
@@ -80,7 +80,7 @@ def step_of(wanted: str | ActionTemplate, target: FaultTarget, *, driver: Driver
     return step
 
 
-def _keeps_ledger(target: FaultTarget, node: NodeRef) -> bool:
+def _keeps_ledger(target: ProcessTarget, node: NodeRef) -> bool:
     return not isinstance(node, int) or target.cluster.keeps_ledger(NodeId(node))
 
 
@@ -98,7 +98,7 @@ def _checked(action: ActionTemplate, names: Names) -> Step:
     return Step(action=action, text=action_text(action), line=1)
 
 
-def nothing_to_do(action: Until | ActionTemplate, target: FaultTarget) -> str | None:
+def nothing_to_do(action: Until | ActionTemplate, target: ProcessTarget) -> str | None:
     """Returns why a step on processes would change nothing, or ``None`` where it would.
 
     A plan proves nothing if one of its faults has no effect. Where somebody asks for a step, it is enough to report
@@ -111,7 +111,7 @@ def nothing_to_do(action: Until | ActionTemplate, target: FaultTarget) -> str | 
     return "; ".join(reason for reason in reasons if reason is not None) if all(reasons) else None
 
 
-def _idle(action: OnNodes[NodeRef], node_id: NodeId, target: FaultTarget) -> str | None:
+def _idle(action: OnNodes[NodeRef], node_id: NodeId, target: ProcessTarget) -> str | None:
     is_running, is_paused = target.cluster.is_running(node_id), target.cluster.is_paused(node_id)
     match action:
         case Start():

@@ -7,7 +7,7 @@ from typing import Final
 import grpc.aio
 
 from laststand.chaos.play.recorded_plan import PlayedStep
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Toxiproxy
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import EmulatorError, causes_of
@@ -65,7 +65,7 @@ class ProcessStage:
         era: str,
         directory: Path,
         driver: DriverName,
-        target: Callable[[], FaultTarget | None],
+        target: Callable[[], ProcessTarget | None],
         play: Callable[[str], Awaitable[PlayedStep]],
     ) -> None:
         self.name = name
@@ -111,12 +111,12 @@ class ProcessStage:
         return played.outcome.seen
 
 
-def _has_broken_links(target: FaultTarget) -> bool:
+def _has_broken_links(target: ProcessTarget) -> bool:
     links = target.cluster.toxiproxy
     return links is not None and bool(links.broken or target.messages.channels)
 
 
-def _node(target: FaultTarget, node: NodeId, driver: DriverName) -> NodeRow:
+def _node(target: ProcessTarget, node: NodeId, driver: DriverName) -> NodeRow:
     cluster = target.cluster
     is_broker = node != cluster.layout.controller_id
     registration = target.image.brokers.get(BrokerId(node))
@@ -132,13 +132,13 @@ def _node(target: FaultTarget, node: NodeId, driver: DriverName) -> NodeRow:
     )
 
 
-def _possible(target: FaultTarget, deeds: Iterable[ActionTemplate], driver: DriverName) -> Iterator[ActionTemplate]:
+def _possible(target: ProcessTarget, deeds: Iterable[ActionTemplate], driver: DriverName) -> Iterator[ActionTemplate]:
     """Yields those deeds that can be done in this cluster."""
     has_zookeeper = target.cluster.layout.has_zookeeper
     yield from (deed for deed in deeds if server_refusal(deed, has_zookeeper=has_zookeeper, driver=driver) is None)
 
 
-def _deeds_of_node(target: FaultTarget, node: NodeId) -> Iterator[ActionTemplate]:
+def _deeds_of_node(target: ProcessTarget, node: NodeId) -> Iterator[ActionTemplate]:
     cluster, links = target.cluster, target.cluster.toxiproxy
     if not cluster.is_running(node):
         yield Start(nodes=(node,))

@@ -2,24 +2,23 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
 from laststand.chaos.play.barriers import Observation
 from laststand.chaos.play.waiting import ChangeSignal
-from laststand.chaos.process.annotations import Annotations, annotated
+from laststand.chaos.process.annotations import Annotations
 from laststand.chaos.process.client_link import ClientLink
 from laststand.chaos.process.controller_requests import ask
-from laststand.chaos.process.fault_target import FaultTarget
-from laststand.chaos.process.faults import execute
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.message_faults import MessageFaults
-from laststand.chaos.process.metadata_observer import MetadataObserver
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.client.control import ClientCounts
+from laststand.emulator.cluster.child import EndCause, ProcessEnd
 from laststand.emulator.cluster.node_files import FindLogEnd, ListLogs
 from laststand.emulator.cluster.process_cluster import ProcessCluster
-from laststand.emulator.core.events import Event
+from laststand.emulator.core.events import Event, IncarnationEnd
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
@@ -30,61 +29,90 @@ from laststand.emulator.plan.steps import action_text
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.orders import is_order, order_given
 
+Execute: TypeAlias = Callable[["ProcessTarget", Action], Awaitable[Outcome]]
+"""Performs an action on processes; returns when it is done, with how that was seen."""
 
+
+class CommittedMetadata(Protocol):
+    """A view of what the controller committed."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """Fold of all that was received."""
+        ...
+
+    async def committed_end(self) -> MetadataOffset:
+        """Returns the controller's committed end offset; the last known one if the controller does not answer."""
+        ...
+
+
+@dataclass(kw_only=True, eq=False)
 class ProcessTarget:
-    """Processes and their clients; each method does what ``Target`` says.
+    """The processes of a cluster and of its clients, what they committed, and the harness's log.
 
-    Args:
-        faults: processes, committed state and log.
+    What ``Target`` has is described there.
+
+    Attributes:
+        changes: fires when the committed state changed.
+        session_timeout_ms: of the cluster; a cut under a channel in use is noticed within it.
+        messages: what is done to single messages.
         client: the client process.
-        annotations: where deeds are told to people.
+        annotations: describe actions to people.
+        execute: finds an action's executor and calls it.
+        downed: by which fault each node went down, until it is started again.
     """
 
-    def __init__(self, *, faults: FaultTarget, client: ClientLink, annotations: Annotations) -> None:
-        self.faults = faults
-        self._client = client
-        self._annotations = annotations
+    cluster: ProcessCluster
+    metadata: CommittedMetadata
+    log: HarnessLog
+    changes: ChangeSignal
+    session_timeout_ms: int
+    messages: MessageFaults
+    client: ClientLink
+    annotations: Annotations
+    execute: Execute
+    downed: dict[NodeId, str] = field(default_factory=dict)
 
     @property
     def cause_id(self) -> CauseId:
         """Cause of new events."""
-        return self.faults.log.cause_id
+        return self.log.cause_id
 
     @cause_id.setter
     def cause_id(self, cause_id: CauseId) -> None:
-        self.faults.log.cause_id = cause_id
+        self.log.cause_id = cause_id
 
     @property
     def image(self) -> MetadataImage:
-        """Fold of the metadata stream."""
-        return self.faults.image
+        """What the controller committed, as far as it is known now."""
+        return self.metadata.image
 
     @property
     def counts(self) -> ClientCounts:
         """What the client process reported last."""
-        return self._client.counts
+        return self.client.counts
 
     def log_names(self, node_id: NodeId) -> frozenset[str]:
         """Looks into the directory, whether the node runs or not."""
-        return self.faults.cluster.files.perform(ListLogs(node_id=node_id))
+        return self.cluster.files.perform(ListLogs(node_id=node_id))
 
     def log_end(self, node_id: NodeId, partition: TopicPartition) -> Offset:
         """Reads the segments, as recovery would."""
-        return self.faults.cluster.files.perform(FindLogEnd(node_id=node_id, partition=partition))
+        return self.cluster.files.perform(FindLogEnd(node_id=node_id, partition=partition))
 
     def is_running(self, node_id: NodeId) -> bool:
         """Whether the supervisor has such a child."""
-        return self.faults.cluster.is_running(node_id)
+        return self.cluster.is_running(node_id)
 
     def is_paused(self, node_id: NodeId) -> bool:
         """Whether it was stopped by a signal."""
-        return self.faults.cluster.is_paused(node_id)
+        return self.cluster.is_paused(node_id)
 
     @property
     def has_broken_links(self) -> bool:
         """Whether anything is wrong with a proxy, or done to messages."""
-        links = self.faults.cluster.toxiproxy
-        return (links is not None and bool(links.broken)) or bool(self.faults.messages.channels)
+        links = self.cluster.toxiproxy
+        return (links is not None and bool(links.broken)) or bool(self.messages.channels)
 
     @property
     def now_ms(self) -> int:
@@ -93,15 +121,19 @@ class ProcessTarget:
 
     def intercepted(self, channel: Channel[NodeId]) -> int:
         """Reads the events of who was dialled."""
-        return self.faults.messages.intercepted(channel)
+        return self.messages.intercepted(channel)
 
     async def committed_end(self) -> MetadataOffset:
-        """Asks the controller."""
-        return await self.faults.committed_end()
+        """Asks the controller where its committed records end now."""
+        return await self.metadata.committed_end()
 
     async def wait(self, see: Callable[[], Observation], *, timeout_s: float) -> Observation:
-        """Waits on the machine's clock."""
-        return await self.faults.wait(see, timeout_s=timeout_s)
+        """Waits on the machine's clock until ``see`` says that a state is reached.
+
+        Raises:
+            StepError: it was not within ``timeout_s`` seconds.
+        """
+        return await self.changes.wait(see, timeout_s=timeout_s)
 
     async def pause(self, *, duration_ms: int) -> None:
         """Sleeps."""
@@ -110,22 +142,22 @@ class ProcessTarget:
     async def perform(self, action: Action) -> Outcome:
         """Calls the action's executor; a batch is sent by the client process."""
         if isinstance(action, Produce):
-            self._client.produce(action.producer, action.partition, action.records)
+            self.client.produce(action.producer, action.partition, action.records)
             return effective("sent")
-        links = self.faults.cluster.toxiproxy
+        links = self.cluster.toxiproxy
         broken = () if links is None else links.broken
         before = await self.committed_end()
         begun_ns, wall_ns = time.monotonic_ns(), time.time_ns()
-        outcome = await execute(self.faults, action)
+        outcome = await self.execute(self, action)
         proved_ns = time.monotonic_ns()
         if outcome.took_effect:
-            self._annotations.tell(
+            self.annotations.tell(
                 f"{action_text(action)}: {outcome.seen}",
-                tags=(deed_of(action).verb, f"run:{self.faults.cluster.layout.run}"),
+                tags=(deed_of(action).verb, f"run:{self.cluster.layout.run}"),
                 begun_ns=wall_ns,
                 ended_ns=wall_ns + proved_ns - begun_ns,
             )
-        if not outcome.took_effect and self.faults.log.is_by_hand:
+        if not outcome.took_effect and self.log.is_by_hand:
             return outcome  # nothing is different, and who asked for it is told: there is no fault to account for
         after = await self.committed_end()
         for event in fault_events(
@@ -143,7 +175,7 @@ class ProcessTarget:
 
     async def ask_controller(self, request: Request) -> Response:
         """Asks at the controller's own port."""
-        return await self._ask_node(self.faults.cluster.layout.controller_id, request)
+        return await self._ask_node(self.cluster.layout.controller_id, request)
 
     async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
         """Asks at the broker's own port."""
@@ -156,38 +188,66 @@ class ProcessTarget:
         if is_order(request):
             self.note(order_given(request, to=node_id, cause_id=self.cause_id))
         return await ask(
-            self.faults.cluster.direct_addresses()[node_id],
+            self.cluster.direct_addresses()[node_id],
             request,
-            keepalive=keepalive_for(session_timeout_ms=self.faults.session_timeout_ms),
-            token=self.faults.cluster.token,
+            keepalive=keepalive_for(session_timeout_ms=self.session_timeout_ms),
+            token=self.cluster.token,
             node_id=node_id,
         )
 
     def note(self, event: Event) -> None:
         """Writes into the harness's event file."""
-        self.faults.log.note(event)
+        self.log.note(event)
 
+    def in_force(self) -> tuple[str, ...]:
+        """Returns descriptions of all faults in force: those that were injected, and nodes that ended by themselves."""
+        by_themselves = (
+            f"node {node_id} is down by itself"
+            for node_id in self.cluster.layout.node_ids
+            if not self.cluster.is_running(node_id) and node_id not in self.downed
+        )
+        return (*self.log.faults.describe(now_s=time.monotonic()), *by_themselves)
 
-@asynccontextmanager
-async def open_target(
-    cluster: ProcessCluster, *, client: ClientLink, log: HarnessLog, changes: ChangeSignal, session_timeout_ms: int
-) -> AsyncIterator[ProcessTarget]:
-    """Follows what the controller of a started cluster commits, and yields the target that sees it."""
-    metadata = MetadataObserver(
-        cluster.direct_addresses()[cluster.layout.controller_id],
-        keepalive=keepalive_for(session_timeout_ms=session_timeout_ms),
-        token=cluster.token,
-        on_change=changes.change,
-    )
-    faults = FaultTarget(
-        cluster=cluster,
-        metadata=metadata,
-        log=log,
-        changes=changes,
-        session_timeout_ms=session_timeout_ms,
-        messages=MessageFaults(cluster, note=log.note),
-    )
-    async with annotated() as annotations, asyncio.TaskGroup() as tasks:
-        following = tasks.create_task(metadata.run())
-        yield ProcessTarget(faults=faults, client=client, annotations=annotations)
-        following.cancel()
+    def is_answering(self, node_id: NodeId) -> bool:
+        """Whether a node's process runs and is not paused."""
+        return self.cluster.is_running(node_id) and not self.cluster.is_paused(node_id)
+
+    def note_end(
+        self, node_id: NodeId, end: IncarnationEnd, process_end: ProcessEnd, committed: MetadataOffset
+    ) -> None:
+        """Records the end of a node's process as planned; an unplanned one was recorded when it happened."""
+        if process_end.cause in (EndCause.STOPPED, EndCause.KILLED):
+            self.log.ended(
+                node_id,
+                self.cluster.incarnation(node_id),
+                end,
+                exit_code=process_end.exit_code,
+                metadata_offset=committed,
+            )
+
+    async def take_down(
+        self,
+        nodes: Sequence[NodeId],
+        end: Callable[[NodeId], Awaitable[ProcessEnd | None]],
+        *,
+        fault: str,
+        recorded_as: IncarnationEnd,
+    ) -> list[ProcessEnd]:
+        """Ends the processes of nodes together and records that, at one metadata offset.
+
+        Args:
+            nodes: those that run are down by ``fault`` from now on.
+            end: ends one node's process; ``None`` if none ran.
+            fault: its name.
+            recorded_as: how the harness's log names the end.
+
+        Returns:
+            The ends of those that ran, in the order of ``nodes``.
+        """
+        ends = await asyncio.gather(*(end(node_id) for node_id in nodes))
+        committed = await self.committed_end()
+        for node_id, process_end in zip(nodes, ends, strict=True):
+            if process_end is not None:
+                self.downed[node_id] = fault
+                self.note_end(node_id, recorded_as, process_end, committed)
+        return [process_end for process_end in ends if process_end is not None]

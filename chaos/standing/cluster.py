@@ -23,11 +23,11 @@ from laststand.chaos.play.step_player import StepPlayer
 from laststand.chaos.play.waiting import ChangeSignal
 from laststand.chaos.process.client_link import ClientLink
 from laststand.chaos.process.ending import note_crash, stop_nodes
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.hosts import make_host
+from laststand.chaos.process.opening import open_target
 from laststand.chaos.process.single_step import nothing_to_do, step_of
-from laststand.chaos.process.target import ProcessTarget, open_target
+from laststand.chaos.process.target import ProcessTarget
 from laststand.chaos.scenario.scenario import Ending
 from laststand.chaos.standing.clients import ClientRegister, complete_histories
 from laststand.chaos.standing.order import STANDING, StandingOrder
@@ -256,7 +256,7 @@ class StandingCluster:
     def status(self) -> StatusReport:
         """Returns how everything is now."""
         return status_report(
-            self._target.faults,
+            self._target,
             era=self._order.era_label,
             switches=self._order.rules(),
             properties=self._properties,
@@ -283,9 +283,9 @@ class StandingCluster:
         return await self._target.ask_controller(request)
 
     @property
-    def faults(self) -> FaultTarget:
-        """What faults act on."""
-        return self._target.faults
+    def target(self) -> ProcessTarget:
+        """The processes, as steps act on them."""
+        return self._target
 
     def client_addresses(self) -> dict[int, str]:
         """Returns where a client reaches each node: through the proxies, where there are any."""
@@ -300,8 +300,8 @@ class StandingCluster:
             EmulatorError: it could not be played to its end.
         """
         async with self._one_step:
-            step = step_of(wanted, self._target.faults, driver=self._order.driver)
-            reason = nothing_to_do(step.action, self._target.faults)
+            step = step_of(wanted, self._target, driver=self._order.driver)
+            reason = nothing_to_do(step.action, self._target)
             if reason is not None:
                 return PlayedStep(action=step.action, outcome=no_op(reason))
             number = self._steps + 1
@@ -396,7 +396,7 @@ class StandingCluster:
             tell("read everything")
             await self._attempt("the final read", self._read_all)
             tell("stop the nodes")
-            await self._attempt("the orderly stop", lambda: stop_nodes(self._target.faults))
+            await self._attempt("the orderly stop", lambda: stop_nodes(self._target))
             self._ended = Ended.DOWN
 
     async def stop(self, *, tell: Callable[[str], None]) -> None:
@@ -411,7 +411,7 @@ class StandingCluster:
             layout = self._layout
             running = tuple(node_id for node_id in layout.node_ids if self._cluster.is_running(node_id))
             tell("stop the nodes")
-            await self._attempt("the orderly stop", lambda: stop_nodes(self._target.faults))
+            await self._attempt("the orderly stop", lambda: stop_nodes(self._target))
             for nodes in _brokers_then_controller(running, layout.controller_id):
                 self._put_on_record(PlayedStep(action=Stop(nodes=nodes), outcome=effective("in order")))
             self._ended = Ended.STOPPED

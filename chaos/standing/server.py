@@ -193,7 +193,7 @@ class Server:
 
     async def _look_at(self, work: ViewReplica) -> Answer:
         try:
-            return ReplicaSeen(view=await asyncio.to_thread(self._cluster.faults.cluster.files.perform, work))
+            return ReplicaSeen(view=await asyncio.to_thread(self._cluster.target.cluster.files.perform, work))
         except StorageError as error:
             return Refused(reason=str(error))
 

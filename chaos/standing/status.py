@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.broker.replicas.high_watermark import effective_min_isr
 from laststand.emulator.core.image import MetadataImage, PartitionState
 from laststand.emulator.core.properties import NodeProperties, topic_properties
@@ -139,7 +139,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def status_report(
-    target: FaultTarget,
+    target: ProcessTarget,
     *,
     era: str,
     switches: Switches,
@@ -170,7 +170,7 @@ def status_report(
     )
 
 
-def _node(target: FaultTarget, node_id: NodeId) -> NodeStatus:
+def _node(target: ProcessTarget, node_id: NodeId) -> NodeStatus:
     cluster = target.cluster
     child = cluster.process_of(node_id)
     registration = target.image.brokers.get(BrokerId(node_id))

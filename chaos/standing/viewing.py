@@ -34,7 +34,7 @@ async def view_of_standing(order: StandingOrder, cluster: StandingCluster) -> As
         era=order.era_label,
         directory=order.path,
         driver=order.driver,
-        target=lambda: cluster.faults,
+        target=lambda: cluster.target,
         play=cluster.play,
     )
     async with LiveView([stage], title=stage.name, place=_place_before(order.path)) as view:

@@ -3,8 +3,8 @@
 from typing import Final
 
 from laststand.chaos.play.barriers import Observation
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.chaos.zookeeper.harness_client import harness_client
 from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
 from laststand.emulator.core.zookeeper.nodes import paths
@@ -15,7 +15,7 @@ _SEEN_WITHIN_S: Final = 10.0
 
 
 @executes(DeposeController)
-async def depose_controller(target: FaultTarget, _: DeposeController) -> Outcome:
+async def depose_controller(target: ProcessTarget, _: DeposeController) -> Outcome:
     """Deletes the node, and waits until the server's log says that it is gone, or another one's.
 
     Raises:

@@ -3,8 +3,8 @@
 from typing import Final
 
 from laststand.chaos.play.barriers import Observation
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.plan.actions import ExpireSession, Outcome, effective, no_op
@@ -14,7 +14,7 @@ _SEEN_WITHIN_S: Final = 10.0
 
 
 @executes(ExpireSession)
-async def expire_session(target: FaultTarget, action: ExpireSession[NodeId]) -> Outcome:
+async def expire_session(target: ProcessTarget, action: ExpireSession[NodeId]) -> Outcome:
     """Ends sessions, and waits until the server's log says that the brokers' nodes went with them.
 
     Raises:

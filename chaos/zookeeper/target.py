@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from laststand.chaos.play.waiting import ChangeSignal
-from laststand.chaos.process.annotations import Annotations, annotated
+from laststand.chaos.process.annotations import annotated
 from laststand.chaos.process.client_link import ClientLink
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.faults import execute
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.proxied_messages import ProxiedMessageFaults
 from laststand.chaos.process.target import ProcessTarget
@@ -61,34 +62,22 @@ _ELECTED_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 0.05
 
 
+@dataclass(kw_only=True, eq=False)
 class ZooKeeperTarget(ProcessTarget):
-    """Processes and their clients; each method does what ``Target`` says.
+    """The processes of a cluster with ZooKeeper, and of its clients.
 
-    Args:
-        faults: processes, committed state and log.
-        client: the client process.
-        annotations: where deeds are told to people.
+    Attributes:
         events: reads what the server wrote.
         zookeeper: the harness's session.
     """
 
-    def __init__(
-        self,
-        *,
-        faults: FaultTarget,
-        client: ClientLink,
-        annotations: Annotations,
-        events: ServerEvents,
-        zookeeper: HarnessClient,
-    ) -> None:
-        super().__init__(faults=faults, client=client, annotations=annotations)
-        self._events = events
-        self._zookeeper = zookeeper
+    events: ServerEvents
+    zookeeper: HarnessClient
 
     @property
     def elected_controller(self) -> BrokerId | None:
         """Whom ``/controller`` names."""
-        data = self._events.log.data(paths.CONTROLLER)
+        data = self.events.log.data(paths.CONTROLLER)
         return None if data is None else decode_controller(data)
 
     async def ask_controller(self, request: Request) -> Response:
@@ -98,7 +87,7 @@ class ZooKeeperTarget(ProcessTarget):
             AdminError: nobody was elected in time, or did not answer.
             NoZooKeeperError: the server did not answer.
         """
-        cluster = self.faults.cluster
+        cluster = self.cluster
         rules = cluster.layout.switches
         if not isinstance(rules, ZooKeeperSwitches):
             raise InvariantError("a ZooKeeper server in a cluster with other rules")
@@ -110,7 +99,7 @@ class ZooKeeperTarget(ProcessTarget):
             case IncrementalAlterConfigsRequest():
                 return await self._alter_configs(request, rules)
             case DeleteTopicsRequest():
-                return await self._zookeeper.run(administrate(request, rules.zookeeper, rules.protocol))
+                return await self.zookeeper.run(administrate(request, rules.zookeeper, rules.protocol))
             case DescribeTopicPartitionsRequest() | DescribeConfigsRequest() | ListPartitionReassignmentsRequest():
                 await self.committed_end()
                 return described(request, self._view(rules))
@@ -121,7 +110,7 @@ class ZooKeeperTarget(ProcessTarget):
                     cluster_id=cluster.cluster_id,
                     controller=self.elected_controller,
                     server=cluster.layout.controller_id,
-                    last_zxid=self._events.log.last_zxid,
+                    last_zxid=self.events.log.last_zxid,
                 )
             case ElectLeadersRequest() | AlterPartitionReassignmentsRequest():
                 return await self._ask_elected(request)
@@ -138,7 +127,7 @@ class ZooKeeperTarget(ProcessTarget):
             if isinstance(placed, TopicResult):
                 results.append(placed)
             else:
-                results.append(await self._zookeeper.run(write_topic(placed, rules.zookeeper, rules.protocol)))
+                results.append(await self.zookeeper.run(write_topic(placed, rules.zookeeper, rules.protocol)))
         return CreateTopicsResponse(topics=tuple(results))
 
     async def _create_partitions(
@@ -153,7 +142,7 @@ class ZooKeeperTarget(ProcessTarget):
             elif request.validate_only:
                 results.append(TopicResult(name=wanted.name, error=ErrorCode.NONE))
             else:
-                results.append(await self._zookeeper.run(write_partitions(placed, rules.zookeeper)))
+                results.append(await self.zookeeper.run(write_partitions(placed, rules.zookeeper)))
         return CreatePartitionsResponse(topics=tuple(results))
 
     async def _alter_configs(
@@ -171,11 +160,11 @@ class ZooKeeperTarget(ProcessTarget):
                     ConfigResourceResult(resource=resource.resource, resource_name=name, error=ErrorCode.NONE)
                 )
             else:
-                results.append(await self._zookeeper.run(write_config(resource)))
+                results.append(await self.zookeeper.run(write_config(resource)))
         return IncrementalAlterConfigsResponse(resources=tuple(results))
 
     def _view(self, rules: ZooKeeperSwitches) -> ClusterView:
-        layout = self.faults.cluster.layout
+        layout = self.cluster.layout
         return ClusterView(
             image=self.image,
             properties=node_properties(dict(layout.properties)),
@@ -184,7 +173,7 @@ class ZooKeeperTarget(ProcessTarget):
         )
 
     async def _ask_elected(self, request: Request) -> Response:
-        cluster = self.faults.cluster
+        cluster = self.cluster
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _ELECTED_WITHIN_S
         while (controller := self.elected_controller) is None:
@@ -192,7 +181,7 @@ class ZooKeeperTarget(ProcessTarget):
                 name = type(request).__name__.removesuffix("Request")
                 raise AdminError(api=name, error=ErrorCode.NOT_CONTROLLER, reason="nobody is elected")
             await asyncio.sleep(_LOOK_S)
-        keepalive = keepalive_for(session_timeout_ms=self.faults.session_timeout_ms)
+        keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
         addresses: dict[NodeId, str] = {controller: cluster.direct_addresses()[controller]}
         if is_order(request):
             self.note(order_given(request, to=controller, cause_id=self.cause_id))
@@ -213,14 +202,6 @@ async def open_zookeeper_target(
     session_timeout_ms: int,
 ) -> AsyncIterator[ZooKeeperTarget]:
     """Follows the transaction log of a started cluster, and yields the target that sees it."""
-    faults = FaultTarget(
-        cluster=cluster,
-        metadata=metadata,
-        log=log,
-        changes=changes,
-        session_timeout_ms=session_timeout_ms,
-        messages=ProxiedMessageFaults(cluster, messages=messages, note=log.note),
-    )
     address = cluster.direct_addresses()[cluster.layout.controller_id]
     async with (
         annotated() as annotations,
@@ -228,5 +209,17 @@ async def open_zookeeper_target(
         harness_client(address, timeout_ms=session_timeout_ms) as zookeeper,
     ):
         following = tasks.create_task(metadata.run())
-        yield ZooKeeperTarget(faults=faults, client=client, annotations=annotations, events=events, zookeeper=zookeeper)
+        yield ZooKeeperTarget(
+            cluster=cluster,
+            metadata=metadata,
+            log=log,
+            changes=changes,
+            session_timeout_ms=session_timeout_ms,
+            messages=ProxiedMessageFaults(cluster, messages=messages, note=log.note),
+            client=client,
+            annotations=annotations,
+            execute=execute,
+            events=events,
+            zookeeper=zookeeper,
+        )
         following.cancel()

@@ -69,4 +69,4 @@ def _members(state: PartitionState) -> str:
 def _faults(target: Target) -> list[Text]:
     if not isinstance(target, ProcessTarget):
         return []
-    return [Text(f"  {fault}", style="yellow") for fault in target.faults.in_force()]
+    return [Text(f"  {fault}", style="yellow") for fault in target.in_force()]

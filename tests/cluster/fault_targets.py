@@ -8,10 +8,13 @@ from pathlib import Path
 
 from laststand.chaos.play.barriers import Observation
 from laststand.chaos.play.waiting import ChangeSignal
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.annotations import Annotations
+from laststand.chaos.process.client_link import ClientLink
+from laststand.chaos.process.faults import execute
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.message_faults import MessageFaults
 from laststand.chaos.process.metadata_observer import MetadataObserver
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.node_host import NodeHost
 from laststand.emulator.cluster.process_cluster import ProcessCluster
@@ -29,7 +32,7 @@ ZERO, ONE = NodeId(0), NodeId(1)
 @asynccontextmanager
 async def fault_target(
     directory: Path, *, host: NodeHost | None = None, toxiproxy: Path | None = None
-) -> AsyncIterator[FaultTarget]:
+) -> AsyncIterator[ProcessTarget]:
     (directory / "events").mkdir()
     layout = ClusterLayout(
         run="test",
@@ -68,13 +71,16 @@ async def fault_target(
             return Observation(reached=len(active) == len(layout.broker_ids), text=f"{len(active)} active brokers")
 
         await changes.wait(unfenced, timeout_s=30)
-        yield FaultTarget(
+        yield ProcessTarget(
             cluster=cluster,
             metadata=metadata,
             log=log,
             changes=changes,
             session_timeout_ms=SESSION_TIMEOUT_MS,
             messages=MessageFaults(cluster, note=log.note),
+            client=ClientLink(on_counts=changes.change),
+            annotations=Annotations(None),
+            execute=execute,
         )
         following.cancel()
     log.close(problem=None)

@@ -9,8 +9,8 @@ import pytest
 
 from laststand.chaos.play.topics import create_topics
 from laststand.chaos.process.controller_requests import ask
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults import execute
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.disk import DiskOperation
 from laststand.emulator.core.types import BrokerId, TopicPartition
 from laststand.emulator.plan.actions import (
@@ -57,7 +57,7 @@ async def test_the_disk_of_a_node_that_is_down_is_not_felt(tmp_path: Path) -> No
             assert not (await execute(target, fault)).bit
 
 
-async def create_topic(target: FaultTarget, name: str) -> None:
+async def create_topic(target: ProcessTarget, name: str) -> None:
     """Has both brokers write and sync."""
     topic = PlannedTopic(name=name, replicas=((BrokerId(ZERO), BrokerId(ONE)),))
     await create_topics(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from laststand.chaos.play.barriers import Observation
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults import execute
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import BrokerId, NodeId, Way
 from laststand.emulator.plan.actions import (
     ClockJump,
@@ -34,7 +34,7 @@ ANSWERS = Channel(ONE, CONTROLLER, "BrokerHeartbeat", Way.RESPONSE)
 METADATA = Channel(ONE, CONTROLLER, STREAM, Way.RESPONSE)
 
 
-async def touched(target: FaultTarget, channel: Channel[NodeId], count: int) -> None:
+async def touched(target: ProcessTarget, channel: Channel[NodeId], count: int) -> None:
     def see() -> Observation:
         found = target.messages.intercepted(channel)
         return Observation(reached=found >= count, text=f"{found} touched")
@@ -117,12 +117,12 @@ async def test_the_controllers_clock_jumps_and_every_session_is_over(tmp_path: P
         await target.wait(both_were_fenced, timeout_s=20)
 
 
-def fencings(target: FaultTarget) -> int:
+def fencings(target: ProcessTarget) -> int:
     """How often the controller fenced a broker; one that is unfenced at once is not seen otherwise."""
     events = target.cluster.layout.event_file(CONTROLLER, target.cluster.incarnation(CONTROLLER))
     return events.read_bytes().count(b'"BrokerFenced"')
 
 
-def fenced(target: FaultTarget, broker: NodeId) -> Observation:
+def fenced(target: ProcessTarget, broker: NodeId) -> Observation:
     is_fenced = target.image.brokers[BrokerId(broker)].fenced
     return Observation(reached=is_fenced, text=f"broker {broker} is {'fenced' if is_fenced else 'not fenced'}")

@@ -48,7 +48,7 @@ KEEPALIVE: Final = keepalive_for(session_timeout_ms=2000)
 async def give_strange_orders(run: Run) -> None:
     """The harness notes none of them: a clock, messages, a broker, a property, records, and a question to end with."""
     assert isinstance(run.target, ProcessTarget)
-    cluster = run.target.faults.cluster
+    cluster = run.target.cluster
     jump = CLOCK_ORDERS.encode(ClockOrder(jump_ms=5))
     await send_order(cluster, BROKER, jump, service=CLOCK_SERVICE, method=CLOCK_METHOD, note=lambda _: None)
     for intervention in (Intervention.HOLD, Intervention.RELEASE):

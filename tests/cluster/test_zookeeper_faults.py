@@ -11,10 +11,12 @@ import pytest
 
 from laststand.chaos.play.waiting import ChangeSignal
 from laststand.chaos.play.zookeeper_server import recording_syncs, zookeeper_for
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.annotations import Annotations
+from laststand.chaos.process.client_link import ClientLink
 from laststand.chaos.process.faults import execute
 from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.message_faults import MessageFaults
+from laststand.chaos.process.target import ProcessTarget
 from laststand.chaos.zookeeper import depose_controller as _depose_controller  # noqa: F401 - enters its executor
 from laststand.chaos.zookeeper.messages import server_messages
 from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
@@ -181,13 +183,16 @@ async def test_a_controller_is_deposed_while_its_session_goes_on(server: ServerA
     changes = ChangeSignal()
     metadata = ZooKeeperMetadata(events, on_change=changes.change)
     log = HarnessLog(server.directory, run="test", wall_time_ns=0, driver=DriverName.PROCESS, ending=None)
-    target = FaultTarget(
+    target = ProcessTarget(
         cluster=server.cluster,
         metadata=metadata,
         log=log,
         changes=changes,
         session_timeout_ms=4000,
         messages=MessageFaults(server.cluster, note=log.note),
+        client=ClientLink(on_counts=changes.change),
+        annotations=Annotations(None),
+        execute=execute,
     )
     controller = Client(server.address)
     session_id = await controller.open()

@@ -7,9 +7,9 @@ import asyncio
 import time
 from typing import Final
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.node_orders import send_order
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import ClockJump, ClockRate, Outcome, effective, no_op
@@ -27,7 +27,7 @@ _NOT_ANSWERING: Final = "no-op: a node does not answer"
 
 
 @executes(ClockRate)
-async def clock_rate(target: FaultTarget, action: ClockRate[NodeId]) -> Outcome:
+async def clock_rate(target: ProcessTarget, action: ClockRate[NodeId]) -> Outcome:
     """Lets clocks run at another rate."""
     rates = target.cluster.clock_rates
     if all(rates.get(node_id, NORMAL_RATE_PPM) == action.rate_ppm for node_id in action.nodes):
@@ -40,7 +40,7 @@ async def clock_rate(target: FaultTarget, action: ClockRate[NodeId]) -> Outcome:
     return effective(f"it runs at {', '.join(f'{rate:.3g}' for rate in found)} of the right rate")
 
 
-async def _rate(target: FaultTarget, node_id: NodeId, rate_ppm: int) -> float | None:
+async def _rate(target: ProcessTarget, node_id: NodeId, rate_ppm: int) -> float | None:
     """Sets a clock's rate and returns what it comes to; ``None`` if the node does not answer."""
     first = await _change(target, node_id, ClockOrder(rate_ppm=rate_ppm))
     began_s = time.monotonic()
@@ -53,7 +53,7 @@ async def _rate(target: FaultTarget, node_id: NodeId, rate_ppm: int) -> float | 
 
 
 @executes(ClockJump)
-async def clock_jump(target: FaultTarget, action: ClockJump[NodeId]) -> Outcome:
+async def clock_jump(target: ProcessTarget, action: ClockJump[NodeId]) -> Outcome:
     """Lets clocks jump ahead."""
     reports = [await _change(target, node_id, ClockOrder(jump_ms=action.by_ms)) for node_id in action.nodes]
     jumps = [report.after_ms - report.before_ms for report in reports if report is not None]
@@ -64,7 +64,7 @@ async def clock_jump(target: FaultTarget, action: ClockJump[NodeId]) -> Outcome:
     return effective(f"its clock jumped by {', '.join(map(str, jumps))} ms")
 
 
-async def _change(target: FaultTarget, node_id: NodeId, order: ClockOrder) -> ClockReport | None:
+async def _change(target: ProcessTarget, node_id: NodeId, order: ClockOrder) -> ClockReport | None:
     report = await send_order(
         target.cluster,
         node_id,

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome, probe
 from laststand.emulator.cluster.zookeeper_probe import server_probes
 from laststand.emulator.core.types import NodeId
@@ -20,7 +20,7 @@ _LOOK_INTERVAL_S: Final = 0.05
 
 
 @executes(Disconnect)
-async def disconnect(target: FaultTarget, action: Disconnect[NodeId]) -> Outcome:
+async def disconnect(target: ProcessTarget, action: Disconnect[NodeId]) -> Outcome:
     """Takes the containers of nodes off their network."""
     changed = await _each(action.nodes, target.cluster.disconnect_node)
     if not changed:
@@ -32,7 +32,7 @@ async def disconnect(target: FaultTarget, action: Disconnect[NodeId]) -> Outcome
 
 
 @executes(Connect)
-async def connect(target: FaultTarget, action: Connect[NodeId]) -> Outcome:
+async def connect(target: ProcessTarget, action: Connect[NodeId]) -> Outcome:
     """Puts the containers of nodes back, with the address that they had."""
     changed = await _each(action.nodes, target.cluster.connect_node)
     if not changed:
@@ -51,7 +51,7 @@ async def _each(nodes: tuple[NodeId, ...], change: Callable[[NodeId], Awaitable[
     return [node_id for node_id in nodes if await change(node_id)]
 
 
-async def _answers(target: FaultTarget, node_id: NodeId) -> bool:
+async def _answers(target: ProcessTarget, node_id: NodeId) -> bool:
     cluster = target.cluster
     outcome = await probe(
         cluster.direct_addresses()[node_id],

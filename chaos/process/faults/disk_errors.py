@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from laststand.chaos.play.waiting import StepError
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.disks import change
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.node_files import DiskChange, FindWhetherFull
 from laststand.emulator.core.events import IncarnationEnd
@@ -32,14 +32,14 @@ _ROOM: Final = DiskChange(bytes_left=None)
 
 
 @executes(DiskError)
-async def disk_error(target: FaultTarget, action: DiskError[NodeId]) -> Outcome:
+async def disk_error(target: ProcessTarget, action: DiskError[NodeId]) -> Outcome:
     """Makes an operation of each node fail, and waits for its end."""
     armed = msgspec.structs.replace(_WHOLE, failing=action.operation, at=action.at)
     return await _let_fail(target, action, armed, errno.EIO, afterwards=_WHOLE)
 
 
 @executes(DiskFull)
-async def disk_full(target: FaultTarget, action: DiskFull[NodeId]) -> Outcome:
+async def disk_full(target: ProcessTarget, action: DiskFull[NodeId]) -> Outcome:
     """Lets the disk of each node be full, and waits for its end; or makes room."""
     if action.is_repair:
         return effective("there is room again") if await make_room(target, action.nodes) else no_op("there is room")
@@ -47,17 +47,17 @@ async def disk_full(target: FaultTarget, action: DiskFull[NodeId]) -> Outcome:
     return await _let_fail(target, action, armed, errno.ENOSPC, afterwards=_FULL)
 
 
-async def make_room(target: FaultTarget, nodes: Sequence[NodeId]) -> bool:
+async def make_room(target: ProcessTarget, nodes: Sequence[NodeId]) -> bool:
     """Lets disks be full no longer; returns whether one was."""
     return await change(target, nodes, _ROOM)
 
 
-async def is_full(target: FaultTarget, node_id: NodeId) -> bool:
+async def is_full(target: ProcessTarget, node_id: NodeId) -> bool:
     """Returns whether a node's disk is full."""
     return await asyncio.to_thread(target.cluster.files.perform, FindWhetherFull(node_id=node_id))
 
 
-async def start_on_full_disk(target: FaultTarget, node_id: NodeId) -> str:
+async def start_on_full_disk(target: ProcessTarget, node_id: NodeId) -> str:
     """Starts a node whose disk is full, and waits until it has ended by that; returns how that was seen.
 
     Raises:
@@ -72,7 +72,7 @@ async def start_on_full_disk(target: FaultTarget, node_id: NodeId) -> str:
 
 
 async def _let_fail(
-    target: FaultTarget,
+    target: ProcessTarget,
     action: DiskError[NodeId] | DiskFull[NodeId],
     armed: DiskChange,
     error: int,
@@ -93,7 +93,7 @@ async def _let_fail(
     return effective(seen) if is_all else Outcome(took_effect=True, bit=False, seen=seen)
 
 
-async def _fails(target: FaultTarget, node_id: NodeId, armed: DiskChange, error: int) -> bool:
+async def _fails(target: ProcessTarget, node_id: NodeId, armed: DiskChange, error: int) -> bool:
     """Returns whether a node ended by the error; its disk is whole again."""
     await change(target, [node_id], armed)
     try:
@@ -103,7 +103,7 @@ async def _fails(target: FaultTarget, node_id: NodeId, armed: DiskChange, error:
     return end is not None and await _note_failure(target, node_id, end, error)
 
 
-async def _note_failure(target: FaultTarget, node_id: NodeId, end: ProcessEnd, error: int) -> bool:
+async def _note_failure(target: ProcessTarget, node_id: NodeId, end: ProcessEnd, error: int) -> bool:
     """Records how a node ended, as unexpected if not by the error; returns whether it was by that."""
     is_by_error = any(os.strerror(error) in line for line in end.stderr_tail)
     target.log.ended(

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.node_files import ArmDisk, DiskChange, LookAtDisk
 from laststand.emulator.core.types import NodeId
 
@@ -14,7 +14,7 @@ _SEEN_WITHIN_S: Final = 10.0
 _LOOK_INTERVAL_S: Final = 0.05
 
 
-async def change(target: FaultTarget, nodes: Sequence[NodeId], wanted: DiskChange) -> bool:
+async def change(target: ProcessTarget, nodes: Sequence[NodeId], wanted: DiskChange) -> bool:
     """Changes what is armed for nodes, and tells those that run; returns whether that changed anything."""
     changed = False
     for node_id in nodes:
@@ -23,12 +23,12 @@ async def change(target: FaultTarget, nodes: Sequence[NodeId], wanted: DiskChang
     return changed
 
 
-async def are_felt(target: FaultTarget, nodes: Sequence[NodeId]) -> bool:
+async def are_felt(target: ProcessTarget, nodes: Sequence[NodeId]) -> bool:
     """Waits until each node has said that what is armed acted on it; returns whether all did."""
     return all([await _is_felt(target, node_id) for node_id in nodes])
 
 
-async def _is_felt(target: FaultTarget, node_id: NodeId) -> bool:
+async def _is_felt(target: ProcessTarget, node_id: NodeId) -> bool:
     try:
         async with asyncio.timeout(_SEEN_WITHIN_S):
             # A file in another process's hands changes without a word.

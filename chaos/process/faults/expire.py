@@ -1,9 +1,9 @@
 """Expiry: nothing of a broker reaches the controller until its session is over; its metadata waits, too."""
 
 from laststand.chaos.play.barriers import Observation
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.links import break_links, proxies
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.plan.actions import Expire, Outcome, effective
 from laststand.emulator.plan.channels import Link
@@ -13,7 +13,7 @@ _SESSIONS: float = 3.0
 
 
 @executes(Expire)
-async def expire(target: FaultTarget, action: Expire[NodeId]) -> Outcome:
+async def expire(target: ProcessTarget, action: Expire[NodeId]) -> Outcome:
     """Cuts brokers off from the controller until it has fenced them.
 
     Raises:

@@ -2,16 +2,16 @@
 
 import asyncio
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.links import PASSES_WITHIN_S, SILENT_AFTER_S, passes, proxies
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import Flap, Outcome, effective, no_op
 
 
 @executes(Flap)
-async def flap(target: FaultTarget, action: Flap[NodeId]) -> Outcome:
+async def flap(target: ProcessTarget, action: Flap[NodeId]) -> Outcome:
     """Cuts a link and mends it; it is whole when this returns."""
     if not await passes(target, action.link):
         return no_op("nothing passed there before")

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster import node_files
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import FlipBit, Outcome, effective, no_op
@@ -11,7 +11,7 @@ from laststand.emulator.storage.bit_flip import FlippedBit
 
 
 @executes(FlipBit)
-async def flip_bit(target: FaultTarget, action: FlipBit[NodeId]) -> Outcome:
+async def flip_bit(target: ProcessTarget, action: FlipBit[NodeId]) -> Outcome:
     """Damages the last batch of a partition on brokers, whether they run or not.
 
     Raises:

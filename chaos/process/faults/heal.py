@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Iterable
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.links import PASSES_WITHIN_S, proxies
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import HealAll, HealLink, HealNodes, Outcome, effective, no_op
@@ -13,7 +13,7 @@ from laststand.emulator.plan.channels import Link
 
 
 @executes(HealAll)
-async def heal_all(target: FaultTarget, _: HealAll) -> Outcome:
+async def heal_all(target: ProcessTarget, _: HealAll) -> Outcome:
     """Heals every link, and leaves all messages alone."""
     ended = await target.messages.end_all()
     healed = no_op("no link was broken")
@@ -26,7 +26,7 @@ async def heal_all(target: FaultTarget, _: HealAll) -> Outcome:
 
 
 @executes(HealNodes)
-async def heal_nodes(target: FaultTarget, action: HealNodes[NodeId]) -> Outcome:
+async def heal_nodes(target: ProcessTarget, action: HealNodes[NodeId]) -> Outcome:
     """Heals every link to and from nodes."""
     return await _restore(
         target, sorted({link for node_id in action.nodes for link in proxies(target).links_of(node_id)})
@@ -34,12 +34,12 @@ async def heal_nodes(target: FaultTarget, action: HealNodes[NodeId]) -> Outcome:
 
 
 @executes(HealLink)
-async def heal_link(target: FaultTarget, action: HealLink[NodeId]) -> Outcome:
+async def heal_link(target: ProcessTarget, action: HealLink[NodeId]) -> Outcome:
     """Heals what one node dials to another."""
     return await _restore(target, [action.link])
 
 
-async def _restore(target: FaultTarget, links: Iterable[Link[NodeId]]) -> Outcome:
+async def _restore(target: ProcessTarget, links: Iterable[Link[NodeId]]) -> Outcome:
     changed = await proxies(target).restore(links)
     if not changed:
         return no_op("no link was broken")

@@ -1,15 +1,15 @@
 """Isolation: cuts all links of nodes in both directions, those of clients included unless they stay connected."""
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.links import break_links, proxies
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import Clients, Isolate, Outcome
 from laststand.emulator.plan.nodes import CLIENT
 
 
 @executes(Isolate)
-async def isolate(target: FaultTarget, action: Isolate[NodeId]) -> Outcome:
+async def isolate(target: ProcessTarget, action: Isolate[NodeId]) -> Outcome:
     """Cuts every link to and from the nodes."""
     links = {
         link

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome
 from laststand.emulator.cluster.toxiproxy import Link, Toxiproxy
 from laststand.emulator.core.errors import InvariantError
@@ -47,7 +47,7 @@ _PEERS: Final[msgspec.json.Decoder[_PeerLine | _BackLine]] = msgspec.json.Decode
 _STATES: Final[msgspec.json.Decoder[_StateLine]] = msgspec.json.Decoder(_StateLine)
 
 
-def proxies(target: FaultTarget) -> Toxiproxy:
+def proxies(target: ProcessTarget) -> Toxiproxy:
     """Returns the proxies of a cluster that has them.
 
     Raises:
@@ -59,11 +59,11 @@ def proxies(target: FaultTarget) -> Toxiproxy:
 
 
 async def break_links(
-    target: FaultTarget,
+    target: ProcessTarget,
     links: Iterable[Link],
     change: Callable[[Iterable[Link]], Awaitable[tuple[Link, ...]]],
     *,
-    is_silent: Callable[[FaultTarget, Link], Awaitable[bool]] | None = None,
+    is_silent: Callable[[ProcessTarget, Link], Awaitable[bool]] | None = None,
 ) -> Outcome:
     """Applies a change that blocks links, and waits until the brokers have noticed.
 
@@ -88,11 +88,11 @@ async def break_links(
 
 
 async def _not_bitten(
-    target: FaultTarget,
+    target: ProcessTarget,
     live: list[Link],
     changed: tuple[Link, ...],
     marks: dict[Link, int],
-    is_silent: Callable[[FaultTarget, Link], Awaitable[bool]],
+    is_silent: Callable[[ProcessTarget, Link], Awaitable[bool]],
 ) -> str | None:
     if not any(link in changed for link in live):
         return "nothing passed there before"
@@ -103,19 +103,19 @@ async def _not_bitten(
     return None
 
 
-async def is_mute(target: FaultTarget, link: Link) -> bool:
+async def is_mute(target: ProcessTarget, link: Link) -> bool:
     """Whether a connection through a link is made, and no byte comes back."""
     return await proxies(target).probe(link, timeout_s=SILENT_AFTER_S) is ProbeOutcome.SILENT
 
 
-async def passes(target: FaultTarget, link: Link) -> bool:
+async def passes(target: ProcessTarget, link: Link) -> bool:
     """Whether bytes pass through a link and its server answers."""
     if proxies(target).is_blocked(link):
         return False
     return await proxies(target).probe(link, timeout_s=PASSES_WITHIN_S) is ProbeOutcome.PASSES
 
 
-def _is_used(target: FaultTarget, link: Link) -> bool:
+def _is_used(target: ProcessTarget, link: Link) -> bool:
     if link.source == CLIENT or not target.cluster.tells_of_peers or not target.cluster.is_running(link.source):
         return False
     told = read_texts(_event_file(target, link)).content
@@ -129,7 +129,7 @@ def _is_used(target: FaultTarget, link: Link) -> bool:
     return any(state.leader == leader and source in state.isr for state in target.image.partitions.values())
 
 
-def _event_file(target: FaultTarget, link: Link) -> Path:
+def _event_file(target: ProcessTarget, link: Link) -> Path:
     return target.cluster.layout.event_file(link.source, target.cluster.incarnation(link.source))
 
 
@@ -153,7 +153,7 @@ def _is_starting(lines: bytes) -> bool:
     return not states or _STATES.decode(states[-1]).new is BrokerState.STARTING
 
 
-async def _all_noticed(target: FaultTarget, marks: dict[Link, int]) -> bool:
+async def _all_noticed(target: ProcessTarget, marks: dict[Link, int]) -> bool:
     waiting = dict(marks)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + target.session_timeout_ms / 1000 + _NOTICE_MARGIN_S

@@ -4,14 +4,14 @@ When the sender's keepalive times out it closes the connection. From then on the
 connections never become usable, because nothing comes back.
 """
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.links import break_links, proxies
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import LoseResponses, Outcome
 
 
 @executes(LoseResponses)
-async def lose_responses(target: FaultTarget, action: LoseResponses[NodeId]) -> Outcome:
+async def lose_responses(target: ProcessTarget, action: LoseResponses[NodeId]) -> Outcome:
     """Stops the bytes that come back on what the source dials to the target."""
     return await break_links(target, [action.link], proxies(target).lose_responses)

@@ -3,16 +3,16 @@
 Nothing comes of it until the node loses power: then what was synced meanwhile is lost, too.
 """
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.disks import are_felt, change
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.node_files import DiskChange
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import LoseSyncs, Outcome, effective, no_op
 
 
 @executes(LoseSyncs)
-async def lose_syncs(target: FaultTarget, action: LoseSyncs[NodeId]) -> Outcome:
+async def lose_syncs(target: ProcessTarget, action: LoseSyncs[NodeId]) -> Outcome:
     """Makes every fsync of nodes a lie; one that syncs nothing meanwhile was not lied to."""
     if not await change(target, action.nodes, DiskChange(are_syncs_lost=not action.is_repair)):
         return no_op("it does so already")

@@ -4,8 +4,8 @@ Its answer proves that it does so from now on; that it did so to a message is an
 verification says that the fault did not bite.
 """
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import (
     DelayMessages,
@@ -25,31 +25,31 @@ from laststand.emulator.rpc.interception import Intervention
 
 
 @executes(Hold)
-async def hold(target: FaultTarget, action: Hold[NodeId]) -> Outcome:
+async def hold(target: ProcessTarget, action: Hold[NodeId]) -> Outcome:
     """Holds messages from now on."""
     return await _arm(target, action.channel, Intervention.HOLD)
 
 
 @executes(LoseNext)
-async def lose_next(target: FaultTarget, action: LoseNext[NodeId]) -> Outcome:
+async def lose_next(target: ProcessTarget, action: LoseNext[NodeId]) -> Outcome:
     """Loses the next messages."""
     return await _arm(target, action.channel, Intervention.LOSE_NEXT, count=action.count)
 
 
 @executes(DuplicateNext)
-async def duplicate_next(target: FaultTarget, action: DuplicateNext[NodeId]) -> Outcome:
+async def duplicate_next(target: ProcessTarget, action: DuplicateNext[NodeId]) -> Outcome:
     """Delivers the next requests twice."""
     return await _arm(target, action.channel, Intervention.DUPLICATE_NEXT, count=action.count)
 
 
 @executes(DelayMessages)
-async def delay(target: FaultTarget, action: DelayMessages[NodeId]) -> Outcome:
+async def delay(target: ProcessTarget, action: DelayMessages[NodeId]) -> Outcome:
     """Delivers messages later."""
     return await _arm(target, action.channel, Intervention.DELAY, delay_ms=action.delay_ms)
 
 
 async def _arm(
-    target: FaultTarget,
+    target: ProcessTarget,
     channel: Channel[NodeId],
     intervention: Intervention,
     *,
@@ -63,7 +63,7 @@ async def _arm(
 
 
 @executes(Release)
-async def release(target: FaultTarget, action: Release[NodeId]) -> Outcome:
+async def release(target: ProcessTarget, action: Release[NodeId]) -> Outcome:
     """Delivers what is held."""
     report = await target.messages.order(action.channel, Intervention.RELEASE, count=action.count)
     if report is None or not report.is_changed:
@@ -74,23 +74,23 @@ async def release(target: FaultTarget, action: Release[NodeId]) -> Outcome:
 
 
 @executes(ReleaseNewest)
-async def release_newest(target: FaultTarget, action: ReleaseNewest[NodeId]) -> Outcome:
+async def release_newest(target: ProcessTarget, action: ReleaseNewest[NodeId]) -> Outcome:
     """Delivers the newest message that is held."""
     return await _on_held(target, action.channel, Intervention.RELEASE_NEWEST, "1 released")
 
 
 @executes(LoseHeld)
-async def lose_held(target: FaultTarget, action: LoseHeld[NodeId]) -> Outcome:
+async def lose_held(target: ProcessTarget, action: LoseHeld[NodeId]) -> Outcome:
     """Loses the oldest message that is held."""
     return await _on_held(target, action.channel, Intervention.LOSE_HELD, "1 lost")
 
 
 @executes(Duplicate)
-async def duplicate(target: FaultTarget, action: Duplicate[NodeId]) -> Outcome:
+async def duplicate(target: ProcessTarget, action: Duplicate[NodeId]) -> Outcome:
     """Delivers the oldest request that is held, and keeps it."""
     return await _on_held(target, action.channel, Intervention.DUPLICATE_HELD, "1 duplicated")
 
 
-async def _on_held(target: FaultTarget, channel: Channel[NodeId], intervention: Intervention, seen: str) -> Outcome:
+async def _on_held(target: ProcessTarget, channel: Channel[NodeId], intervention: Intervention, seen: str) -> Outcome:
     report = await target.messages.order(channel, intervention)
     return effective(seen) if report is not None and report.is_changed else no_op("none is held")

@@ -1,13 +1,13 @@
 """SIGSTOP and SIGCONT: a process is suspended; its connections stay open and its clock runs on."""
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import Outcome, Pause, Resume, no_op
 
 
 @executes(Pause)
-async def pause(target: FaultTarget, action: Pause[NodeId]) -> Outcome:
+async def pause(target: ProcessTarget, action: Pause[NodeId]) -> Outcome:
     """Pauses nodes."""
     changed = [await target.cluster.pause_node(node_id) for node_id in action.nodes]
     if not any(changed):
@@ -16,7 +16,7 @@ async def pause(target: FaultTarget, action: Pause[NodeId]) -> Outcome:
 
 
 @executes(Resume)
-async def resume(target: FaultTarget, action: Resume[NodeId]) -> Outcome:
+async def resume(target: ProcessTarget, action: Resume[NodeId]) -> Outcome:
     """Continues paused nodes."""
     changed = [await target.cluster.resume_node(node_id) for node_id in action.nodes]
     if not any(changed):

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.disk_errors import is_full, start_on_full_disk
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.events import IncarnationEnd
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import ibp_level
@@ -12,7 +12,7 @@ from laststand.emulator.plan.actions import Outcome, Start, Stop, no_op
 
 
 @executes(Stop)
-async def stop(target: FaultTarget, action: Stop[NodeId]) -> Outcome:
+async def stop(target: ProcessTarget, action: Stop[NodeId]) -> Outcome:
     """Stops nodes in order. One that does not end in time is killed and counts as crashed."""
     stopped = await target.take_down(
         action.nodes, target.cluster.stop_node, fault="stop", recorded_as=IncarnationEnd.STOPPED
@@ -24,7 +24,7 @@ async def stop(target: FaultTarget, action: Stop[NodeId]) -> Outcome:
 
 
 @executes(Start)
-async def start(target: FaultTarget, action: Start[NodeId]) -> Outcome:
+async def start(target: ProcessTarget, action: Start[NodeId]) -> Outcome:
     """Starts nodes, brokers with another protocol if a version is named; one whose disk is full ends by that again.
 
     Raises:
@@ -41,7 +41,7 @@ async def start(target: FaultTarget, action: Start[NodeId]) -> Outcome:
     return Outcome(took_effect=True, bit=len(down) == len(action.nodes), seen="; ".join(seen))
 
 
-async def _start(target: FaultTarget, node_id: NodeId) -> str:
+async def _start(target: ProcessTarget, node_id: NodeId) -> str:
     if await is_full(target, node_id):
         return await start_on_full_disk(target, node_id)
     incarnation = await target.cluster.start_node(node_id)

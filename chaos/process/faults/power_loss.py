@@ -6,8 +6,8 @@ It took effect if it killed a process. That nothing was unsynced is then a resul
 
 import asyncio
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.node_files import LosePower
 from laststand.emulator.core.events import IncarnationEnd
 from laststand.emulator.core.types import NodeId
@@ -18,7 +18,7 @@ from laststand.emulator.storage.segment import INDEX_SUFFIXES
 
 
 @executes(PowerLoss)
-async def power_loss(target: FaultTarget, action: PowerLoss[NodeId]) -> Outcome:
+async def power_loss(target: ProcessTarget, action: PowerLoss[NodeId]) -> Outcome:
     """Makes nodes lose power; those that are down lose their unsynced data, too.
 
     Raises:
@@ -46,7 +46,7 @@ def _bytes_lost(report: PowerLossReport) -> int:
     return sum(loss.length_before - loss.length_after for loss in lost)
 
 
-async def _lose(target: FaultTarget, node_id: NodeId, loss: DiskLoss) -> PowerLossReport:
+async def _lose(target: ProcessTarget, node_id: NodeId, loss: DiskLoss) -> PowerLossReport:
     taken = await asyncio.to_thread(
         target.cluster.files.perform,
         LosePower(

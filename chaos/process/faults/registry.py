@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar, cast
 
-from laststand.chaos.process.fault_target import FaultTarget
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.plan.actions import Action, Outcome, deed_of
 
 ActionT = TypeVar("ActionT")
 
-Executor: TypeAlias = Callable[[FaultTarget, ActionT], Awaitable[Outcome]]
+Executor: TypeAlias = Callable[[ProcessTarget, ActionT], Awaitable[Outcome]]
 """Performs an action; returns when it is done, and says how that was seen."""
 
 _entered: Final[dict[type, Executor[Action]]] = {}
@@ -33,7 +33,7 @@ def executes(kind: type) -> Callable[[Executor[ActionT]], Executor[ActionT]]:
     return enter
 
 
-async def execute(target: FaultTarget, action: Action) -> Outcome:
+async def execute(target: ProcessTarget, action: Action) -> Outcome:
     """Performs an action.
 
     Raises:

@@ -5,9 +5,9 @@ The sync ledger, which says what was durable on the old disk, is removed with th
 
 import asyncio
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.disk_errors import make_room
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.node_files import EmptyDisk
 from laststand.emulator.core.events import IncarnationEnd
 from laststand.emulator.core.types import NodeId
@@ -15,7 +15,7 @@ from laststand.emulator.plan.actions import Outcome, ReplaceDisk, no_op
 
 
 @executes(ReplaceDisk)
-async def replace_disk(target: FaultTarget, action: ReplaceDisk[NodeId]) -> Outcome:
+async def replace_disk(target: ProcessTarget, action: ReplaceDisk[NodeId]) -> Outcome:
     """Kills nodes that run, and empties their disks; a no-op if nothing was ever written to one."""
     emptied = [await _replace(target, node_id) for node_id in action.nodes]
     if not any(emptied):
@@ -23,7 +23,7 @@ async def replace_disk(target: FaultTarget, action: ReplaceDisk[NodeId]) -> Outc
     return Outcome(took_effect=True, bit=all(emptied), seen="the disk is empty")
 
 
-async def _replace(target: FaultTarget, node_id: NodeId) -> bool:
+async def _replace(target: ProcessTarget, node_id: NodeId) -> bool:
     await target.take_down(
         [node_id], target.cluster.kill_node, fault="replace_disk", recorded_as=IncarnationEnd.POWER_LOST
     )

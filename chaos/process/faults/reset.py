@@ -4,9 +4,9 @@ Whoever sends on a connection that the proxy has torn down is answered with RST,
 toxic is gone again.
 """
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import both_ways
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import Outcome, Reset, effective, no_op
@@ -15,7 +15,7 @@ _RESET = both_ways("reset_peer", timeout=0)
 
 
 @executes(Reset)
-async def reset(target: FaultTarget, action: Reset[NodeId]) -> Outcome:
+async def reset(target: ProcessTarget, action: Reset[NodeId]) -> Outcome:
     """Tears down the connections of a link; one of the harness's own shows that it did."""
     if not await passes(target, action.link):
         return no_op("nothing passed there before")

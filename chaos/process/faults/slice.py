@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import both_ways
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import Outcome, Slice, no_op
@@ -15,7 +15,7 @@ _PIECES: Final = 50
 
 
 @executes(Slice)
-async def slice_bytes(target: FaultTarget, action: Slice[NodeId]) -> Outcome:
+async def slice_bytes(target: ProcessTarget, action: Slice[NodeId]) -> Outcome:
     """Lets bytes travel in pieces, in each direction."""
     if not await passes(target, action.link):
         return no_op("nothing passed there before")

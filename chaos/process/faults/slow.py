@@ -1,8 +1,8 @@
 """A slow link: every byte takes longer, measured by a round trip through the link before and after."""
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Link, Toxic, both_ways
 from laststand.emulator.core.types import NodeId, Way
 from laststand.emulator.plan.actions import Outcome, Slow, no_op
@@ -12,7 +12,7 @@ _WAYS = (Way.REQUEST, Way.RESPONSE)
 
 
 @executes(Slow)
-async def slow(target: FaultTarget, action: Slow[NodeId]) -> Outcome:
+async def slow(target: ProcessTarget, action: Slow[NodeId]) -> Outcome:
     """Delays what travels on a link."""
     if not await passes(target, action.link):
         return no_op("nothing passed there before")
@@ -32,5 +32,5 @@ def _toxics(action: Slow[NodeId]) -> list[Toxic]:
     return [toxic for toxic, way in zip(both, _WAYS, strict=True) if action.direction.includes(way)]
 
 
-async def _round_trip(target: FaultTarget, link: Link, least_s: float) -> float:
+async def _round_trip(target: ProcessTarget, link: Link, least_s: float) -> float:
     return await proxies(target).round_trip(link, timeout_s=PASSES_WITHIN_S + 2 * least_s)

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from laststand.chaos.process.fault_target import FaultTarget
 from laststand.chaos.process.faults.links import PASSES_WITHIN_S, passes, proxies
 from laststand.chaos.process.faults.registry import executes
+from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import both_ways
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.actions import Outcome, Throttle, no_op
@@ -20,7 +20,7 @@ _SHARE: Final = 0.5
 
 
 @executes(Throttle)
-async def throttle(target: FaultTarget, action: Throttle[NodeId]) -> Outcome:
+async def throttle(target: ProcessTarget, action: Throttle[NodeId]) -> Outcome:
     """Limits what travels on a link, in each direction."""
     if not await passes(target, action.link):
         return no_op("nothing passed there before")

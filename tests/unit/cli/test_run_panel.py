@@ -33,8 +33,9 @@ class PlayedTarget(ProcessTarget):
 
     def __init__(self) -> None:
         self.played = SimpleNamespace(partitions={}, acked=[SimpleNamespace(records=0)], faults=[])
-        self.__dict__["faults"] = SimpleNamespace(image=self.played, in_force=lambda: self.played.faults)
-        self.__dict__["_client"] = SimpleNamespace(counts=self.played)
+        self.__dict__["metadata"] = SimpleNamespace(image=self.played)
+        self.__dict__["in_force"] = lambda: self.played.faults
+        self.__dict__["client"] = SimpleNamespace(counts=self.played)
 
 
 def broker(number: int) -> BrokerId:
