@@ -48,8 +48,9 @@ docker-images: setup ## build all images of a cluster in containers: of nodes, o
 docker-demo: docker-images ## the demo, with every node in a container
 	$(BIN)/laststand run kip-966/last-replica-standing --era kafka-3.9 --era kip-966 --driver docker
 
-proto: $(GENERATED) ## generate the Python code of proto/*.proto
-	@:
+proto: | $(VENV)/installed ## write proto/*.proto from the core's messages, and generate their Python code
+	@$(BIN)/python -m proto.write
+	@$(MAKE) --no-print-directory $(GENERATED)
 
 format: develop ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix $(wildcard $(SOURCES))

@@ -44,6 +44,7 @@ class FeatureRange(msgspec.Struct, frozen=True, kw_only=True):
 class BrokerRegistrationRequest(Message, frozen=True, kw_only=True):
     """Registers a broker process. ``previous_broker_epoch`` exists from api_version 3 on (KIP-966)."""
 
+    api_version: int = 4
     broker_id: BrokerId
     cluster_id: str
     incarnation_id: IncarnationId
@@ -51,7 +52,6 @@ class BrokerRegistrationRequest(Message, frozen=True, kw_only=True):
     features: tuple[FeatureRange, ...] = ()
     previous_broker_epoch: BrokerEpoch | None = None
     rack: str = ""
-    api_version: int = 4
 
 
 class BrokerRegistrationResponse(Message, frozen=True, kw_only=True):
@@ -103,10 +103,10 @@ class AlterPartitionData(msgspec.Struct, frozen=True, kw_only=True):
 class AlterPartitionRequest(Message, frozen=True, kw_only=True):
     """A leader's request to change ISRs (KIP-497)."""
 
+    api_version: int = 3
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
     partitions: tuple[AlterPartitionData, ...]
-    api_version: int = 3
 
 
 class AlterPartitionResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,9 +354,9 @@ class FetchPartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     diverging_end_offset: Offset | None = None
     current_leader: BrokerId | None = None
     current_leader_epoch: LeaderEpoch | None = None
-    preferred_read_replica: BrokerId | None = None
     span: LogSpan | None = None
     batches: tuple[BatchDescriptor, ...] = ()
+    preferred_read_replica: BrokerId | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -367,8 +367,8 @@ class FetchPartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
 class FetchResponse(Message, frozen=True, kw_only=True):
     """Answers in request order."""
 
-    partitions: tuple[FetchPartitionResponse, ...]
     error: ErrorCode = ErrorCode.NONE
+    partitions: tuple[FetchPartitionResponse, ...]
 
 
 class ListOffsetsPosition(msgspec.Struct, frozen=True, kw_only=True):

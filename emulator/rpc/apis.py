@@ -4,30 +4,22 @@ Every request and response carries its ``cause_id`` besides the core's fields. P
 codec of their own (``data_codec``), as has the metadata stream (``metadata_codec``).
 """
 
-import typing
 from types import MappingProxyType
 from typing import Final, cast
 
-from laststand.emulator.core import messages
-from laststand.emulator.core.admin_messages import (
-    AdminRequest,
-    AdminResponse,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-)
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import CauseId, NodeId
-from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2
+from laststand.emulator.rpc.services import (
+    BROKER_SERVICE,
+    CONTROLLER_SERVICE,
+    RESPONSE_OF,
+    UNARY,
+    ZOOKEEPER_BROKER_SERVICE,
+    api_name,
+)
 from laststand.emulator.rpc.struct_codec import StructCodec
-
-CONTROLLER_SERVICE: Final = "laststand.Controller"
-BROKER_SERVICE: Final = "laststand.Broker"
-ZOOKEEPER_BROKER_SERVICE: Final = "laststand.ZooKeeperBroker"
-"""Served by brokers of clusters with ZooKeeper, beside the broker's."""
 
 _TRANSPORT_FIELDS: Final = ("cause_id",)
 
@@ -47,13 +39,14 @@ class UnaryApi:
         path: of the method, for gRPC.
     """
 
-    def __init__(self, service: str, request: type[Message], response: type[Message]) -> None:
+    def __init__(self, service: str, request: type[Message]) -> None:
         self.service = service
         self.request_type = request
-        self.name = request.__name__.removesuffix("Request")
+        self.name = api_name(request)
         self.path = method_path(service, self.name)
         modules = (controller_pb2, broker_pb2, common_pb2, control_pb2)
         module = next(pb2 for pb2 in modules if hasattr(pb2, request.__name__))
+        response = RESPONSE_OF[request]
         self._request = StructCodec(request, getattr(module, request.__name__), _TRANSPORT_FIELDS)
         self._response = StructCodec(response, getattr(module, response.__name__), _TRANSPORT_FIELDS)
 
@@ -93,46 +86,13 @@ def _decode(codec: StructCodec[Message], payload: bytes) -> tuple[Message, Cause
     return codec.read(message), CauseId(getattr(message, _TRANSPORT_FIELDS[0]))
 
 
-_ADMIN_APIS: Final = tuple(
-    UnaryApi(CONTROLLER_SERVICE, request, response)
-    for request, response in zip(typing.get_args(AdminRequest), typing.get_args(AdminResponse), strict=True)
-)
+def _apis(service: str) -> tuple[UnaryApi, ...]:
+    return tuple(UnaryApi(service, request) for request in UNARY[service])
 
-CONTROLLER_APIS: Final = (
-    UnaryApi(CONTROLLER_SERVICE, messages.BrokerRegistrationRequest, messages.BrokerRegistrationResponse),
-    UnaryApi(CONTROLLER_SERVICE, messages.BrokerHeartbeatRequest, messages.BrokerHeartbeatResponse),
-    UnaryApi(CONTROLLER_SERVICE, messages.AlterPartitionRequest, messages.AlterPartitionResponse),
-    UnaryApi(CONTROLLER_SERVICE, messages.AllocateProducerIdsRequest, messages.AllocateProducerIdsResponse),
-    UnaryApi(CONTROLLER_SERVICE, messages.DescribeTopicPartitionsRequest, messages.DescribeTopicPartitionsResponse),
-    *_ADMIN_APIS,
-)
-"""What a controller serves, the metadata stream aside."""
 
-BROKER_APIS: Final = (
-    UnaryApi(BROKER_SERVICE, messages.MetadataRequest, messages.MetadataResponse),
-    UnaryApi(BROKER_SERVICE, messages.InitProducerIdRequest, messages.InitProducerIdResponse),
-    UnaryApi(BROKER_SERVICE, messages.ListOffsetsRequest, messages.ListOffsetsResponse),
-    UnaryApi(BROKER_SERVICE, messages.OffsetForLeaderEpochRequest, messages.OffsetForLeaderEpochResponse),
-    UnaryApi(BROKER_SERVICE, messages.DeleteRecordsRequest, messages.DeleteRecordsResponse),
-    UnaryApi(BROKER_SERVICE, messages.DescribeTopicPartitionsRequest, messages.DescribeTopicPartitionsResponse),
-    UnaryApi(BROKER_SERVICE, messages.GetReplicaLogInfoRequest, messages.GetReplicaLogInfoResponse),
-)
-"""What a broker serves, Produce and Fetch aside."""
-
-ZOOKEEPER_BROKER_APIS: Final = (
-    UnaryApi(ZOOKEEPER_BROKER_SERVICE, control_messages.LeaderAndIsrRequest, control_messages.LeaderAndIsrResponse),
-    UnaryApi(ZOOKEEPER_BROKER_SERVICE, control_messages.UpdateMetadataRequest, control_messages.UpdateMetadataResponse),
-    UnaryApi(ZOOKEEPER_BROKER_SERVICE, control_messages.StopReplicaRequest, control_messages.StopReplicaResponse),
-    UnaryApi(
-        ZOOKEEPER_BROKER_SERVICE,
-        control_messages.ControlledShutdownRequest,
-        control_messages.ControlledShutdownResponse,
-    ),
-    UnaryApi(ZOOKEEPER_BROKER_SERVICE, messages.AlterPartitionRequest, messages.AlterPartitionResponse),
-    UnaryApi(ZOOKEEPER_BROKER_SERVICE, ElectLeadersRequest, ElectLeadersResponse),
-    UnaryApi(ZOOKEEPER_BROKER_SERVICE, AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
-)
-"""What a broker of a cluster with ZooKeeper serves beside that: each hosts a controller."""
+CONTROLLER_APIS: Final = _apis(CONTROLLER_SERVICE)
+BROKER_APIS: Final = _apis(BROKER_SERVICE)
+ZOOKEEPER_BROKER_APIS: Final = _apis(ZOOKEEPER_BROKER_SERVICE)
 
 _FIRST_CONTROLLER_ID: Final = NodeId(100)
 

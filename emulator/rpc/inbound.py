@@ -28,11 +28,8 @@ from laststand.emulator.core.messages import (
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
 from laststand.emulator.rpc.apis import (
     BROKER_APIS,
-    BROKER_SERVICE,
     CONTROLLER_APIS,
-    CONTROLLER_SERVICE,
     ZOOKEEPER_BROKER_APIS,
-    ZOOKEEPER_BROKER_SERVICE,
     UnaryApi,
 )
 from laststand.emulator.rpc.channel import Keepalive, TokenCheck, as_is, server_options
@@ -71,6 +68,7 @@ from laststand.emulator.rpc.metadata_codec import METADATA_STREAM, MetadataStrea
 from laststand.emulator.rpc.orders import is_order, order_received
 from laststand.emulator.rpc.request_stream import FRAME_BYTES_MAX
 from laststand.emulator.rpc.run_token import RunToken
+from laststand.emulator.rpc.services import BROKER_SERVICE, CONTROLLER_SERVICE, ZOOKEEPER_BROKER_SERVICE
 
 _ORDER: Final = CauseId("order")
 

@@ -9,7 +9,7 @@ import grpc.aio
 
 from laststand.emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
 from laststand.emulator.core.types import CauseId, MetadataOffset
-from laststand.emulator.rpc.apis import CONTROLLER_SERVICE, method_path
+from laststand.emulator.rpc.apis import method_path
 from laststand.emulator.rpc.channel import Channel
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.rpc.metadata_codec import (
@@ -18,6 +18,7 @@ from laststand.emulator.rpc.metadata_codec import (
     decode_stream_response,
     encode_stream_request,
 )
+from laststand.emulator.rpc.services import CONTROLLER_SERVICE
 
 _log: Final = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from laststand.emulator.core.messages import (
 )
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
 from laststand.emulator.rpc.address_book import AddressBook
-from laststand.emulator.rpc.apis import BROKER_SERVICE, UnaryApi, api_of, method_path
+from laststand.emulator.rpc.apis import UnaryApi, api_of, method_path
 from laststand.emulator.rpc.channel import Channel, Keepalive, StreamCall, UnaryCall, open_channel
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.rpc.data_codec import (
@@ -42,6 +42,7 @@ from laststand.emulator.rpc.data_codec import (
 )
 from laststand.emulator.rpc.request_stream import AnswerPolicy, RequestStream
 from laststand.emulator.rpc.run_token import RunToken
+from laststand.emulator.rpc.services import BROKER_SERVICE
 
 _log: Final = logging.getLogger(__name__)
 

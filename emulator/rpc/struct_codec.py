@@ -1,6 +1,7 @@
 """Translation between a frozen struct of the core and the protobuf message of the same name.
 
-Both sides name their fields alike, so the translation is derived from the struct's annotations, once, at import:
+``proto/write.py`` writes the messages from the structs. The translation is derived from the struct's annotations, once,
+at import:
 
 - numbers, text and flags as they are, enums by their value;
 - ``X | None`` is an ``optional`` field, absent for ``None``; of a tuple, an optional message with one repeated field;

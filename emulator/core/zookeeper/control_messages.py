@@ -63,9 +63,9 @@ class LeaderAndIsrRequest(ControlRequest, frozen=True, kw_only=True):
     """Roles for partitions. ``contains_all_replicas`` is KIP-550's field, which Kafka never had."""
 
     partitions: tuple[LeaderAndIsrPartition, ...]
-    api_version: int = 7
     request_type: LeaderAndIsrType = LeaderAndIsrType.UNKNOWN
     contains_all_replicas: bool = False
+    api_version: int = 7
 
 
 class PartitionError(msgspec.Struct, frozen=True, kw_only=True):

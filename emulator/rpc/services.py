@@ -1,0 +1,67 @@
+"""Which service has which requests, and which response answers each.
+
+Every request has a method of its own, named like Kafka's API. All are unary but Produce and Fetch, which are streams
+(``data_codec``), and the metadata stream (``metadata_codec``).
+"""
+
+from collections.abc import Mapping
+from typing import Final, get_args
+
+from laststand.emulator.core import messages
+from laststand.emulator.core.admin_messages import (
+    AdminRequest,
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+)
+from laststand.emulator.core.message import Message
+from laststand.emulator.core.zookeeper import control_messages
+
+CONTROLLER_SERVICE: Final = "laststand.Controller"
+BROKER_SERVICE: Final = "laststand.Broker"
+ZOOKEEPER_BROKER_SERVICE: Final = "laststand.ZooKeeperBroker"
+"""Served by brokers of clusters with ZooKeeper, beside the broker's: each hosts a controller."""
+
+RESPONSE_OF: Final[Mapping[type[Message], type[Message]]] = {
+    **dict(zip(get_args(messages.Request), get_args(messages.Response), strict=True)),
+    **dict(zip(get_args(control_messages.ControlMessage), get_args(control_messages.ControlAnswer), strict=True)),
+    control_messages.ControlledShutdownRequest: control_messages.ControlledShutdownResponse,
+}
+"""By the type of a request."""
+
+STREAMED: Final[tuple[type[Message], ...]] = (messages.ProduceRequest, messages.FetchRequest)
+"""Requests of a broker that are streamed."""
+
+UNARY: Final[Mapping[str, tuple[type[Message], ...]]] = {
+    CONTROLLER_SERVICE: (
+        messages.BrokerRegistrationRequest,
+        messages.BrokerHeartbeatRequest,
+        messages.AlterPartitionRequest,
+        messages.AllocateProducerIdsRequest,
+        messages.DescribeTopicPartitionsRequest,
+        *get_args(AdminRequest),
+    ),
+    BROKER_SERVICE: (
+        messages.MetadataRequest,
+        messages.InitProducerIdRequest,
+        messages.ListOffsetsRequest,
+        messages.OffsetForLeaderEpochRequest,
+        messages.DeleteRecordsRequest,
+        messages.DescribeTopicPartitionsRequest,
+        messages.GetReplicaLogInfoRequest,
+    ),
+    ZOOKEEPER_BROKER_SERVICE: (
+        control_messages.LeaderAndIsrRequest,
+        control_messages.UpdateMetadataRequest,
+        control_messages.StopReplicaRequest,
+        control_messages.ControlledShutdownRequest,
+        messages.AlterPartitionRequest,
+        ElectLeadersRequest,
+        AlterPartitionReassignmentsRequest,
+    ),
+}
+"""Requests that are answered one by one, by service."""
+
+
+def api_name(request: type[Message]) -> str:
+    """Returns Kafka's name of the API that a type of request belongs to, which is the method's too."""
+    return request.__name__.removesuffix("Request")
