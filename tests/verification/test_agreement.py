@@ -24,6 +24,10 @@ def test_the_judges_agree_on_what_a_leader_lacks_that_leads_again() -> None:
     assert compare(212, options) == Compared(seed=212, profile="recovery", verdict="violation", disagreements=())
 
 
+def test_the_judges_agree_on_a_deletion_by_a_broker_that_had_cut_off_what_was_acknowledged() -> None:
+    assert compare(37, SweepOptions(era="kafka-0.10")).disagreements == ()
+
+
 def test_counts_close_each_era(capsys: pytest.CaptureFixture[str]) -> None:
     assert agreement.main(["--seeds", "1..2", "--era", "kip-966"]) == 0
     assert capsys.readouterr().out == "kip-966: 2 runs (2 valid, 0 violation, 0 unknown), 0 disagreements\n"

@@ -85,6 +85,7 @@ class _Deletion(NamedTuple):
 
     below: int
     leader_epoch: int | None
+    incarnation: int
     held: EventRows[BatchAppended]
 
     def is_of(self, last_offset: int, crc: int | None) -> bool:
@@ -92,7 +93,11 @@ class _Deletion(NamedTuple):
         if last_offset >= self.below:
             return False
         there = (self.held["base_offset"] <= last_offset) & (self.held["last_offset"] >= last_offset)
-        itself = there & (self.held["last_offset"] == last_offset) & (self.held["crc"] == crc)
+        own = there & (self.held["incarnation"] == self.incarnation)
+        # What a process appends at an offset comes after what it cut off there; of one before it, a power loss may have
+        # undone that.
+        latest = np.flatnonzero(own)[-1:] if own.any() else np.flatnonzero(there)
+        itself = (self.held["last_offset"][latest] == last_offset) & (self.held["crc"][latest] == crc)
         return crc is None or bool(itself.any()) or not there.any()
 
 
@@ -399,7 +404,7 @@ class PartitionEvidence:
                 )
                 held = appended.only(own_log & (appended["base_offset"] < below))
                 epoch = None if role is None else role.leader_epoch
-                deletions.setdefault(topic_id, []).append(_Deletion(below, epoch, held))
+                deletions.setdefault(topic_id, []).append(_Deletion(below, epoch, raised.incarnation, held))
         return deletions
 
     def is_deleted(self, topic_id: str, last_offset: int, *, crc: int | None, leader_epoch: int | None) -> bool:
