@@ -11,10 +11,10 @@ from typing import Final
 
 import click
 
-from laststand.cli.exit_codes import ExitCode
+from laststand.cli.program.exit_codes import ExitCode
+from laststand.cli.program.signals import Signals
+from laststand.cli.program.streams import ClosedPipeError, OutputError, leave_streams, open_streams
 from laststand.cli.sections import SectionedGroup
-from laststand.cli.signals import Signals
-from laststand.cli.streams import ClosedPipeError, OutputError, leave_streams, open_streams
 
 _USERS_TO_FIX: Final = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
@@ -69,8 +69,8 @@ def cli() -> None:
 
 def explain(error: Exception) -> int:
     """Prints what went wrong, and returns the exit code."""
-    from laststand.cli.failure import CommandFailedError
-    from laststand.cli.user_error import UserError
+    from laststand.cli.program.failure import CommandFailedError
+    from laststand.cli.program.user_error import UserError
     from laststand.emulator.core.errors import ConfigError, EmulatorError, causes_of
 
     cause = causes_of(error)[0]

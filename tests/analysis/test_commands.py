@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
-from laststand.cli.analyze import SUMMARIES
+from laststand.cli.commands.analyze import SUMMARIES
 from laststand.cli.main import cli
-from laststand.cli.output import Output
-from laststand.cli.sql_prompt import ask_queries
-from laststand.cli.user_error import UserError
+from laststand.cli.output.output import Output
+from laststand.cli.program.user_error import UserError
+from laststand.cli.spark.sql_prompt import ask_queries
 from laststand.emulator.analysis import Runs
 from laststand.emulator.analysis.analyses import ANALYSES
 from laststand.emulator.analysis.catalogue import TABLE_NAMES
@@ -99,7 +99,7 @@ def test_a_query_that_spark_refuses_is_one_line(failover_run: Path, query: str, 
 
 
 def test_a_misspelled_name_is_told_before_spark_starts(failover_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laststand.cli.sql.tables_of", lambda *_, **__: pytest.fail("Spark starts"))
+    monkeypatch.setattr("laststand.cli.commands.sql.tables_of", lambda *_, **__: pytest.fail("Spark starts"))
     told = "no column 'fautl'; did you mean 'fault'?"
     assert complaint("sql", failover_run, "SELECT fautl FROM faults") == told
     assert complaint("sql", failover_run, "SELECT 1 FROM fautls") == "no table 'fautls'; did you mean 'faults'?"

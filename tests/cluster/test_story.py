@@ -21,8 +21,8 @@ from laststand.chaos.drivers import make_driver
 from laststand.chaos.play.expectation import compare
 from laststand.chaos.play.runner import Run, RunStatus
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
-from laststand.cli.exit_codes import ExitCode
-from laststand.cli.results import verdicts_exit_code
+from laststand.cli.output.results import verdicts_exit_code
+from laststand.cli.program.exit_codes import ExitCode
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
 from laststand.emulator.core.promises import PROMISES, Clusters
 from laststand.emulator.core.switches import era_switches

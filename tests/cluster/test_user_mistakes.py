@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 from click.testing import CliRunner
 
-from laststand.cli.exit_codes import ExitCode
 from laststand.cli.main import cli, main
+from laststand.cli.program.exit_codes import ExitCode
 
 pytestmark = pytest.mark.cluster
 

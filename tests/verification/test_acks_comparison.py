@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from laststand.cli.acks_table import acks_table
+from laststand.cli.output.acks_table import acks_table
 from laststand.emulator.core import events as e
 from laststand.emulator.verification.verdict.acks_comparison import REPORT, AcksComparison
 from laststand.emulator.verification.verdict.report import VerdictReport

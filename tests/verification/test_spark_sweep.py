@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from laststand.cli.spark_sweep import spark_batches
+from laststand.cli.spark.sweep import spark_batches
 from laststand.emulator.simulator.search.explorer import SweepOptions
 from laststand.emulator.simulator.search.sweep import SweepReport, sweep
 

@@ -11,12 +11,12 @@ from laststand.chaos.campaign import Campaign, EraOrder, EraResult, run_orders
 from laststand.chaos.play.run_order import RunOrder
 from laststand.chaos.scenario.scenario import Scenario
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
-from laststand.cli.against import OtherRun, check_orders_differ
+from laststand.cli.commands.run import run
 from laststand.cli.main import main
-from laststand.cli.output import Output
-from laststand.cli.results import print_results
-from laststand.cli.run import run
-from laststand.cli.user_error import UserError
+from laststand.cli.output.output import Output
+from laststand.cli.output.results import print_results
+from laststand.cli.program.user_error import UserError
+from laststand.cli.runs.against import OtherRun, check_orders_differ
 from laststand.emulator.core.switches import ERAS, with_switch
 from laststand.emulator.report.run_files import ReportedRun
 from tests.unit.report.judged_runs import kept, lost

@@ -8,9 +8,9 @@ import jsonschema
 import msgspec
 import pytest
 
-from laststand.cli.exit_codes import ExitCode
 from laststand.cli.main import cli
-from laststand.cli.user_error import UserError
+from laststand.cli.program.exit_codes import ExitCode
+from laststand.cli.program.user_error import UserError
 from laststand.emulator.autopsy.autopsy_schema import AUTOPSY_SCHEMA_FILE
 from laststand.emulator.autopsy.findings import AutopsyReport
 from tests.kafka_logs.archives import unpack

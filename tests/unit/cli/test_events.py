@@ -4,7 +4,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from laststand.cli.events import print_events
+from laststand.cli.commands.events import print_events
 from laststand.emulator.core.events import NodeStopped
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.node.event_writer import EventWriter

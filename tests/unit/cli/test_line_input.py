@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from laststand.cli.line_input import LineInput
+from laststand.cli.standing.line_input import LineInput
 
 
 async def test_lines_of_a_pipe_come_in_order_and_without_their_ends() -> None:
@@ -64,7 +64,7 @@ async def test_a_line_waits_no_longer_than_the_linger_time() -> None:
 def test_a_process_ends_in_order_while_its_input_is_open() -> None:
     program = """
 import asyncio
-from laststand.cli.line_input import LineInput
+from laststand.cli.standing.line_input import LineInput
 
 async def main():
     LineInput()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from laststand.cli.logs import Source
-from laststand.cli.user_error import UserError
+from laststand.cli.commands.logs import Source
+from laststand.cli.program.user_error import UserError
 from laststand.emulator.core.events import MetadataApplied, NodeStarted
 from laststand.emulator.core.types import CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
 from laststand.emulator.node.event_writer import EventWriter

@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from laststand.chaos.play.runner import RunStatus
-from laststand.cli.progress import LiveProgress
+from laststand.cli.output.progress import LiveProgress
 
 
 def shown(progress: LiveProgress, *, width: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from laststand.cli.rate import rate_line, showing_rate
+from laststand.cli.output.rate import rate_line, showing_rate
 
 
 def test_the_line_tells_counts_and_rates() -> None:

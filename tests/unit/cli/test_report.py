@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from laststand.cli.main import cli
-from laststand.cli.pictures import leave_reports
-from laststand.cli.user_error import UserError
+from laststand.cli.output.pictures import leave_reports
+from laststand.cli.program.user_error import UserError
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.report.page import REPORT_FILE
 from laststand.emulator.verification.story.story_file import STORY_FILE

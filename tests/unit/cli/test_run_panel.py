@@ -9,9 +9,9 @@ from rich.console import Console
 
 from laststand.chaos.play.runner import Run, RunStatus
 from laststand.chaos.process.target import ProcessTarget
-from laststand.cli.live import Clock
-from laststand.cli.progress import PlainProgress
-from laststand.cli.run_panel import RunPanel
+from laststand.cli.output.live import Clock
+from laststand.cli.output.progress import PlainProgress
+from laststand.cli.output.run_panel import RunPanel
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
 

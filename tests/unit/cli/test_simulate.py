@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from laststand.cli.exit_codes import ExitCode
 from laststand.cli.main import cli
-from laststand.cli.plan_file import read_plan
-from laststand.cli.user_error import UserError
+from laststand.cli.program.exit_codes import ExitCode
+from laststand.cli.program.user_error import UserError
+from laststand.cli.runs.plan_file import read_plan
 
 ROOT = Path(__file__).parents[3]
 REGRESSIONS = sorted((ROOT / "tests/simulation/regressions").glob("*.txt"))
@@ -144,7 +144,7 @@ def interrupt(*_: object) -> None:
 def test_an_interrupted_sweep_prints_what_it_has(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = ["--seeds=1..40", "--era=kafka-0.10", "--profile=elections", "--set=min.insync.replicas=1"]
     if moment == "exploring":
-        monkeypatch.setattr("laststand.cli.simulate._progress", lambda: interrupt)
+        monkeypatch.setattr("laststand.cli.commands.simulate._progress", lambda: interrupt)
     else:
         monkeypatch.setattr("laststand.emulator.simulator.search.shrink.shrink", interrupt)
     result = laststand("simulate", *options)

@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from laststand.chaos.scenario.scenario_file import find_scenario
-from laststand.cli.exit_codes import ExitCode
 from laststand.cli.main import cli
-from laststand.cli.user_error import UserError
+from laststand.cli.program.exit_codes import ExitCode
+from laststand.cli.program.user_error import UserError
 from laststand.emulator.core.errors import ConfigError
 
 NAME = "kip-966/last-replica-standing"

@@ -11,18 +11,18 @@ from click.testing import CliRunner
 from laststand.chaos.standing.messages import Command, Perform, StepPlayed
 from laststand.chaos.standing.order import StandingOrder, write_order
 from laststand.cli import standing
-from laststand.cli.assignments import assignments
-from laststand.cli.chaos_commands import COMMANDS
-from laststand.cli.exit_codes import ExitCode
-from laststand.cli.failure import CommandFailedError
+from laststand.cli.commands.produce import records_of
+from laststand.cli.commands.topics import TopicListing, parse_assignment, partition_line, topic_line
+from laststand.cli.commands.up import parse_ports
 from laststand.cli.main import cli
-from laststand.cli.output import Output
-from laststand.cli.partitions import parse_partition
-from laststand.cli.produce import records_of
-from laststand.cli.tables import print_listing
-from laststand.cli.topics import TopicListing, parse_assignment, partition_line, topic_line
-from laststand.cli.up import parse_ports
-from laststand.cli.user_error import UserError
+from laststand.cli.options.assignments import assignments
+from laststand.cli.options.partitions import parse_partition
+from laststand.cli.output.output import Output
+from laststand.cli.output.tables import print_listing
+from laststand.cli.program.exit_codes import ExitCode
+from laststand.cli.program.failure import CommandFailedError
+from laststand.cli.program.user_error import UserError
+from laststand.cli.standing.chaos_commands import COMMANDS
 from laststand.emulator.core.admin_messages import FeatureUpdate, RequestedElection
 from laststand.emulator.core.disk import DiskModel, Keep
 from laststand.emulator.core.errors import EmulatorError, ErrorCode
@@ -197,7 +197,7 @@ def test_a_fault_is_the_action_of_a_scenario(
         performed.append(asked.action)
         return StepPlayed(step="", outcome=no_op("tested"), performed=None)
 
-    monkeypatch.setattr("laststand.cli.chaos_commands._play", play)
+    monkeypatch.setattr("laststand.cli.standing.chaos_commands._play", play)
     result = CliRunner().invoke(cli, ["chaos", *command.split()], standalone_mode=False)
     assert result.return_value == ExitCode.VIOLATION, result.output
     assert performed == [action]
@@ -277,11 +277,11 @@ def told(monkeypatch: pytest.MonkeyPatch, module: str, *arguments: str) -> tuple
 
             return answer
 
-    monkeypatch.setattr(f"laststand.cli.{module}.locate", lambda place: place)
-    monkeypatch.setattr(f"laststand.cli.{module}.administer", lambda _, work: asyncio.run(work(Client())))
-    monkeypatch.setattr("laststand.cli.standing.era_of", lambda _: "kip-966")
+    monkeypatch.setattr(f"laststand.cli.commands.{module}.locate", lambda place: place)
+    monkeypatch.setattr(f"laststand.cli.commands.{module}.administer", lambda _, work: asyncio.run(work(Client())))
+    monkeypatch.setattr("laststand.cli.standing.connections.era_of", lambda _: "kip-966")
     if module in ("topics", "configs"):
-        monkeypatch.setattr(f"laststand.cli.{module}.era_of", lambda _: "kip-966")
+        monkeypatch.setattr(f"laststand.cli.commands.{module}.era_of", lambda _: "kip-966")
     result = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     return asked, result.output + (result.stderr if result.stderr not in result.output else "")
 

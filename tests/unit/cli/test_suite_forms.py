@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from laststand.chaos.suite.results import CellStatus, SuiteReport, judged_result, unplayed_result
-from laststand.cli.suite import write_forms
-from laststand.cli.suite_options import Forms
+from laststand.cli.options.suite import Forms
+from laststand.cli.runs.suite import write_forms
 from laststand.emulator.verification.verdict.report import Verdict
 from tests.unit.chaos.suite.suites import cell, report
 

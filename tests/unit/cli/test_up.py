@@ -8,7 +8,7 @@ import pytest
 
 from laststand.chaos.standing.order import StandingOrder
 from laststand.cli import up
-from laststand.cli.output import Output
+from laststand.cli.output.output import Output
 
 
 def test_it_says_what_can_connect_to_the_addresses(

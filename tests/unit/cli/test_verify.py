@@ -9,11 +9,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from laststand.cli.replay import replay
-from laststand.cli.run import run
-from laststand.cli.spark_options import parse_conf
-from laststand.cli.user_error import UserError
-from laststand.cli.verify import verify
+from laststand.cli.commands.replay import replay
+from laststand.cli.commands.run import run
+from laststand.cli.commands.verify import verify
+from laststand.cli.options.spark import parse_conf
+from laststand.cli.program.user_error import UserError
 from laststand.emulator.core.errors import ConfigError
 from tests.verification.run_builder import healthy
 

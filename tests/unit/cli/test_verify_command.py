@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 import yaml
 
-from laststand.cli.requirements import VERIFIER, require_spark, verify_command
+from laststand.cli.program.requirements import VERIFIER, require_spark, verify_command
 from laststand.emulator.cluster.containers.compose import render
 from laststand.emulator.core.errors import MissingToolError
 

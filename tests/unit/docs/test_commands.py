@@ -11,7 +11,7 @@ import click
 import pytest
 
 from laststand.cli.main import cli
-from laststand.cli.settings import PROFILE_NAMES
+from laststand.cli.options.settings import PROFILE_NAMES
 from laststand.emulator.simulator.profiles.profiles import ALL_PROFILES
 from tests.documented_scenarios import documents
 
@@ -190,7 +190,7 @@ def test_the_help_names_every_era(verb: str) -> None:
 
 
 def test_every_analysis_has_a_section_with_its_output() -> None:
-    from laststand.cli.analyze import SUMMARIES
+    from laststand.cli.commands.analyze import SUMMARIES
 
     page = (_ROOT / "docs/analyses.md").read_text(encoding="utf-8")
     sections = {section.partition("\n")[0]: section for section in page.split("\n## ")}

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from laststand.cli.pictures import leave_suite_reports
+from laststand.cli.output.pictures import leave_suite_reports
 from laststand.emulator.report.overview import PlayedCell, UnplayedCell, write_overview
 from laststand.emulator.report.page import REPORT_FILE
 from laststand.emulator.verification.verdict.availability import WorkloadAvailability

@@ -10,7 +10,7 @@ import pytest
 
 from laststand.chaos.kafka import imported_run
 from laststand.cli.main import cli
-from laststand.cli.user_error import UserError
+from laststand.cli.program.user_error import UserError
 from laststand.emulator.analysis.filling import BROKEN, fill_from
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.events import Election

@@ -8,7 +8,7 @@ import pytest
 from laststand.chaos.standing.link import NoClusterError, find_standing
 from laststand.chaos.standing.names import all_registered, register
 from laststand.chaos.standing.order import ORDER_FILE
-from laststand.cli.run_argument import RUN
+from laststand.cli.options.run_argument import RUN
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,37 @@
+"""``laststand compose``: prints the compose file of a cluster."""
+
+import click
+
+from laststand.cli.options.completion import complete_eras
+from laststand.cli.options.settings import ERA_HELP, set_option
+
+
+@click.command(short_help="Print a compose file.")
+@click.option("--brokers", type=click.IntRange(min=1, max=90), default=3, show_default=True, metavar="N")
+@click.option(
+    "--racks", type=click.IntRange(min=0, max=26), default=0, metavar="N", help="Racks, which brokers take in turn."
+)
+@click.option("--era", default=None, metavar="ERA", shell_complete=complete_eras, help=f"Protocol: {ERA_HELP}")
+@set_option
+def compose(brokers: int, racks: int, era: str | None, settings: tuple[str, ...]) -> None:
+    """Print the compose file of a controller, brokers 0 to N-1, proxies and a client, for ``docker compose``.
+
+    In a file for an era with ZooKeeper its server is in the controller's place; other files have it in the profile
+    ``zookeeper``, for a ``LASTSTAND_ERA`` that needs it.
+    """
+    from laststand.emulator.cluster.containers.compose import render
+    from laststand.emulator.core.eras import era_rules
+    from laststand.emulator.core.switches import DEFAULT_ERA
+    from laststand.emulator.plan.overrides import parse_overrides
+
+    era = era or DEFAULT_ERA
+    overrides = parse_overrides(settings)
+    overrides.apply(era_rules(era))
+    text = render(
+        brokers=brokers,
+        racks=racks,
+        era=era,
+        switches=dict(overrides.switches),
+        properties=dict(overrides.properties),
+    )
+    click.echo(text, nl=False)

@@ -1,0 +1,26 @@
+"""``laststand events``: the event log of a run as JSON lines, packed or not."""
+
+from pathlib import Path
+
+import click
+
+from laststand.cli.options.run_argument import RUN
+
+
+@click.command("events", short_help="Print the event log of a run as JSON lines.")
+@click.argument("run", metavar="RUN", type=RUN)
+@click.option("--history", "wants_history", is_flag=True, help="The clients' histories instead.")
+def print_events(run: Path, *, wants_history: bool) -> None:
+    """Print all events of the RUN directory, a JSON object on each line.
+
+    The files of processes come one after the other, by name, each in its order. What follows the last whole line of a
+    file whose process was killed is left out.
+    """
+    from laststand.emulator.storage.line_file import stream_lines
+    from laststand.emulator.verification.reading.run_directory import open_run_directory
+
+    directory = open_run_directory(run)
+    for path in directory.histories if wants_history else directory.event_files():
+        for line in stream_lines(path):
+            if line.endswith(b"\n"):
+                click.echo(line, nl=False)

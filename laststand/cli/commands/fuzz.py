@@ -1,0 +1,227 @@
+"""``laststand fuzz``: plays plans that are drawn from seeds on real processes, and shrinks those that fail."""
+
+import asyncio
+import re
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from laststand.cli.options.settings import (
+    check_profiles,
+    kraft_era_option,
+    kraft_profile_option,
+    set_option,
+    simulated_overrides,
+    store_option,
+)
+from laststand.cli.options.suite import PlayChoice, play_options
+from laststand.cli.output.output import Output, json_option
+from laststand.cli.program.exit_codes import ExitCode
+from laststand.cli.program.user_error import UserError
+from laststand.cli.runs.suite import judging, play_cells
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from laststand.chaos.fuzz.cells import DrawnCells
+    from laststand.chaos.fuzz.drawing import DrawOptions
+    from laststand.chaos.suite.cells import Cell
+    from laststand.chaos.suite.player import Judge
+    from laststand.chaos.suite.results import SuiteReport
+    from laststand.chaos.suite.suite import Suite
+    from laststand.emulator.plan.drivers import DriverName
+    from laststand.emulator.plan.overrides import Overrides
+    from laststand.emulator.simulator.profiles.profile import Budget
+
+_SEEDS: Final = 1 << 31
+_UNITS_S: Final = {"s": 1, "m": 60, "h": 3600}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smh])")
+
+TIMES: Final = 3
+"""How often a shorter plan is played on processes before it counts as one that does not fail."""
+
+
+class _DurationType(click.ParamType[float]):
+    """A number with a unit; seconds."""
+
+    name = "DURATION"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        match = _DURATION.fullmatch(str(value))
+        if match is None or not float(match[1]):
+            self.fail(f"{value!r} is no duration, expected a number and a unit, such as 90s, 10m or 2h", param, ctx)
+        return float(match[1]) * _UNITS_S[match[2]]
+
+
+@click.command(short_help="Play random plans on real processes.")
+@click.option("--duration", "duration_s", type=_DurationType(), help="Begin no plan after this time.  [default: 10m]")
+@click.option("--plans", type=click.IntRange(min=1), metavar="N", help="Play N plans, however long that takes.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="The first seed; any if not given.")
+@kraft_era_option
+@set_option
+@kraft_profile_option
+@click.option(
+    "--budget",
+    type=click.Choice(["within", "beyond"]),
+    default="within",
+    show_default=True,
+    help="Never break more than the guarantee covers, or anything.",
+)
+@click.option("--driver", type=click.Choice(["process", "simulator"]), default="process", show_default=True)
+@store_option
+@click.option("--shrink/--no-shrink", "is_shrunk", default=True, show_default=True, help="Shrink plans that fail.")
+@play_options
+@json_option
+def fuzz(
+    duration_s: float | None,
+    plans: int | None,
+    seed: int | None,
+    era: str | None,
+    settings: tuple[str, ...],
+    profiles: tuple[str, ...],
+    budget: str,
+    driver: str,
+    store: Path,
+    play_choice: PlayChoice,
+    *,
+    is_shrunk: bool,
+    output: Output,
+) -> ExitCode:
+    """Draw plans of faults as `simulate` does, play them on real processes, and judge the runs.
+
+    Each seed leads to a plan, by the same moves and within the same budget as in the simulator. It is played with
+    barriers that keep its order; a plan with an action that a barrier cannot keep in order is passed over, and counted.
+    Times given to --set are those of the simulator: on processes everything takes five times as long.
+
+    Plans are files in the folder fuzz of the store. Within the budget every run must be valid. Beyond it a run may lose
+    what the guarantee does not cover, and nothing else may be wrong. A plan whose barrier is not reached, because
+    processes have other timing than the simulator, ends there, and the run is judged by what was played. A plan that
+    fails is shrunk: in the simulator if it fails there, too, else by playing shorter ones, each three times.
+
+    Exit code: 0 every run came to what is expected, 1 one did not, 2 undecided, 254 for a user error.
+    """
+    from laststand.chaos.fuzz.cells import DrawnCells
+    from laststand.chaos.play.run_directory import check_store, make_store
+    from laststand.cli.output.results import outcome_exit_code
+    from laststand.cli.program.requirements import require_spark
+    from laststand.emulator.plan.drivers import DriverName
+
+    overrides = simulated_overrides(settings)
+    options = _options(seed, era, overrides, profiles, budget)
+    check_store(store)
+    require_spark()
+    play_choice.forms.check()
+    make_store(store)
+    limit_s = 600.0 if duration_s is None and plans is None else duration_s
+    with DrawnCells(options, store=store, count=plans, duration_s=limit_s) as cells, judging(store) as judge:
+        click.echo(f"seeds from {options.first_seed} on, era {options.era}, {budget} the budget", err=True)
+        suite = _suite(cells, plans, overrides, DriverName(driver), store)
+        report = play_cells(suite, play_choice, judge=judge, is_reported=False, output=output)
+        _tell_left_out(report)
+        _tell_passed_over(cells)
+        if is_shrunk:
+            _shrink_failures(report, cells, suite, judge, options.budget)
+    return outcome_exit_code(report.outcome)
+
+
+def _options(
+    seed: int | None, era: str | None, overrides: "Overrides", profiles: tuple[str, ...], budget: str
+) -> "DrawOptions":
+    from laststand.chaos.fuzz.drawing import DrawOptions
+    from laststand.emulator.core.switches import DEFAULT_ERA, era_switches
+    from laststand.emulator.simulator.profiles.profile import Budget
+    from laststand.emulator.simulator.profiles.profiles import PROFILES
+
+    chosen = DEFAULT_ERA if era is None else era
+    overrides.apply(era_switches(chosen))
+    check_profiles(profiles, PROFILES)
+    for name in profiles:
+        if PROFILES[name].budget is not Budget(budget):
+            raise UserError(f"--profile {name}: its budget is {PROFILES[name].budget.value}, not {budget}")
+    return DrawOptions(
+        first_seed=secrets.randbelow(_SEEDS) if seed is None else seed,
+        era=chosen,
+        switches=overrides.switches,
+        properties=overrides.properties,
+        profiles=profiles,
+        budget=Budget(budget),
+    )
+
+
+def _suite(
+    cells: "Iterator[Cell]", count: int | None, overrides: "Overrides", driver: "DriverName", store: Path
+) -> "Suite":
+    """Properties are those of the scenarios; only switches are set on top."""
+    from laststand.chaos.suite.suite import Suite
+    from laststand.cli.program.requirements import require_toxiproxy
+    from laststand.emulator.plan.drivers import DriverName
+    from laststand.emulator.plan.overrides import Overrides
+
+    return Suite(
+        cells=cells,
+        count=count,
+        settings=tuple(f"{name}={value}" for name, value in overrides.switches),
+        overrides=Overrides(switches=overrides.switches, properties=()),
+        driver=driver,
+        store=store,
+        toxiproxies={driver: require_toxiproxy() if driver is DriverName.PROCESS else None},
+    )
+
+
+def _tell_left_out(report: "SuiteReport") -> None:
+    for cell in report.cells:
+        if cell.left_out is not None:
+            click.echo(f"{cell.scenario} ended early, {cell.left_out}", err=True)
+
+
+def _tell_passed_over(cells: "DrawnCells") -> None:
+    for reason, count in cells.not_playable.most_common():
+        click.echo(f"passed over: {count}, because {reason}", err=True)
+
+
+def _shrink_failures(
+    report: "SuiteReport", cells: "DrawnCells", suite: "Suite", judge: "Judge", budget: "Budget"
+) -> None:
+    from laststand.chaos.fuzz.shrinking import shrink_failure
+    from laststand.chaos.suite.results import CellStatus
+    from laststand.emulator.plan.plan import format_plan, parse_plan
+
+    for cell in report.cells:
+        if cell.status is not CellStatus.FAILED:
+            continue
+        plan = parse_plan(cells.drawn[cell.scenario].plan)
+        shrunk = shrink_failure(plan, fails=_Replays(suite, cell.era, judge), budget=budget)
+        where = "in the simulator" if shrunk.is_simulated else "on processes"
+        comment = f"{cell.name}, seed {cell.seed}; shrunk {where}, {shrunk.trials} plans tried"
+        path = Path(cell.path).with_suffix(".shrunk.txt")
+        path.write_text(format_plan(shrunk.plan, comment=comment), encoding="utf-8")
+        click.echo(f"{path}: {shrunk.plan.length} actions, shrunk {where}", err=True)
+
+
+class _Replays:
+    """Plays a scenario some times, side by side, and says whether it failed."""
+
+    def __init__(self, suite: "Suite", era: str, judge: "Judge") -> None:
+        self._suite = suite
+        self._era = era
+        self._judge = judge
+
+    def __call__(self, text: str) -> bool:
+        from laststand.chaos.scenario.scenario_file import read_scenario
+        from laststand.chaos.suite.cells import Cell
+        from laststand.chaos.suite.player import Keep, Listener, SuitePlayer, SuiteSettings
+        from laststand.chaos.suite.results import CellStatus
+
+        scenario = read_scenario(Path("shrinking.yaml"), text)
+        again = [Cell(scenario=scenario, era=self._era, repetition=each, seed=each) for each in range(1, TIMES + 1)]
+        player = SuitePlayer(
+            iter(again),
+            settings=SuiteSettings(jobs=TIMES, stops_at_failure=True, keep=Keep.NONE),
+            make_order=self._suite.order,
+            judge=self._judge,
+            listener=Listener(),
+        )
+        asyncio.run(player.play())
+        return any(result.status is CellStatus.FAILED for result in player.results.values())

@@ -1,0 +1,89 @@
+"""``laststand inspect``: a partition's replicas side by side, or what is in ZooKeeper."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from laststand.cli.options.completion import complete_partitions
+from laststand.cli.options.partitions import parse_partition
+from laststand.cli.output.output import Output, json_option
+from laststand.cli.output.tables import print_json, print_listing
+from laststand.cli.program.user_error import UserError
+from laststand.cli.standing.connections import administer, directory_option, locate, status_of
+from laststand.cli.standing.znodes import print_znodes
+
+if TYPE_CHECKING:
+    from laststand.chaos.standing.inspection import InspectedPartition
+
+
+@click.command(short_help="A partition's replicas side by side, or what is in ZooKeeper.")
+@click.argument("partition", metavar="TOPIC-PARTITION|/PATH", shell_complete=complete_partitions)
+@directory_option
+@json_option
+def inspect(partition: str, place: Path, output: Output) -> None:
+    """Show what each replica of TOPIC-PARTITION, such as orders-0, holds.
+
+    Running brokers answer for themselves; for the others, and for epochs and flushed offsets, the files are read. After
+    a power loss the log would end at FLUSHED or later.
+
+    In an era with ZooKeeper /PATH shows a node and all below it with versions and data, as the server's transaction log
+    tells, whether the cluster is up or not: ``/``, ``/controller``, ``/brokers/topics``.
+    """
+    from laststand.chaos.standing.inspection import inspect_partition
+
+    if partition.startswith("/"):
+        print_znodes(locate(place), partition, output=output)
+        return
+    directory, wanted = locate(place), parse_partition(partition)
+    report = status_of(directory)
+    found = [each for each in report.partitions if (each.topic, each.partition) == (wanted.topic, wanted.partition)]
+    if not found:
+        known = ", ".join(f"{each.topic}-{each.partition}" for each in report.partitions) or "none"
+        raise UserError(f"no partition {partition}, there is: {known}")
+    inspected = administer(directory, lambda admin: inspect_partition(admin, report, found[0]))
+    if output is Output.JSON:
+        print_json(inspected)
+    else:
+        _print(inspected)
+
+
+def _print(inspected: "InspectedPartition") -> None:
+    status = inspected.partition
+    click.echo(
+        f"{status.topic}-{status.partition}: leader {'none' if status.leader is None else status.leader}, "
+        f"leader epoch {status.leader_epoch}, isr {list(status.isr)}, elr {list(status.elr)}, "
+        f"last known elr {list(status.last_known_elr)}, min ISR {status.min_insync_replicas}"
+        f"{', RECOVERING' if status.is_recovering else ''}"
+    )
+    print_listing(
+        (
+            "REPLICA",
+            "ROLES",
+            "STATE",
+            "BY",
+            "START",
+            "LOG END",
+            "HIGH WATERMARK",
+            "LAST EPOCH",
+            "EPOCHS",
+            "FLUSHED",
+            "UNFLUSHED BYTES",
+        ),
+        [
+            (
+                each.broker_id,
+                ",".join(each.roles) or None,
+                each.state,
+                each.source,
+                each.log_start_offset,
+                each.log_end_offset,
+                each.high_watermark,
+                each.last_written_leader_epoch,
+                " ".join(f"{entry.leader_epoch}:{entry.start_offset}" for entry in each.epochs) or None,
+                each.flushed_end_offset,
+                each.unflushed_bytes,
+            )
+            for each in inspected.replicas
+        ],
+    )

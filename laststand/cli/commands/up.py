@@ -1,0 +1,245 @@
+"""``laststand up``: starts a cluster that stands until ``laststand stop`` or ``laststand down``."""
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from laststand.cli.options.completion import complete_clusters
+from laststand.cli.options.deprecated import warn_of_deprecated
+from laststand.cli.options.settings import era_option, set_option
+from laststand.cli.output.output import Output, json_option
+from laststand.cli.program.exit_codes import ExitCode
+from laststand.cli.program.failure import CommandFailedError
+from laststand.cli.program.user_error import UserError
+from laststand.cli.standing.connections import DEFAULT_STORE, locate, status_of
+from laststand.emulator.plan.path_words import LATEST, PATH_WORD_RULE, is_path_word
+
+if TYPE_CHECKING:
+    from laststand.chaos.standing.order import StandingOrder
+
+_SEED_BITS: Final = 31
+_WHO_CONNECTS: Final = "(gRPC: for laststand's commands and its Python clients; Kafka's own clients cannot connect)"
+_PORT_MIN: Final = 1024
+_PORT_MAX: Final = 65_535
+
+
+@click.command(short_help="Start a standing cluster.")
+@click.option(
+    "--brokers", type=click.IntRange(min=1, max=100), default=3, show_default=True, metavar="N", help="How many."
+)
+@click.option("--name", metavar="NAME", help="A name, which works wherever a directory does.")
+@click.option(
+    "--from",
+    "again",
+    type=click.Path(path_type=Path),
+    metavar="CLUSTER",
+    shell_complete=complete_clusters,
+    help="Go on with a cluster that was stopped or died, as laststand start does.",
+)
+@click.option(
+    "--ports",
+    metavar="LIST",
+    help="Ports of the brokers, such as 19092,19093,19094; with one more, the first is the controller's.",
+)
+@era_option
+@set_option
+@click.option(
+    "--driver",
+    type=click.Choice(["process", "docker"]),
+    default="process",
+    show_default=True,
+    help="Processes, or the same in containers.",
+)
+@click.option("--no-proxies", is_flag=True, help="No proxies between nodes: faster, but links cannot be cut.")
+@click.option("--view", "is_viewed", is_flag=True, help="Serve a live page on loopback, and print its address.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of power losses; random if not given.")
+@click.option(
+    "--out",
+    "store",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_STORE,
+    show_default=True,
+    metavar="DIR",
+    help="Store: the cluster's directory is made in DIR/standing.",
+)
+@json_option
+def up(
+    brokers: int,
+    name: str | None,
+    again: Path | None,
+    ports: str | None,
+    era: str | None,
+    settings: tuple[str, ...],
+    *,
+    driver: str,
+    no_proxies: bool,
+    is_viewed: bool,
+    seed: int | None,
+    store: Path,
+    output: Output,
+) -> None:
+    """Start a controller, brokers 0 to N-1 and a proxy for each pair of them, and return when all brokers are unfenced.
+
+    In an era with ZooKeeper its server is in the controller's place, and the brokers elect one of them.
+
+    A supervisor in the background owns them all. It listens in the cluster's directory, where the other commands find
+    it; everything that happens is on record there as in a run. ``laststand stop`` and ``start`` pause it. End it with
+    ``laststand down``, then verify it with ``laststand verify``. If the supervisor is killed, processes die with it;
+    containers are removed by ``laststand down``, ``laststand start`` or ``laststand docker prune``.
+    """
+    from laststand.chaos.play.run_directory import check_store, new_directory
+    from laststand.chaos.play.zookeeper_server import zookeeper_for
+    from laststand.chaos.process.hosts import require_host, require_toxiproxy
+    from laststand.chaos.standing.link import is_standing
+    from laststand.chaos.standing.order import ORDER_FILE, STANDING, StandingOrder
+    from laststand.cli.program.requirements import require_view
+    from laststand.emulator.cluster.zookeeper_program import session_refusal
+    from laststand.emulator.core.eras import era_rules, is_zookeeper_era, plain_switches
+    from laststand.emulator.core.properties import node_properties
+    from laststand.emulator.core.switches import DEFAULT_ERA
+    from laststand.emulator.node.config import zookeeper_config
+    from laststand.emulator.plan.drivers import DriverName
+    from laststand.emulator.plan.overrides import parse_overrides
+
+    if again is not None:
+        _check_alone(click.get_current_context())
+        start_again(again, output=output)
+        return
+    folder = STANDING if name is None else f"{STANDING}/{_checked_name(name)}"
+    fixed_ports = {} if ports is None else parse_ports(ports, brokers=brokers)
+    overrides = parse_overrides(settings)
+    era = era or DEFAULT_ERA
+    host = DriverName(driver)
+    zookeeper_for((era,), host)
+    if is_zookeeper_era(era):
+        refused = session_refusal(node_properties(dict(overrides.properties)).broker_session_timeout_ms)
+        if refused is not None:
+            raise UserError(f"broker.session.timeout.ms: {refused}")
+    rules = overrides.apply(era_rules(era))
+    warn_of_deprecated(dict(overrides.properties), era=era)
+    check_store(store)
+    if is_viewed:
+        require_view()
+    latest = store / folder / LATEST
+    if (latest / ORDER_FILE).is_file() and is_standing(latest.resolve()):
+        raise UserError(
+            f"a cluster is up in {latest.resolve()} already; stop it with: laststand down {latest.resolve()}, "
+            "or give this one another --name"
+        )
+    require_host(host)
+    if fixed_ports and host is DriverName.DOCKER:
+        raise UserError("--driver docker excludes --ports: every container has an address of its own")
+    toxiproxy = None if no_proxies else str(require_toxiproxy(host))
+    directory = new_directory(store, folder, now=datetime.now(UTC))
+    order = StandingOrder(
+        directory=str(directory),
+        brokers=brokers,
+        era=era,
+        switches=plain_switches(rules),
+        zookeeper=zookeeper_config(rules),
+        properties=dict(overrides.properties),
+        seed=random.SystemRandom().getrandbits(_SEED_BITS) if seed is None else seed,
+        toxiproxy=toxiproxy,
+        ports=fixed_ports,
+        driver=host,
+        view=is_viewed,
+    )
+    launch_and_tell(order, output=output)
+
+
+def start_again(place: Path, *, output: Output) -> None:
+    """Goes on with a cluster that was stopped or died, and says where it serves.
+
+    Raises:
+        UserError: there is none, or none that can go on.
+        CommandFailedError: it did not come up.
+    """
+    from laststand.chaos.play.zookeeper_server import zookeeper_for
+    from laststand.chaos.process.hosts import require_host, require_toxiproxy
+    from laststand.chaos.standing.launch import NotStartedError, order_again
+    from laststand.chaos.standing.order import read_order
+
+    directory = locate(place)
+    before = read_order(directory)
+    require_host(before.driver)
+    zookeeper_for((before.era,), before.driver)
+    toxiproxy = None if before.toxiproxy is None else require_toxiproxy(before.driver)
+    try:
+        order = order_again(directory, toxiproxy=toxiproxy)
+    except NotStartedError as error:
+        raise UserError(str(error)) from None
+    launch_and_tell(order, output=output)
+
+
+def launch_and_tell(order: "StandingOrder", *, output: Output) -> None:
+    """Starts a supervisor, waits until the cluster serves, and says where.
+
+    Raises:
+        CommandFailedError: it did not come up.
+    """
+    from laststand.chaos.standing.launch import NotStartedError, launch
+    from laststand.chaos.standing.names import register
+    from laststand.cli.commands.status import print_status
+
+    try:
+        launch(order)
+        register(order.path)
+    except NotStartedError as error:
+        raise CommandFailedError(str(error), exit_code=ExitCode.UNKNOWN) from None
+    directory = order.path
+    report = status_of(directory)
+    if output is Output.JSON:
+        print_status(report, output=output)
+        return
+    other = "a controller" if report.zookeeper is None else "a ZooKeeper server"
+    brokers = "1 broker" if order.brokers == 1 else f"{order.brokers} brokers"
+    click.echo(f"{brokers} and {other} serve, era {order.era}, supervisor {report.supervisor_pid}")
+    click.echo(f"  run directory: {directory}")
+    click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
+    click.echo(f"                 {_WHO_CONNECTS}")
+    if report.view is not None:
+        click.echo(f"  live view:     {report.view}")
+    click.echo(f"  end it with:   laststand down {directory}")
+
+
+def parse_ports(text: str, *, brokers: int) -> dict[int, int]:
+    """Returns ports by node id: of brokers 0 to N-1, and where there is one more, of the controller before them.
+
+    Raises:
+        UserError: these are no different ports, not as many as nodes, or somebody else has one of them.
+    """
+    from laststand.emulator.cluster.ports import is_free
+    from laststand.emulator.plan.nodes import CONTROLLER
+
+    parts = [part.strip() for part in text.split(",")]
+    ports = [int(part) for part in parts if part.isdecimal() and _PORT_MIN <= int(part) <= _PORT_MAX]
+    if len(ports) != len(parts) or len(set(ports)) != len(ports):
+        raise UserError(
+            f"--ports {text}: expected different ports from {_PORT_MIN} to {_PORT_MAX}, such as 19092,19093"
+        )
+    taken = [str(port) for port in ports if not is_free(port)]
+    if taken:
+        raise UserError(f"--ports {text}: {', '.join(taken)} {'is' if len(taken) == 1 else 'are'} in use")
+    if len(ports) == brokers:
+        return dict(enumerate(ports))
+    if len(ports) == brokers + 1:
+        return {int(CONTROLLER): ports[0], **dict(enumerate(ports[1:]))}
+    raise UserError(f"--ports {text}: expected {brokers} ports, one for each broker, or the controller's before them")
+
+
+def _checked_name(name: str) -> str:
+    if not is_path_word(name):
+        raise UserError(f"--name {name}: expected {PATH_WORD_RULE}")
+    return name
+
+
+def _check_alone(context: click.Context) -> None:
+    """Refuses options that a cluster that goes on cannot have: it is what it was."""
+    allowed = {"again", "output"}
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in allowed and source is click.core.ParameterSource.COMMANDLINE:
+            raise UserError(f"--from excludes {parameter.opts[0]}: the cluster goes on as it was")

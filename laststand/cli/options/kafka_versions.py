@@ -1,0 +1,37 @@
+"""What a user may ask for of Apache Kafka, whose rules nobody can choose."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from laststand.cli.program.user_error import UserError
+from laststand.emulator.cluster.kafka_distribution import KafkaProgram
+from laststand.emulator.core.switches import is_switch
+
+_OFF_OR_ON: Final = "elr"
+"""The one switch that Kafka has, too: whether its feature is finalized at first."""
+
+
+def era_on_kafka(kafka: KafkaProgram, eras: Sequence[str], settings: Sequence[str], *, is_alone: bool) -> str:
+    """Returns the era by whose promises a version is judged.
+
+    Args:
+        kafka: the version.
+        eras: what was asked for, if anything was.
+        settings: what was given to ``--set``.
+        is_alone: whether no other driver plays, to which other eras could belong.
+
+    Raises:
+        UserError: other eras were asked for, or a rule that Kafka does not have as a choice.
+    """
+    from laststand.chaos.kafka.program import judged_as
+
+    distribution = kafka.distribution
+    era = judged_as(distribution)
+    others = [each for each in eras if each != era]
+    if others and (is_alone or era not in eras):
+        raise UserError(f"--era {others[0]}: Kafka {distribution.version} is judged as {era}")
+    for setting in settings:
+        name = setting.partition("=")[0]
+        if is_switch(name) and name != _OFF_OR_ON:
+            raise UserError(f"--set {setting}: Kafka's rules cannot be chosen; allowed: {_OFF_OR_ON}, and properties")
+    return era

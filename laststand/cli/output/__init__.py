@@ -1,0 +1,1 @@
+"""What verbs print: results, listings, progress, pages."""

@@ -1,0 +1,1 @@
+"""How the program begins and ends: needs, signals, streams, errors, exit codes."""

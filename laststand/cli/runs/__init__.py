@@ -1,0 +1,1 @@
+"""Playing and judging runs, and where their directories are."""

@@ -1,0 +1,1 @@
+"""Verbs' work in Spark: runs as tables, queries, sweeps."""

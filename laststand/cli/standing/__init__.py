@@ -1,0 +1,1 @@
+"""What the verbs for a standing cluster share."""

@@ -1,0 +1,227 @@
+"""The commands of ``laststand chaos``: one for every fault and repair in the table of actions, and a few by hand."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, get_args, get_origin
+
+import click
+
+from laststand.cli.options.completion import complete_nodes
+from laststand.cli.output.output import Output, json_option
+from laststand.cli.program.exit_codes import ExitCode
+from laststand.cli.program.failure import CommandFailedError
+from laststand.cli.program.user_error import UserError
+from laststand.cli.standing.connections import ask, directory_option, locate, lost
+from laststand.emulator.core.types import Way
+from laststand.emulator.plan.actions import (
+    DEEDS,
+    ActionTemplate,
+    AdminAction,
+    Cut,
+    Deed,
+    HealAll,
+    HealLink,
+    HealNodes,
+    LinkAction,
+    MessageAction,
+    ProcessAction,
+    Produce,
+)
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.fields import Arrow, Ends, Messages, Nodes, Option, Words
+from laststand.emulator.plan.lines import parse_words
+from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, ZOOKEEPER_WORD, NodeRef, parse_node
+from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER
+
+if TYPE_CHECKING:
+    from laststand.chaos.standing.messages import Command, StepPlayed
+
+_NODE_HELP: Final = (
+    "NODE is an id, `controller`, or leader(orders-0), follower(orders-0), last-isr(orders-0), elr(orders-0)."
+)
+_UNPROVED: Final = (
+    "the fault is in force, and nothing was seen to be affected by it: the verdict on this cluster will be unknown"
+)
+
+COMMANDS: Final = click.Group()
+"""All commands of ``laststand chaos``."""
+
+
+@COMMANDS.command()
+@click.argument("step")
+@directory_option
+@json_option
+def step(step: str, place: Path, output: Output) -> int:
+    """Play STEP, written as in a scenario file, such as "until: {partition: orders-0, isr: [0, 1, 2]}"."""
+    from laststand.chaos.standing.messages import PlayStep
+
+    return _report([_play(place, PlayStep(step=step), output)], output)
+
+
+@COMMANDS.command()
+@click.argument("a", shell_complete=complete_nodes)
+@click.argument("b", shell_complete=complete_nodes)
+@click.option("--one-way", is_flag=True, help="Only what A dials to B; B can still call A.")
+@directory_option
+@json_option
+def partition(a: str, b: str, *, one_way: bool, place: Path, output: Output) -> int:
+    """Cut the links between A and B, nodes as for the other commands, or `client`."""
+    there = Link(_node(a, place), _node(b, place))
+    if not one_way and (there.target == CLIENT or there.source == CONTROLLER):
+        there = Link(there.target, there.source)
+    played = [_perform(place, Cut(link=there), output)]
+    has_way_back = there.source != CLIENT and there.target != CONTROLLER
+    first = played[0].performed
+    if has_way_back and not one_way and isinstance(first, Cut):
+        # The same two nodes, even if a role has moved on meanwhile.
+        played.append(_perform(place, Cut(link=Link(first.link.target, first.link.source)), output))
+    return _report(played, output)
+
+
+@COMMANDS.command()
+@click.argument("node", required=False, shell_complete=complete_nodes)
+@click.option("--from", "source", metavar="A", help="With --to: only what A dials to B.")
+@click.option("--to", "target", metavar="B", help="With --from.")
+@directory_option
+@json_option
+def heal(node: str | None, source: str | None, target: str | None, place: Path, output: Output) -> int:
+    """Heal every link, or those of NODE."""
+    if (source is None) != (target is None) or (source is not None and node is not None):
+        raise UserError("give NODE, or --from and --to, or nothing for all links")
+    action: ActionTemplate = HealAll()
+    if source is not None and target is not None:
+        action = HealLink(link=Link(_node(source, place), _node(target, place)))
+    elif node not in (None, "all"):
+        action = HealNodes(nodes=(_node(str(node), place),))
+    return _report([_perform(place, action, output)], output)
+
+
+# --- Commands from the table --------------------------------------------------------------------------------------
+
+_BY_HAND: Final = (HealAll, HealNodes, HealLink, Produce)
+
+
+def _add_command(row: Deed) -> None:
+    is_channel = any(isinstance(field, Messages) for field in row.fields.values())
+    is_link = is_channel or any(isinstance(field, Ends | Arrow) for field in row.fields.values())
+    is_node = any(isinstance(field, Nodes) for field in row.fields.values())
+    options = [option for field in row.fields.values() for option in field.options]
+
+    def command(place: Path, output: Output, **given: str | tuple[str, ...] | None) -> int:
+        words = [f"{given['a']}->{given['b']}"] if is_link else []
+        words += [str(given["api"]), str(given["way"])] if is_channel else []
+        words += [",".join(given["nodes"] or ())] if is_node else []
+        _check_zookeeper(place, [each for word in words for each in re.split(r"->|,", word)])
+        words += [f"{each.word}={given[_parameter(each)]}" for each in options if given[_parameter(each)] is not None]
+        try:
+            action = parse_words(row, Words(words))
+        except (ValueError, KeyError) as error:
+            raise UserError(f"{row.line_verb}: {error} is not allowed") from None
+        return _report([_perform(place, action, output)], output)
+
+    command.__doc__ = f"{row.kind.__doc__}\n\n    {_NODE_HELP if is_node else 'A and B are nodes; A may be `client`.'}"
+    decorated: Callable[..., int] = directory_option(json_option(command))
+    for option in reversed(options):
+        decorated = _click_option(option)(decorated)
+    if is_node:
+        decorated = click.argument("nodes", nargs=-1, required=True, shell_complete=complete_nodes)(decorated)
+    if is_channel:
+        way = click.argument("way", type=click.Choice([each.value for each in Way]))
+        decorated = click.argument("api", type=click.Choice(Names.apis))(way(decorated))
+    if is_link:
+        a = click.argument("a", shell_complete=complete_nodes)
+        decorated = a(click.argument("b", shell_complete=complete_nodes)(decorated))
+    COMMANDS.command(name=row.line_verb)(decorated)
+
+
+def _parameter(option: Option) -> str:
+    return option.key.replace("-", "_")
+
+
+def _click_option(option: Option) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    kind = click.Choice(option.choices) if option.choices else click.STRING
+    return click.option(f"--{option.key}", _parameter(option), type=kind, required=option.is_required, help=option.help)
+
+
+for _row in DEEDS.values():
+    _is_offered = _row.is_on_processes and _row.line_verb
+    if _is_offered and _row.kind not in _BY_HAND and not issubclass(_row.kind, AdminAction):
+        _add_command(_row)
+
+_HEADINGS: Final = {"Processes and disks": ProcessAction, "Links": LinkAction, "Single messages": MessageAction}
+_LINK_COMMANDS: Final = ("partition", "heal")
+
+
+def _names_below(union: object) -> Iterator[str]:
+    kinds = {get_origin(member) or member for member in get_args(union)}
+    yield from (row.line_verb for row in DEEDS.values() if row.kind in kinds and row.line_verb in COMMANDS.commands)
+    if union is LinkAction:
+        yield from _LINK_COMMANDS
+
+
+def _by_heading() -> dict[str, list[str]]:
+    below = {heading: sorted({*_names_below(union)}) for heading, union in _HEADINGS.items()}
+    listed = {name for names in below.values() for name in names}
+    return {**below, "More": sorted(set(COMMANDS.commands) - listed)}
+
+
+COMMANDS_BY_HEADING: Final = _by_heading()
+"""Names of all commands, by what they are done to."""
+
+
+# --- Asking the supervisor ----------------------------------------------------------------------------------------
+
+
+def _check_zookeeper(place: Path, nodes: Sequence[str]) -> None:
+    """Refuses a node that is named as the ZooKeeper server in a cluster that has none."""
+    if ZOOKEEPER_WORD not in nodes:
+        return
+    from laststand.chaos.standing.order import read_order
+
+    order = read_order(locate(place))
+    if order.zookeeper is None:
+        raise UserError(f"{ZOOKEEPER_WORD}: {NO_ZOOKEEPER}: {order.era}")
+
+
+def _node(text: str, place: Path) -> NodeRef:
+    _check_zookeeper(place, (text,))
+    try:
+        return parse_node(text)
+    except ValueError:
+        raise UserError(f"{text!r} is no node. {_NODE_HELP}") from None
+
+
+def _perform(place: Path, action: ActionTemplate, output: Output) -> "StepPlayed":
+    from laststand.chaos.standing.messages import Perform
+
+    return _play(place, Perform(action=action), output)
+
+
+def _play(place: Path, command: "Command", output: Output) -> "StepPlayed":
+    """Has the supervisor play one step, and prints what it did."""
+    from laststand.chaos.standing.messages import StepFailed, StepPlayed
+
+    directory = locate(place)
+    for answer in ask(directory, command):
+        match answer:
+            case StepPlayed():
+                if output is Output.TEXT:
+                    click.echo(f"{answer.step.removeprefix('{').removesuffix('}')} -> {answer.outcome.seen}")
+                if answer.outcome.took_effect and not answer.outcome.bit:
+                    click.echo(_UNPROVED, err=True)
+                return answer
+            case StepFailed(reason=reason):
+                raise CommandFailedError(reason, exit_code=ExitCode.UNKNOWN)
+            case _:
+                continue
+    raise lost(directory)
+
+
+def _report(played: "list[StepPlayed]", output: Output) -> int:
+    from laststand.cli.output.tables import print_json
+
+    if output is Output.JSON:
+        print_json([{"step": each.step, "seen": each.outcome.seen, "took_effect": each.outcome.bit} for each in played])
+    return ExitCode.VALID if all(each.outcome.bit for each in played) else ExitCode.VIOLATION
