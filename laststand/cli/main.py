@@ -55,8 +55,6 @@ _SECTIONS: Final = {
 _PLACES: Final = {
     "events": "events:print_events",
     "import": "import_run:import_run",
-    "eras": "catalogue:eras",
-    "checks": "catalogue:checks",
 }
 """Module and function of the commands whose name is not that of both."""
 

@@ -7,9 +7,9 @@ from typing import Final
 
 import click
 
-from laststand.cli.commands.up import launch_and_tell
 from laststand.cli.output.output import Output, json_option
 from laststand.cli.standing.connections import DEFAULT_STORE
+from laststand.cli.standing.launching import launch_and_report
 
 _SEED_BITS: Final = 31
 
@@ -74,4 +74,4 @@ def attach(project: str | None, store: Path, *, output: Output) -> None:
         project=found.name,
         run=variables["RUN"],
     )
-    launch_and_tell(order, output=output)
+    launch_and_report(order, output=output)

@@ -1,16 +1,12 @@
 """``laststand compare``: two runs of one scenario, step by step."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from laststand.cli.options.run_argument import RUN
 from laststand.cli.output.output import Output, json_option
 from laststand.cli.program.exit_codes import ExitCode
-
-if TYPE_CHECKING:
-    from laststand.emulator.report.step_comparison import Difference, StepComparison
 
 
 @click.command(short_help="Compare two runs of a scenario, step by step.")
@@ -25,6 +21,7 @@ def compare(run: Path, *, other: Path, output: Output) -> int:
 
     Exit code: 0 they agree, 1 they do not, 254 for a user error.
     """
+    from laststand.cli.output.step_comparison import print_steps, steps_as_json
     from laststand.cli.output.tables import print_json
     from laststand.emulator.report.run_files import read_reported_run
     from laststand.emulator.report.step_comparison import compare_steps
@@ -35,25 +32,3 @@ def compare(run: Path, *, other: Path, output: Output) -> int:
     else:
         print_steps(found)
     return ExitCode.VIOLATION if found.differences else ExitCode.VALID
-
-
-def print_steps(found: "StepComparison") -> None:
-    """Prints where two runs part, and everything that differs at steps."""
-    from laststand.cli.output.tables import print_listing
-
-    click.echo(found.sentence)
-    if found.differences:
-        click.echo()
-        print_listing(
-            ["AFTER STEP", "ABOUT", "WHAT", found.left, found.right],
-            [[_after(each), each.about, each.what, each.left, each.right] for each in found.differences],
-        )
-
-
-def steps_as_json(found: "StepComparison") -> dict[str, object]:
-    """Returns the same as a document."""
-    return {**found._asdict(), "differences": [each._asdict() for each in found.differences]}
-
-
-def _after(difference: "Difference") -> str:
-    return "the end" if difference.step is None else f"{difference.step} {difference.text}"

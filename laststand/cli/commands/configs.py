@@ -1,6 +1,5 @@
 """``laststand configs``: dynamic configuration of topics, brokers and the cluster."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import administer, directory_option, era_of, locate
 
 if TYPE_CHECKING:
-    from laststand.emulator.core.admin_messages import AlterableConfig
     from laststand.emulator.core.types import ConfigResource
 
 _ENTITY_TYPES = ("topics", "brokers")
@@ -87,7 +85,7 @@ def alter(
     output: Output,
 ) -> None:
     """Set properties, or reset them to their defaults: all of them or none."""
-    from laststand.cli.options.assignments import assignments
+    from laststand.cli.options.assignments import assignments, changes_of
 
     resource, name = _resource(entity_type, entity_name, is_default=entity_default)
     properties = assignments("--add-config", added)
@@ -115,23 +113,3 @@ def _resource(entity_type: str, name: str | None, *, is_default: bool) -> "tuple
     if not name.isdecimal():
         raise UserError(f"--entity-name {name}: expected a broker id")
     return ConfigResource.BROKER, name
-
-
-def changes_of(
-    resource: "ConfigResource", values: Mapping[str, str], deleted: Sequence[str]
-) -> "tuple[AlterableConfig, ...]":
-    """Returns the changes of one resource.
-
-    Raises:
-        ConfigError: a topic has no such property, or may not have that value.
-    """
-    from laststand.emulator.core.admin_messages import AlterableConfig, ConfigOperation
-    from laststand.emulator.core.properties import check_topic_properties
-    from laststand.emulator.core.types import ConfigResource
-
-    if resource is ConfigResource.TOPIC:
-        check_topic_properties(values)
-    return (
-        *(AlterableConfig(name=name, operation=ConfigOperation.SET, value=value) for name, value in values.items()),
-        *(AlterableConfig(name=name, operation=ConfigOperation.DELETE) for name in deleted),
-    )

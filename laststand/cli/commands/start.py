@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from laststand.cli.commands.up import start_again
 from laststand.cli.output.output import Output, json_option
 from laststand.cli.standing.connections import directory_argument
+from laststand.cli.standing.launching import start_again
 
 
 @click.command(short_help="Start a stopped cluster again.")

@@ -261,8 +261,7 @@ def alter(
     name: str, partitions: int | None, configs: tuple[str, ...], deleted: tuple[str, ...], place: Path, output: Output
 ) -> None:
     """Add partitions to a topic, or change its properties."""
-    from laststand.cli.commands.configs import changes_of
-    from laststand.cli.options.assignments import assignments
+    from laststand.cli.options.assignments import assignments, changes_of
     from laststand.emulator.core.admin_messages import CreatablePartitions
     from laststand.emulator.core.types import ConfigResource
 

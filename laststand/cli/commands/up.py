@@ -11,17 +11,15 @@ from laststand.cli.options.completion import complete_clusters
 from laststand.cli.options.deprecated import warn_of_deprecated
 from laststand.cli.options.settings import era_option, set_option
 from laststand.cli.output.output import Output, json_option
-from laststand.cli.program.exit_codes import ExitCode
-from laststand.cli.program.failure import CommandFailedError
 from laststand.cli.program.user_error import UserError
-from laststand.cli.standing.connections import DEFAULT_STORE, locate, status_of
+from laststand.cli.standing.connections import DEFAULT_STORE
+from laststand.cli.standing.launching import launch_and_report, start_again
 from laststand.emulator.plan.path_words import LATEST, PATH_WORD_RULE, is_path_word
 
 if TYPE_CHECKING:
-    from laststand.chaos.standing.order import StandingOrder
+    pass
 
 _SEED_BITS: Final = 31
-_WHO_CONNECTS: Final = "(gRPC: for laststand's commands and its Python clients; Kafka's own clients cannot connect)"
 _PORT_MIN: Final = 1024
 _PORT_MAX: Final = 65_535
 
@@ -147,62 +145,7 @@ def up(
         driver=host,
         view=is_viewed,
     )
-    launch_and_tell(order, output=output)
-
-
-def start_again(place: Path, *, output: Output) -> None:
-    """Goes on with a cluster that was stopped or died, and says where it serves.
-
-    Raises:
-        UserError: there is none, or none that can go on.
-        CommandFailedError: it did not come up.
-    """
-    from laststand.chaos.play.zookeeper_server import zookeeper_for
-    from laststand.chaos.process.hosts import require_host, require_toxiproxy
-    from laststand.chaos.standing.launch import NotStartedError, order_again
-    from laststand.chaos.standing.order import read_order
-
-    directory = locate(place)
-    before = read_order(directory)
-    require_host(before.driver)
-    zookeeper_for((before.era,), before.driver)
-    toxiproxy = None if before.toxiproxy is None else require_toxiproxy(before.driver)
-    try:
-        order = order_again(directory, toxiproxy=toxiproxy)
-    except NotStartedError as error:
-        raise UserError(str(error)) from None
-    launch_and_tell(order, output=output)
-
-
-def launch_and_tell(order: "StandingOrder", *, output: Output) -> None:
-    """Starts a supervisor, waits until the cluster serves, and says where.
-
-    Raises:
-        CommandFailedError: it did not come up.
-    """
-    from laststand.chaos.standing.launch import NotStartedError, launch
-    from laststand.chaos.standing.names import register
-    from laststand.cli.commands.status import print_status
-
-    try:
-        launch(order)
-        register(order.path)
-    except NotStartedError as error:
-        raise CommandFailedError(str(error), exit_code=ExitCode.UNKNOWN) from None
-    directory = order.path
-    report = status_of(directory)
-    if output is Output.JSON:
-        print_status(report, output=output)
-        return
-    other = "a controller" if report.zookeeper is None else "a ZooKeeper server"
-    brokers = "1 broker" if order.brokers == 1 else f"{order.brokers} brokers"
-    click.echo(f"{brokers} and {other} serve, era {order.era}, supervisor {report.supervisor_pid}")
-    click.echo(f"  run directory: {directory}")
-    click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
-    click.echo(f"                 {_WHO_CONNECTS}")
-    if report.view is not None:
-        click.echo(f"  live view:     {report.view}")
-    click.echo(f"  end it with:   laststand down {directory}")
+    launch_and_report(order, output=output)
 
 
 def parse_ports(text: str, *, brokers: int) -> dict[int, int]:

@@ -1,8 +1,13 @@
-"""Options of the form ``key=value``, as Kafka's tools have them."""
+"""Options of the form ``key=value``, as Kafka's tools have them, and the changes of properties that they ask for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from laststand.cli.program.user_error import UserError
+
+if TYPE_CHECKING:
+    from laststand.emulator.core.admin_messages import AlterableConfig
+    from laststand.emulator.core.types import ConfigResource
 
 
 def assignments(option: str, texts: Iterable[str]) -> dict[str, str]:
@@ -18,3 +23,23 @@ def assignments(option: str, texts: Iterable[str]) -> dict[str, str]:
             raise UserError(f"{option} {text}: expected key=value")
         found[key.strip()] = value
     return found
+
+
+def changes_of(
+    resource: "ConfigResource", values: Mapping[str, str], deleted: Sequence[str]
+) -> "tuple[AlterableConfig, ...]":
+    """Returns the changes of one resource.
+
+    Raises:
+        ConfigError: a topic has no such property, or may not have that value.
+    """
+    from laststand.emulator.core.admin_messages import AlterableConfig, ConfigOperation
+    from laststand.emulator.core.properties import check_topic_properties
+    from laststand.emulator.core.types import ConfigResource
+
+    if resource is ConfigResource.TOPIC:
+        check_topic_properties(values)
+    return (
+        *(AlterableConfig(name=name, operation=ConfigOperation.SET, value=value) for name, value in values.items()),
+        *(AlterableConfig(name=name, operation=ConfigOperation.DELETE) for name in deleted),
+    )

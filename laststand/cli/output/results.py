@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from laststand.cli.commands.compare import print_steps, steps_as_json
 from laststand.cli.output.acks_table import acks_table
 from laststand.cli.output.output import Output
+from laststand.cli.output.step_comparison import print_steps, steps_as_json
 from laststand.cli.output.tables import print_table
 from laststand.cli.program.exit_codes import ExitCode
 from laststand.emulator.report.failure_picture import failure_picture

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from laststand.chaos.scenario.scenario_file import scenario_names
-from laststand.cli.commands.catalogue import ERA_SUMMARIES
+from laststand.cli.commands.eras import ERA_SUMMARIES
 from laststand.cli.main import cli
 from laststand.cli.program.user_error import UserError
 from laststand.emulator.core.eras import ALL_ERAS

@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from laststand.chaos.standing.messages import Command, Perform, StepPlayed
 from laststand.chaos.standing.order import StandingOrder, write_order
-from laststand.cli import standing
 from laststand.cli.commands.produce import records_of
 from laststand.cli.commands.topics import TopicListing, parse_assignment, partition_line, topic_line
 from laststand.cli.commands.up import parse_ports
@@ -22,6 +21,7 @@ from laststand.cli.output.tables import print_listing
 from laststand.cli.program.exit_codes import ExitCode
 from laststand.cli.program.failure import CommandFailedError
 from laststand.cli.program.user_error import UserError
+from laststand.cli.standing import connections
 from laststand.cli.standing.chaos_commands import COMMANDS
 from laststand.emulator.core.admin_messages import FeatureUpdate, RequestedElection
 from laststand.emulator.core.disk import DiskModel, Keep
@@ -348,18 +348,18 @@ class JustCreated:
 
 
 def test_partitions_of_a_topic_that_was_just_created_are_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "_LOOK_INTERVAL_S", 0)
+    monkeypatch.setattr(connections, "_LOOK_INTERVAL_S", 0)
     created = JustCreated(later=3)
-    monkeypatch.setattr(standing, "administer", lambda _, work: asyncio.run(work(created)))
-    assert standing.partitions_of(Path("anywhere"), "orders", None) == (TopicPartition("orders", 0),)
+    monkeypatch.setattr(connections, "administer", lambda _, work: asyncio.run(work(created)))
+    assert connections.partitions_of(Path("anywhere"), "orders", None) == (TopicPartition("orders", 0),)
     assert created.looks_left == 0
 
 
 def test_a_topic_that_gets_no_partition_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "_CREATED_WITHIN_S", 0)
-    monkeypatch.setattr(standing, "administer", lambda _, work: asyncio.run(work(JustCreated(later=3))))
+    monkeypatch.setattr(connections, "_CREATED_WITHIN_S", 0)
+    monkeypatch.setattr(connections, "administer", lambda _, work: asyncio.run(work(JustCreated(later=3))))
     with pytest.raises(CommandFailedError, match="topic orders was created, and has no partition after 0 s"):
-        standing.partitions_of(Path("anywhere"), "orders", None)
+        connections.partitions_of(Path("anywhere"), "orders", None)
 
 
 def test_columns_are_as_wide_as_their_cells_and_numbers_stand_right(capsys: pytest.CaptureFixture[str]) -> None:

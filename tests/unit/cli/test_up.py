@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from laststand.chaos.standing.order import StandingOrder
-from laststand.cli import up
 from laststand.cli.output.output import Output
+from laststand.cli.standing import launching
 
 
 def test_it_says_what_can_connect_to_the_addresses(
@@ -18,9 +18,9 @@ def test_it_says_what_can_connect_to_the_addresses(
     report = SimpleNamespace(zookeeper=None, supervisor_pid=7, nodes=nodes, view=None)
     monkeypatch.setattr("laststand.chaos.standing.launch.launch", lambda _: 7)
     monkeypatch.setattr("laststand.chaos.standing.names.register", lambda _: None)
-    monkeypatch.setattr(up, "status_of", lambda _: report)
+    monkeypatch.setattr(launching, "status_of", lambda _: report)
     order = cast(StandingOrder, cast(Any, SimpleNamespace(path=tmp_path, brokers=1, era="kip-966")))
-    up.launch_and_tell(order, output=Output.TEXT)
+    launching.launch_and_report(order, output=Output.TEXT)
     said = capsys.readouterr().out
     assert "bootstrap:     127.0.0.1:19092\n" in said
     assert "Kafka's own clients cannot connect" in said

@@ -1,0 +1,72 @@
+"""Starts a standing cluster, for the first time or again, and reports where it serves."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from laststand.cli.output.output import Output
+from laststand.cli.program.exit_codes import ExitCode
+from laststand.cli.program.failure import CommandFailedError
+from laststand.cli.program.user_error import UserError
+from laststand.cli.standing.connections import locate, status_of
+from laststand.cli.standing.status_text import print_status
+
+if TYPE_CHECKING:
+    from laststand.chaos.standing.order import StandingOrder
+
+_WHO_CONNECTS: Final = "(gRPC: for laststand's commands and its Python clients; Kafka's own clients cannot connect)"
+
+
+def start_again(place: Path, *, output: Output) -> None:
+    """Starts a cluster again that was stopped or died, and reports where it serves.
+
+    Raises:
+        UserError: there is none, or none that can go on.
+        CommandFailedError: it did not come up.
+    """
+    from laststand.chaos.play.zookeeper_server import zookeeper_for
+    from laststand.chaos.process.hosts import require_host, require_toxiproxy
+    from laststand.chaos.standing.launch import NotStartedError, order_again
+    from laststand.chaos.standing.order import read_order
+
+    directory = locate(place)
+    before = read_order(directory)
+    require_host(before.driver)
+    zookeeper_for((before.era,), before.driver)
+    toxiproxy = None if before.toxiproxy is None else require_toxiproxy(before.driver)
+    try:
+        order = order_again(directory, toxiproxy=toxiproxy)
+    except NotStartedError as error:
+        raise UserError(str(error)) from None
+    launch_and_report(order, output=output)
+
+
+def launch_and_report(order: "StandingOrder", *, output: Output) -> None:
+    """Starts a supervisor, waits until the cluster serves, and reports where.
+
+    Raises:
+        CommandFailedError: it did not come up.
+    """
+    from laststand.chaos.standing.launch import NotStartedError, launch
+    from laststand.chaos.standing.names import register
+
+    try:
+        launch(order)
+        register(order.path)
+    except NotStartedError as error:
+        raise CommandFailedError(str(error), exit_code=ExitCode.UNKNOWN) from None
+    directory = order.path
+    report = status_of(directory)
+    if output is Output.JSON:
+        print_status(report, output=output)
+        return
+    other = "a controller" if report.zookeeper is None else "a ZooKeeper server"
+    brokers = "1 broker" if order.brokers == 1 else f"{order.brokers} brokers"
+    click.echo(f"{brokers} and {other} serve, era {order.era}, supervisor {report.supervisor_pid}")
+    click.echo(f"  run directory: {directory}")
+    click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
+    click.echo(f"                 {_WHO_CONNECTS}")
+    if report.view is not None:
+        click.echo(f"  live view:     {report.view}")
+    click.echo(f"  end it with:   laststand down {directory}")

@@ -1,0 +1,156 @@
+"""The state of a standing cluster, as text and as a document."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from laststand.cli.output.output import Output
+from laststand.cli.output.tables import print_json, print_listing
+
+if TYPE_CHECKING:
+    from laststand.chaos.standing.status import NodeStatus, StatusReport, ZooKeeperStatus
+    from laststand.emulator.core.types import NodeId
+
+
+def print_status(report: "StatusReport", *, has_metrics: bool = False, output: Output) -> None:
+    """Prints a report, as text or as one JSON object, which has the nodes' metrics, too.
+
+    Args:
+        report: to be printed.
+        has_metrics: whether the text has the metrics, and where they are served.
+        output: the form.
+    """
+    if output is Output.JSON:
+        print_json(status_document(report))
+        return
+    click.echo(f"{report.directory}  era {report.era}, supervisor {report.supervisor_pid}")
+    if report.view is not None:
+        click.echo(f"live view: {report.view}")
+    if report.zookeeper is not None:
+        click.echo(_controller(report.zookeeper))
+    click.echo()
+    print_listing(
+        (
+            "NODE",
+            "ROLE",
+            "STATE",
+            "PID",
+            "INCARNATION",
+            "EPOCH",
+            "FENCED",
+            "ADDRESS",
+            *(("METRICS",) if has_metrics else ()),
+        ),
+        [
+            (
+                node.node_id,
+                _role(node, report),
+                node.state,
+                node.pid,
+                node.incarnation,
+                node.broker_epoch,
+                None if node.fenced is None else "yes" if node.fenced else "no",
+                node.address,
+                *((node.metrics_url,) if has_metrics else ()),
+            )
+            for node in report.nodes
+        ],
+    )
+    if report.partitions:
+        click.echo()
+        print_listing(
+            ("PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "ELR", "MIN ISR", "ELECTABLE", ""),
+            [
+                (
+                    f"{each.topic}-{each.partition}",
+                    "none" if each.leader is None else each.leader,
+                    each.leader_epoch,
+                    ids(each.replicas),
+                    ids(each.isr),
+                    ids(each.elr),
+                    each.min_insync_replicas,
+                    each.electable_leaders,
+                    ", ".join(
+                        word
+                        for word, holds in (
+                            ("offline", each.is_offline),
+                            ("under min ISR", each.is_under_min_isr),
+                            ("under-replicated", each.is_under_replicated),
+                            ("RECOVERING", each.is_recovering),
+                        )
+                        if holds
+                    ),
+                )
+                for each in report.partitions
+            ],
+        )
+    click.echo()
+    click.echo(_summary(report))
+    for fault in report.faults:
+        click.echo(f"  fault: {fault}")
+    for client in report.clients:
+        click.echo(f"  client: {client}")
+    if report.problem is not None:
+        click.echo(f"  the verdict will be unknown: {report.problem}")
+    if has_metrics:
+        _print_metrics(_metrics(report))
+
+
+def status_document(report: "StatusReport") -> dict[str, object]:
+    """Returns a report and the nodes' metrics as a document."""
+    return {**msgspec.structs.asdict(report), "metrics": _metrics(report)}
+
+
+def _metrics(report: "StatusReport") -> "dict[NodeId, dict[str, float]]":
+    from laststand.chaos.standing.metrics import read_metrics
+
+    return {node.node_id: found for node in report.nodes if (found := read_metrics(node)) is not None}
+
+
+def _print_metrics(metrics: "Mapping[NodeId, Mapping[str, float]]") -> None:
+    """Prints a row per metric and a column per node, as far as they have it."""
+    if not metrics:
+        return
+    names = dict.fromkeys(name for found in metrics.values() for name in found)
+    click.echo()
+    print_listing(
+        ("METRIC", *(str(node_id) for node_id in metrics)),
+        [(name, *(_number(found.get(name)) for found in metrics.values())) for name in names],
+    )
+
+
+def _number(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _summary(report: "StatusReport") -> str:
+    partitions = report.partitions
+    return (
+        f"{_counted(len(partitions), 'partition')}: "
+        f"{sum(each.is_offline for each in partitions)} offline, "
+        f"{sum(each.is_under_min_isr for each in partitions)} under min ISR, "
+        f"{sum(each.is_under_replicated for each in partitions)} under-replicated; "
+        f"{_counted(len(report.faults), 'fault')} in force"
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun if count == 1 else f'{noun}s'}"
+
+
+def _role(node: "NodeStatus", report: "StatusReport") -> str:
+    held = report.zookeeper
+    return "broker, controller" if held is not None and held.controller == node.node_id else node.role
+
+
+def _controller(held: "ZooKeeperStatus") -> str:
+    who = "nobody is elected" if held.controller is None else f"broker {held.controller}"
+    epoch = "no epoch yet" if held.controller_epoch is None else f"controller epoch {held.controller_epoch}"
+    return f"controller: {who}, {epoch}, last zxid {held.last_zxid:#x} ({held.last_zxid})"
+
+
+def ids(brokers: Sequence[int]) -> str:
+    """Returns broker ids as Kafka's tools print them."""
+    return ",".join(str(broker) for broker in brokers)
