@@ -51,7 +51,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         took_effect: whether anything is different now; otherwise the action was a no-op.
         bit: whether somebody was there to be affected, which is what a fault has to prove.
-        seen: how that was seen, or why it was a no-op.
+        seen: how that was seen, or why it was not; begins with "no-op: " exactly where ``took_effect`` is false.
     """
 
     took_effect: bool
@@ -62,6 +62,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def effective(seen: str) -> Outcome:
     """Returns the outcome of an action that took effect."""
     return Outcome(took_effect=True, bit=True, seen=seen)
+
+
+def unproved(reason: str) -> Outcome:
+    """Returns the outcome of an action that changed something, while no effect on anybody was seen."""
+    return Outcome(took_effect=True, bit=False, seen=f"no effect was seen: {reason}")
 
 
 def no_op(reason: str) -> Outcome:

@@ -118,7 +118,7 @@ async def test_a_fault_of_messages_that_met_none_is_a_no_op(fault: Action, tmp_p
     async with fault_target(tmp_path) as target:
         assert (await execute(target, fault)).took_effect
         outcome = await execute(target, Release(channel=RARE))
-        assert (outcome.bit, outcome.seen) == (False, "no-op: none came by, so nothing was done to any")
+        assert (outcome.bit, outcome.seen) == (False, "no effect was seen: none came by, so nothing was done to any")
 
 
 @pytest.mark.parametrize("fault", [LoseHeld(channel=RARE), Duplicate(channel=RARE), ReleaseNewest(channel=RARE)])

@@ -12,7 +12,7 @@ from laststand.chaos.process.node_orders import send_order
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import ClockJump, ClockRate, Outcome, effective, no_op
+from laststand.emulator.plan.actions import ClockJump, ClockRate, Outcome, effective, no_op, unproved
 from laststand.emulator.rpc.clock_orders import (
     CLOCK_METHOD,
     CLOCK_ORDERS,
@@ -23,7 +23,7 @@ from laststand.emulator.rpc.clock_orders import (
 )
 
 _SPAN_S: Final = 0.3
-_NOT_ANSWERING: Final = "no-op: a node does not answer"
+_NOT_ANSWERING: Final = "a node does not answer"
 
 
 @executes(ClockRate)
@@ -36,7 +36,7 @@ async def clock_rate(target: ProcessTarget, action: ClockRate[NodeId]) -> Outcom
     seen = [await _rate(target, node_id, action.rate_ppm) for node_id in action.nodes]
     found = [rate for rate in seen if rate is not None]
     if len(found) < len(seen):
-        return Outcome(took_effect=True, bit=False, seen=_NOT_ANSWERING)
+        return unproved(_NOT_ANSWERING)
     return effective(f"it runs at {', '.join(f'{rate:.3g}' for rate in found)} of the right rate")
 
 
@@ -60,7 +60,7 @@ async def clock_jump(target: ProcessTarget, action: ClockJump[NodeId]) -> Outcom
     if not jumps:
         return no_op("it does not answer")
     if len(jumps) < len(reports) or min(jumps) < action.by_ms:
-        return Outcome(took_effect=True, bit=False, seen=_NOT_ANSWERING)
+        return unproved(_NOT_ANSWERING)
     return effective(f"its clock jumped by {', '.join(map(str, jumps))} ms")
 
 

@@ -12,7 +12,7 @@ from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome, probe
 from laststand.emulator.cluster.zookeeper_probe import server_probes
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Connect, Disconnect, Outcome, effective, no_op
+from laststand.emulator.plan.actions import Connect, Disconnect, Outcome, effective, no_op, unproved
 
 _SILENT_AFTER_S: Final = 0.5
 _ANSWERS_WITHIN_S: Final = 10.0
@@ -27,7 +27,7 @@ async def disconnect(target: ProcessTarget, action: Disconnect[NodeId]) -> Outco
         return no_op("it is not on the network")
     silent = [node_id for node_id in changed if not await _answers(target, node_id)]
     if len(silent) < len(action.nodes):
-        return Outcome(took_effect=True, bit=False, seen=f"no-op: only {silent} are silent")
+        return unproved(f"only {silent} are silent")
     return effective("no answer at its address")
 
 
@@ -43,7 +43,7 @@ async def connect(target: ProcessTarget, action: Connect[NodeId]) -> Outcome:
         waiting = [node_id for node_id in waiting if not await _answers(target, node_id)]
         await asyncio.sleep(_LOOK_INTERVAL_S)
     if waiting:
-        return Outcome(took_effect=True, bit=False, seen=f"no answer from {waiting}")
+        return unproved(f"no answer from {waiting}")
     return effective("it answers at its address")
 
 

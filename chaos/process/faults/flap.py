@@ -7,7 +7,7 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Flap, Outcome, effective, no_op
+from laststand.emulator.plan.actions import Flap, Outcome, effective, no_op, unproved
 
 
 @executes(Flap)
@@ -35,4 +35,4 @@ async def flap(target: ProcessTarget, action: Flap[NodeId]) -> Outcome:
     seen = f"silent {silent} times and open {open_again} times of {action.times}"
     if silent == open_again == action.times:
         return effective(seen)
-    return Outcome(took_effect=True, bit=False, seen=f"no-op: {seen}")
+    return unproved(seen)

@@ -6,7 +6,7 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster import node_files
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import FlipBit, Outcome, effective, no_op
+from laststand.emulator.plan.actions import FlipBit, Outcome, effective, no_op, unproved
 from laststand.emulator.storage.bit_flip import FlippedBit
 
 
@@ -31,4 +31,4 @@ async def flip_bit(target: ProcessTarget, action: FlipBit[NodeId]) -> Outcome:
     damaged = [each.batch.base_offset for each in flipped if each.is_detectable]
     seen = f"batches at {', '.join(map(str, damaged))} fail their CRC"
     is_bitten = len(damaged) == len(action.nodes)
-    return effective(seen) if is_bitten else Outcome(took_effect=True, bit=False, seen=f"no-op: {seen}")
+    return effective(seen) if is_bitten else unproved(f"only {seen}")

@@ -8,7 +8,7 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.node_files import DiskChange
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import LoseSyncs, Outcome, effective, no_op
+from laststand.emulator.plan.actions import LoseSyncs, Outcome, effective, no_op, unproved
 
 
 @executes(LoseSyncs)
@@ -19,5 +19,5 @@ async def lose_syncs(target: ProcessTarget, action: LoseSyncs[NodeId]) -> Outcom
     if action.is_repair:
         return effective("an fsync is one again")
     if not await are_felt(target, action.nodes):
-        return Outcome(took_effect=True, bit=False, seen="no-op: a node did not sync")
+        return unproved("a node did not sync")
     return effective("an fsync returned, and nothing is durable")

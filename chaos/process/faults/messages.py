@@ -19,6 +19,7 @@ from laststand.emulator.plan.actions import (
     ReleaseNewest,
     effective,
     no_op,
+    unproved,
 )
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.rpc.interception import Intervention
@@ -58,7 +59,7 @@ async def _arm(
 ) -> Outcome:
     report = await target.messages.order(channel, intervention, count=count, delay_ms=delay_ms)
     if report is None:
-        return Outcome(took_effect=True, bit=False, seen=f"no-op: node {channel.target} does not answer")
+        return unproved(f"node {channel.target} does not answer")
     return effective(f"node {channel.target} does so from now on") if report.is_changed else no_op("it does so already")
 
 
@@ -69,7 +70,7 @@ async def release(target: ProcessTarget, action: Release[NodeId]) -> Outcome:
     if report is None or not report.is_changed:
         return no_op("none is held")
     if action.count is None and not target.messages.touched(action.channel):
-        return Outcome(took_effect=True, bit=False, seen="no-op: none came by, so nothing was done to any")
+        return unproved("none came by, so nothing was done to any")
     return effective(f"{report.messages} released")
 
 

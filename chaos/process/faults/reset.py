@@ -9,7 +9,7 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import both_ways
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Outcome, Reset, effective, no_op
+from laststand.emulator.plan.actions import Outcome, Reset, effective, no_op, unproved
 
 _RESET = both_ways("reset_peer", timeout=0)
 
@@ -26,9 +26,9 @@ async def reset(target: ProcessTarget, action: Reset[NodeId]) -> Outcome:
             try:
                 await connection.await_end(timeout_s=PASSES_WITHIN_S)
             except TimeoutError:
-                return Outcome(took_effect=True, bit=False, seen="no-op: a connection stayed open")
+                return unproved("a connection stayed open")
     finally:
         await proxies(target).remove([action.link], _RESET)
     if not await passes(target, action.link):
-        return Outcome(took_effect=True, bit=False, seen="no-op: nothing passes any more")
+        return unproved("nothing passes any more")
     return effective("a connection was torn down, and a new one works")

@@ -7,7 +7,7 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import both_ways
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Outcome, Slice, no_op
+from laststand.emulator.plan.actions import Outcome, Slice, effective, no_op, unproved
 
 _US_PER_MS: Final = 1000
 _PIECES: Final = 50
@@ -28,4 +28,4 @@ async def slice_bytes(target: ProcessTarget, action: Slice[NodeId]) -> Outcome:
     )
     seen = f"{ballast} bytes took {took_s:.2f} s"
     is_sliced = took_s >= least_s
-    return Outcome(took_effect=True, bit=is_sliced, seen=seen if is_sliced else f"no-op: {seen}")
+    return effective(seen) if is_sliced else unproved(seen)

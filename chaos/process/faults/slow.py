@@ -5,7 +5,7 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Link, Toxic, both_ways
 from laststand.emulator.core.types import NodeId, Way
-from laststand.emulator.plan.actions import Outcome, Slow, no_op
+from laststand.emulator.plan.actions import Outcome, Slow, effective, no_op, unproved
 
 _WAYS = (Way.REQUEST, Way.RESPONSE)
 """Ways of messages upstream and downstream."""
@@ -24,7 +24,7 @@ async def slow(target: ProcessTarget, action: Slow[NodeId]) -> Outcome:
     took_s = await _round_trip(target, action.link, least_s)
     is_slow = took_s >= least_s
     seen = f"a round trip took {took_s * 1000:.0f} ms"
-    return Outcome(took_effect=True, bit=is_slow, seen=seen if is_slow else f"no-op: {seen}")
+    return effective(seen) if is_slow else unproved(seen)
 
 
 def _toxics(action: Slow[NodeId]) -> list[Toxic]:

@@ -5,7 +5,7 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.node_files import DiskChange
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Outcome, SlowDisk, effective, no_op
+from laststand.emulator.plan.actions import Outcome, SlowDisk, effective, no_op, unproved
 
 
 @executes(SlowDisk)
@@ -16,5 +16,5 @@ async def slow_disk(target: ProcessTarget, action: SlowDisk[NodeId]) -> Outcome:
     if action.is_repair:
         return effective("the disk is as quick as before")
     if not await are_felt(target, action.nodes):
-        return Outcome(took_effect=True, bit=False, seen="no-op: a node did not wait for its disk")
+        return unproved("a node did not wait for its disk")
     return effective(f"an fsync takes {action.delay_ms} ms longer")

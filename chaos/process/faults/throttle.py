@@ -7,7 +7,7 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import both_ways
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Outcome, Throttle, no_op
+from laststand.emulator.plan.actions import Outcome, Throttle, effective, no_op, unproved
 
 _BYTES_PER_KB: Final = 1000
 """Of Toxiproxy's bandwidth toxic."""
@@ -32,4 +32,4 @@ async def throttle(target: ProcessTarget, action: Throttle[NodeId]) -> Outcome:
     )
     seen = f"{ballast} bytes took {took_s:.2f} s"
     is_throttled = took_s >= _SHARE * _MEASURED_S
-    return Outcome(took_effect=True, bit=is_throttled, seen=seen if is_throttled else f"no-op: {seen}")
+    return effective(seen) if is_throttled else unproved(seen)

@@ -18,6 +18,7 @@ from laststand.emulator.plan.actions import (
     ReleaseNewest,
     effective,
     no_op,
+    unproved,
 )
 from laststand.emulator.plan.channels import Direction, Link
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
@@ -47,8 +48,7 @@ def _is_live(cluster: SimulatedCluster, link: Link[NodeId]) -> bool:
 
 
 def _silenced(live: int, links: int) -> Outcome:
-    seen = f"{live} of {links} links silent" if live else "no-op: nothing passed there before"
-    return Outcome(took_effect=True, bit=live > 0, seen=seen)
+    return effective(f"{live} of {links} links silent") if live else unproved("nothing passed there before")
 
 
 def isolate(cluster: SimulatedCluster, node_id: NodeId, clients: Clients) -> Outcome:

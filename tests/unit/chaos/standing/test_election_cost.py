@@ -7,8 +7,8 @@ from laststand.chaos.standing.election_cost import candidates, common_end
 from laststand.chaos.standing.inspection import InspectedPartition, Replica
 from laststand.chaos.standing.status import PartitionStatus, StatusReport
 from laststand.cli.commands.inspect import _print as print_inspected
-from laststand.cli.standing.status_text import print_status
 from laststand.cli.output.output import Output
+from laststand.cli.standing.status_text import print_status
 from laststand.emulator.core.batch import EpochEntry
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, LeaderRecoveryState, NodeId, Offset, TopicId
 

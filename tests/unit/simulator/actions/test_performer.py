@@ -78,7 +78,7 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
             [
                 (True, True, "1 of 1 links silent"),
                 (False, False, "no-op: it is half open"),
-                (True, False, "no-op: nothing passed there before"),
+                (True, False, "no effect was seen: nothing passed there before"),
                 (True, True, "1 links restored"),
             ],
         ),
@@ -93,15 +93,15 @@ def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None
         (("cut 0->9",), [(False, False, "no-op: there is no such link")]),
         (
             ("kill 1", "cut 0->1"),
-            [(True, True, "the process was killed"), (True, False, "no-op: nothing passed there before")],
+            [(True, True, "the process was killed"), (True, False, "no effect was seen: nothing passed there before")],
         ),
         (
             ("pause 1", "cut 0->1"),
-            [(True, True, "it stands still"), (True, False, "no-op: nothing passed there before")],
+            [(True, True, "it stands still"), (True, False, "no effect was seen: nothing passed there before")],
         ),
         (
             ("cut 0->1", "lose-responses 0->1"),
-            [(True, True, "1 of 1 links silent"), (True, False, "no-op: nothing passed there before")],
+            [(True, True, "1 of 1 links silent"), (True, False, "no effect was seen: nothing passed there before")],
         ),
         (("isolate 1", "heal"), [(True, True, "8 of 8 links silent"), (True, True, "8 links restored")]),
         (

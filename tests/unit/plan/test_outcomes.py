@@ -1,0 +1,24 @@
+"""Outcomes of actions: "no-op" is said where nothing is different, and nowhere else."""
+
+import ast
+from pathlib import Path
+
+from laststand.emulator.plan.actions import no_op, unproved
+
+_ROOT = Path(__file__).parents[3]
+_ACTIONS = _ROOT / "emulator/plan/actions.py"
+
+
+def test_what_changed_nothing_and_what_was_not_seen_to_take_effect_are_told_apart() -> None:
+    assert (no_op("it runs").took_effect, no_op("it runs").seen) == (False, "no-op: it runs")
+    unseen = unproved("a node did not sync")
+    assert (unseen.took_effect, unseen.bit, unseen.seen) == (True, False, "no effect was seen: a node did not sync")
+
+
+def test_no_other_place_words_a_no_op() -> None:
+    for folder in ("emulator", "chaos", "laststand/cli"):
+        for path in (_ROOT / folder).rglob("*.py"):
+            if path == _ACTIONS:
+                continue
+            literals = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+            assert not [text for text in literals if isinstance(text, str) and text.startswith("no-op")], path
