@@ -12,6 +12,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 PROTOS := $(wildcard proto/*.proto)
 GENERATED := $(PROTOS:proto/%.proto=emulator/rpc/generated/%_pb2.py)
 JOBS ?= $(shell nproc)
+# More workers of tests than cores, as clusters mostly wait.
+WORKERS ?= $(shell expr $(JOBS) \* 2)
 VECTORS ?= tests/conformance/vectors
 GALLERY_ERAS := kafka-0.10 kafka-0.11 kafka-3.9 kafka-4.2 kip-966
 SOURCES := emulator chaos laststand tests benchmarks proto docs
@@ -67,8 +69,8 @@ types: develop ## check types
 check: lint types conformance ## lint, types and the fast tests, before each commit
 	$(BIN)/python -m pytest -q -n $(JOBS) tests/unit tests/interaction
 
-test: lint types ## everything: what continuous integration runs; more workers than cores, as clusters mostly wait
-	$(BIN)/python -m pytest -q -n $(shell expr $(JOBS) \* 2) --durations=10
+test: lint types ## everything: what continuous integration runs
+	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 mutants: develop ## mutate the core until the fast tests miss it: SINCE=COMMIT for changed files, FILES="..." for some
 	$(BIN)/python -m tests.mutants $(if $(SINCE),--since $(SINCE)) $(FILES)
@@ -91,9 +93,13 @@ smoke: setup ## play the smoke suite on processes
 suite: smoke ## play the smoke suite on processes, and every bundled scenario in virtual time
 	$(BIN)/laststand run chaos/scenarios --driver simulator
 
-soak: develop ## what takes hours: mutants of core files that changed, and 100,000 schedules; whatever is found fails
+soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, both judges, all scenarios as processes, cluster tests 20 times
 	$(BIN)/python -m tests.mutants --unjudged
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
+	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) --seeds 1..1000
+	$(BIN)/python -m pytest -q -n $(JOBS) --hypothesis-profile=soak tests/verification/test_slices.py
+	$(BIN)/laststand run chaos/scenarios
+	for round in $$(seq 20); do $(BIN)/python -m pytest -q -n $(WORKERS) tests/cluster || exit 1; done
 
 zookeeper-soak: develop ## explore 10,000 schedules of each ZooKeeper era; a finding that no known failure explains fails
 	$(BIN)/python -m tests.simulation.zookeeper_soak --jobs $(JOBS)

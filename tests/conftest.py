@@ -1,8 +1,9 @@
-"""What all tests share: their options, a Spark session, and who runs beside whom.
+"""What all tests share: their options, a Spark session, runs of the bundled scenarios, and who runs beside whom.
 
-With several workers (``pytest -n 4``) the modules that use a Spark session go to one of them, those that start clusters
-and use one to another, the commands of the documents to a third, other clusters to whoever is free first, and each
-other module to whoever is free then. So there are three sessions at most, and few clusters compete for the machine.
+With several workers (``pytest -n 4``) modules are handed out one after the other, those that take longest first: what
+starts clusters mostly waits, and what computes fills the time. Modules that use a Spark session go to one of two
+workers with all their like, so that there are two sessions at most; modules whose tests have nothing in common are
+handed out test by test, so that nobody waits at the end for the last of them.
 """
 
 import contextlib
@@ -15,29 +16,56 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.budget import Meter
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SESSION_MODULES: Final = (
-    "tests/analysis/",
+    from tests.library import Library
+
+WITH_SESSION: Final = (
+    "batch",
+    "fleet",
+    "fuzz",
+    "hadoop_runs",
+    "judges",
+    "spark_slices",
+    "spark_sweep",
+    "standalone_cluster",
+)
+"""Modules of ``tests/verification`` that use the session of the tests."""
+
+GROUPS: Final = {
+    "containers": ("tests/docker/",),
+    "clusters with a session": ("tests/cluster/test_documented_commands.py", "tests/cluster/test_scenarios.py"),
+    "session": ("tests/analysis/", *(f"tests/verification/test_{name}.py" for name in WITH_SESSION)),
+}
+"""Modules of which one worker has all: of containers, as they share images, and of each of two Spark sessions."""
+
+SPLIT: Final = (
+    "tests/simulation/",
+    "tests/verification/test_oracles_agree.py",
+    "tests/verification/test_packed_runs.py",
+    "tests/verification/test_slices.py",
+    "tests/verification/test_verdicts_agree.py",
+)
+"""Modules of which each test is handed out alone."""
+
+FIRST: Final = (
+    *(prefix for prefixes in GROUPS.values() for prefix in prefixes),
+    "tests/cluster/",
+    "tests/packaging/",
     "tests/verification/",
-    "tests/cluster/test_documented_commands.py",
-    "tests/cluster/test_kafka.py",
-    "tests/cluster/test_replayed_plans.py",
-    "tests/cluster/test_scenarios.py",
-    "tests/cluster/test_story.py",
-    "tests/cluster/test_zookeeper_story.py",
+    "tests/browser/",
+    "tests/mutants/",
+    "tests/simulation/",
 )
-CLUSTER_MODULES: Final = ("tests/cluster/",)
-DOCKER_MODULES: Final = ("tests/docker/",)
-COMMAND_MODULES: Final = (
-    "tests/cluster/test_documented_commands.py",
-    "tests/cluster/test_pytest_plugin.py",
-    "tests/cluster/test_suite.py",
-)
+"""What takes long, longest first; then comes everything else."""
 
 # A busy machine is no reason to fail: speed is measured in benchmarks.
 settings.register_profile("tests", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+# `make soak` passes --hypothesis-profile=soak.
+settings.register_profile("soak", settings.get_profile("tests"), max_examples=5000)
 settings.load_profile("tests")
 
 # Modules and tests stay to the end: to look for garbage among them, or as often as by default, only takes time.
@@ -45,22 +73,25 @@ gc.set_threshold(20_000, 20, 20)
 
 
 class Scheduling(LoadScopeScheduling):
-    """Hands out whole modules, or groups of them."""
+    """Hands out groups of modules, modules, or tests."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0]
-        if module.startswith(COMMAND_MODULES):
-            return "commands"
-        if module.startswith(DOCKER_MODULES):
-            return "containers"
-        is_cluster = module.startswith(CLUSTER_MODULES)
-        if module.startswith(SESSION_MODULES):
-            return "clusters with a session" if is_cluster else "session"
-        return "cluster" if is_cluster else module
+        group = next((name for name, prefixes in GROUPS.items() if module.startswith(prefixes)), None)
+        return group or (nodeid if module.startswith(SPLIT) else module)
+
+
+def rank(nodeid: str) -> int:
+    """Returns when a test is handed out, by where it is."""
+    return next((number for number, prefix in enumerate(FIRST) if nodeid.startswith(prefix)), len(FIRST))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="rewrite the expected text of the interaction scripts")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Meter(), "meter")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
@@ -70,10 +101,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     using = [item.nodeid for item in items if "spark" in getattr(item, "fixturenames", ())]
-    if unlisted := [nodeid for nodeid in using if not nodeid.startswith(SESSION_MODULES)]:
-        raise pytest.UsageError(f"SESSION_MODULES in tests/conftest.py lacks the module of {unlisted[0]}")
-    # One worker has all of them, for long: whoever begins with them late is the last to end.
-    items.sort(key=lambda item: not item.nodeid.startswith(DOCKER_MODULES))
+    listed = (*GROUPS["session"], *GROUPS["clusters with a session"])
+    if unlisted := [nodeid for nodeid in using if not nodeid.startswith(listed)]:
+        raise pytest.UsageError(f"GROUPS in tests/conftest.py lacks the module of {unlisted[0]}")
+    items.sort(key=lambda item: rank(item.nodeid))
 
 
 def pytest_collection_finish() -> None:
@@ -98,6 +129,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     starter = SparkSessionStarter(log_path=tmp_path_factory.mktemp("spark") / "spark.log")
     yield starter.session()
     starter.stop()
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> "Library":
+    """The bundled scenarios in virtual time, each played once for all workers."""
+    from tests.library import Library  # most tests need none of it
+
+    base = tmp_path_factory.getbasetemp()
+    return Library((base.parent if hasattr(request.config, "workerinput") else base) / "library")
 
 
 @pytest.fixture

@@ -23,13 +23,14 @@ from typing import Final, TypeVar
 import pytest
 from click.testing import CliRunner
 
+from laststand.chaos.scenario.scenario_file import scenario_names
 from laststand.cli.main import cli, explain
 from tests.cluster import test_story
 from tests.cluster.signals import default_signals
 from tests.cluster.survivors import DEADLINE_S, MARK, leave_nothing
-from tests.cluster.test_scenarios import IN_VIRTUAL_TIME
 from tests.documented_scenarios import ROOT, documented_blocks, documented_commands_beside_kafkas
 from tests.kafka_logs.archives import unpack
+from tests.library import eras_of
 from tests.unit.docs.test_commands import SHOWN
 from tests.unit.docs.test_commands import commands as shown_commands
 
@@ -408,10 +409,15 @@ def _is_played_elsewhere(command: tuple[str, ...]) -> bool:
         case ("compose", *_):
             return True
         case ("run", name, "--era", era, "--repeat", _):
-            return (name, era) in IN_VIRTUAL_TIME or name == test_story.STORY
+            return _is_expected(name, era)
         case ("run", name, "--era", era, "--against", "--era", other):
-            return {(name, era), (name, other)} <= set(IN_VIRTUAL_TIME)
+            return _is_expected(name, era, other)
         case ("run", name, *options) if set(options[::2]) == {"--era"}:
-            return {(name, era) for era in options[1::2]} <= set(IN_VIRTUAL_TIME)
+            return _is_expected(name, *options[1::2])
         case _:
             return False
+
+
+def _is_expected(name: str, *eras: str) -> bool:
+    """Whether virtual time plays a scenario in these eras, and compares what comes of it with what is expected."""
+    return name in scenario_names() and set(eras) <= set(eras_of(name))

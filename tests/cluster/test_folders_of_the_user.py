@@ -44,14 +44,10 @@ def run(*command: str | Path, project: Path) -> str:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("run", "kept.laststand.yaml"),
+        ("run", "kept.laststand.yaml", "--judge", "here"),
         ("fuzz", "--plans", "1", "--seed", "1", "--driver", "simulator"),
     ],
     ids=["run", "fuzz"],
 )
 def test_commands_play_and_judge(arguments: tuple[str, ...], project: Path) -> None:
     run(PROGRAMS / "laststand", *arguments, "--out", "store", project=project)
-
-
-def test_scenarios_are_tests(project: Path) -> None:
-    assert "1 passed" in run(PROGRAMS / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", project=project)

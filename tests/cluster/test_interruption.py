@@ -81,10 +81,12 @@ class Campaign:
 
 
 @contextmanager
-def campaign(directory: Path, more_steps: str, *, ctrl_c: signal.Handlers = signal.SIG_DFL) -> Iterator[Campaign]:
+def campaign(
+    directory: Path, more_steps: str, *, judge: str = "spark", ctrl_c: signal.Handlers = signal.SIG_DFL
+) -> Iterator[Campaign]:
     path, store, mark = directory / "scenario.yaml", directory / "store", uuid.uuid4().hex
     path.write_text(SCENARIO + more_steps)
-    command = [sys.executable, "-m", "laststand.cli", "run", str(path), "--out", str(store)]
+    command = [sys.executable, "-m", "laststand.cli", "run", str(path), "--out", str(store), "--judge", judge]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), MARK: mark}
     # What a program does with a signal at first, it has from its parent.
     before = signal.signal(signal.SIGINT, ctrl_c)
@@ -115,20 +117,20 @@ def test_nothing_outlives_a_program_that_is_killed(moment: str, more_steps: str,
 
 
 @pytest.mark.parametrize(
-    ("moment", "more_steps", "signal_number"),
+    ("moment", "more_steps", "signal_number", "judge"),
     [
-        pytest.param(NODES_START, "", signal.SIGINT, id="nodes start"),
-        pytest.param(NODE_IS_PAUSED, HOLD, signal.SIGINT, id="a node is paused"),
-        pytest.param(SPARK_IS_AWAITED, "", signal.SIGINT, id="spark is awaited"),
+        pytest.param(NODES_START, "", signal.SIGINT, "spark", id="nodes start"),
+        pytest.param(NODE_IS_PAUSED, HOLD, signal.SIGINT, "here", id="a node is paused"),
+        pytest.param(SPARK_IS_AWAITED, "", signal.SIGINT, "spark", id="spark is awaited"),
         # What a signal does is the same at every moment.
-        pytest.param(NODE_IS_PAUSED, HOLD, signal.SIGTERM, id="terminated"),
-        pytest.param(NODE_IS_PAUSED, HOLD, signal.SIGHUP, id="hung up"),
+        pytest.param(NODE_IS_PAUSED, HOLD, signal.SIGTERM, "here", id="terminated"),
+        pytest.param(NODE_IS_PAUSED, HOLD, signal.SIGHUP, "here", id="hung up"),
     ],
 )
 def test_an_interrupted_program_ends_its_processes_first(
-    moment: str, more_steps: str, signal_number: signal.Signals, tmp_path: Path
+    moment: str, more_steps: str, signal_number: signal.Signals, judge: str, tmp_path: Path
 ) -> None:
-    with campaign(tmp_path, more_steps) as played:
+    with campaign(tmp_path, more_steps, judge=judge) as played:
         played.read_until(moment)
         assert await_descendants(played.mark, of=played.process.pid), "nobody could be left behind"
         played.process.send_signal(signal_number)
@@ -142,7 +144,7 @@ def test_an_interrupted_program_ends_its_processes_first(
 
 
 def test_a_job_in_the_background_is_ended_in_order_too(tmp_path: Path) -> None:
-    with campaign(tmp_path, HOLD, ctrl_c=signal.SIG_IGN) as played:
+    with campaign(tmp_path, HOLD, judge="here", ctrl_c=signal.SIG_IGN) as played:
         played.read_until(NODE_IS_PAUSED)
         played.process.send_signal(signal.SIGINT)
         played.process.send_signal(signal.SIGTERM)

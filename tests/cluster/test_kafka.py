@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from pyspark.sql import SparkSession
 
 from laststand.chaos.campaign import Campaign, EraOrder, play_runs, run_orders
 from laststand.chaos.kafka.program import judged_as, kafka_program
@@ -26,7 +25,7 @@ from laststand.emulator.verification.verdict.report import CheckStatus, Expected
 from laststand.emulator.verification.verify import verify_runs
 from tests.cluster.survivors import MARK, await_end, survivors
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,9 +92,7 @@ def kafka() -> KafkaProgram:
 
 
 @pytest.fixture(scope="module")
-def played(
-    kafka: KafkaProgram, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
-) -> dict[str, tuple[Scenario, VerdictReport]]:
+def played(kafka: KafkaProgram, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Scenario, VerdictReport]]:
     """Each scenario with its verdict, by name. They are played side by side: clusters mostly wait."""
     directory = tmp_path_factory.mktemp("kafka")
     path = directory / "scenario.yaml"
@@ -106,7 +103,7 @@ def played(
     ]
     assert play_runs(orders, on_status=lambda _: None) == (None,) * len(orders)
     assert not [each for each in psutil.process_iter(["cmdline"]) if str(directory) in str(each.info["cmdline"])]
-    reports = verify_runs([order.directory for order in orders], spark=spark)
+    reports = verify_runs([order.directory for order in orders], spark=None)
     return {order.scenario.name: (order.scenario, report) for order, report in zip(orders, reports, strict=True)}
 
 

@@ -132,7 +132,7 @@ def little_room(place: Path, kilobytes: int) -> Iterator[Path]:
 @pytest.mark.parametrize("driver", ["simulator", "process"])
 def test_a_full_disk_during_a_run_leaves_the_verdict_unknown(driver: str, scenario: str, tmp_path: Path) -> None:
     with little_room(tmp_path / "small", 60) as room:
-        with start("run", scenario, "--driver", driver, "--out", str(room / "store")) as process:
+        with start("run", scenario, "--driver", driver, "--judge", "here", "--out", str(room / "store")) as process:
             _, err = process.communicate(timeout=SLOW_S)
         assert process.returncode == 2, err
         assert "Traceback" not in err

@@ -98,7 +98,7 @@ def test_everything_that_is_done_to_it_is_judged(terminal: Terminal) -> None:
     assert '"partitions":{"0":[2,1],' in shell("inspect", "/brokers/topics/orders"), (
         "its log tells of it when it is down"
     )
-    assert "VALID: standing" in (verdict := shell("verify", str(terminal.latest)))
+    assert "VALID: standing" in (verdict := shell("verify", str(terminal.latest), "--judge", "here"))
     assert "acks=all: 110 records sent, 110 acked, 0 lost" in verdict
 
 
@@ -137,7 +137,7 @@ def test_it_goes_on_after_a_stop_and_after_its_supervisor_died(terminal: Termina
     log = TransactionLogReader(terminal.latest / "nodes" / "100" / "data")
     logged = {transaction.zxid for transaction in log.read_new()}
     assert set(told) - {0} == logged, "what the supervisor that died had not read is on record, too"
-    verdict = shell("verify", str(terminal.latest))
+    verdict = shell("verify", str(terminal.latest), "--judge", "here")
     assert "acks=all: 20 records sent, 20 acked, 0 lost" in verdict
 
 

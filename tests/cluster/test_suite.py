@@ -39,7 +39,7 @@ def results(terminal: Terminal) -> SuiteReport:
 
 
 def test_a_cell_that_takes_too_long_is_unknown_and_leaves_nothing(terminal: Terminal) -> None:
-    said = terminal.type("run", "a.yaml", "--timeout", "5", "--results", "results.json", code=2)
+    said = terminal.type("run", "a.yaml", "--judge", "here", "--timeout", "5", "--results", "results.json", code=2)
     assert "1 cell: 0 as expected, 1 unknown" in said
     (cell,) = results(terminal).cells
     assert cell.status is CellStatus.UNKNOWN
@@ -50,7 +50,8 @@ def test_a_cell_that_takes_too_long_is_unknown_and_leaves_nothing(terminal: Term
 
 def test_an_interrupted_suite_reports_what_it_has(terminal: Terminal) -> None:
     store = terminal.directory / "store"
-    with terminal.start("run", "a.yaml", "b.yaml", "c.yaml", "--jobs", "2", "--results", "results.json") as suite:
+    options = ("--judge", "here", "--jobs", "2", "--results", "results.json")
+    with terminal.start("run", "a.yaml", "b.yaml", "c.yaml", *options) as suite:
         deadline = time.monotonic() + DEADLINE_S
         while len(list(store.glob("*/2*/history.packed"))) < 2:  # both have producers at work
             assert time.monotonic() < deadline

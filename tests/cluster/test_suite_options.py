@@ -51,7 +51,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def test_until_failure_ends_with_the_first_cell_that_does_not_pass_or_with_the_repetitions(terminal: Terminal) -> None:
-    common = ("--driver", "simulator", "--until-failure", "--jobs", "1", "--no-report")
+    common = ("--driver", "simulator", "--judge", "here", "--until-failure", "--jobs", "1", "--no-report")
     said = terminal.type("run", "lost.yaml", *common, "--results", "r.json", code=1)
     assert "failed: lost kip-966 #1" in said
     assert 1 <= len(read_report(terminal.directory / "r.json").cells) <= 1 + BATCH

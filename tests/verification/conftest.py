@@ -14,9 +14,18 @@ Judge = Callable[[Mapping[str, Path]], dict[str, VerdictReport]]
 
 
 @pytest.fixture(scope="session")
-def judge(spark: SparkSession) -> Judge:
-    """Verifies named run directories in one go."""
+def judge() -> Judge:
+    """Verifies named run directories in this process; ``test_judges`` has Spark come to the same."""
+    return _judge_with(None)
 
+
+@pytest.fixture(scope="session")
+def judge_by_spark(spark: SparkSession) -> Judge:
+    """Verifies named run directories in one go."""
+    return _judge_with(spark)
+
+
+def _judge_with(spark: SparkSession | None) -> Judge:
     def judge_all(runs: Mapping[str, Path]) -> dict[str, VerdictReport]:
         reports = dict(zip(runs, verify_runs(tuple(runs.values()), spark=spark), strict=True))
         for report in reports.values():

@@ -13,8 +13,6 @@ from laststand.emulator.verification.verdict.report import VerdictReport
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import RunBuilder, healthy
 
-pytestmark = pytest.mark.spark
-
 
 def below_min_isr(path: Path, *, moves: bool) -> Path:
     """20 records of acks=1 above min ISR, 30 below it; then the leader is gone and another one comes from the ELR."""

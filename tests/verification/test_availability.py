@@ -12,9 +12,6 @@ from tests.analysis.stories import failover, sent_at
 from tests.verification.conftest import Judge
 from tests.verification.run_builder import RunBuilder
 
-pytestmark = pytest.mark.spark
-
-
 SLOW = "{slow: {from: 0, to: 1, latency: 5 ms}}"
 
 

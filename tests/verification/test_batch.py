@@ -37,17 +37,17 @@ class KillsItsWorker(dict[str, int]):
         raise AssertionError("killed")
 
 
-def test_a_run_that_cannot_be_read_leaves_the_others_alone(judge: Judge, tmp_path: Path) -> None:
+def test_a_run_that_cannot_be_read_leaves_the_others_alone(judge_by_spark: Judge, tmp_path: Path) -> None:
     runs = {name: healthy(tmp_path / name / "1").finish() for name in ("first", "broken", "last")}
     (runs["broken"] / "events/7-0.jsonl").mkdir()
-    verdicts = {name: report.verdict for name, report in judge(runs).items()}
+    verdicts = {name: report.verdict for name, report in judge_by_spark(runs).items()}
     assert verdicts == {"first": Verdict.VALID, "broken": Verdict.UNKNOWN, "last": Verdict.VALID}
 
 
-def test_a_run_whose_files_cannot_be_listed_leaves_the_others_alone(judge: Judge, tmp_path: Path) -> None:
+def test_a_run_whose_files_cannot_be_listed_leaves_the_others_alone(judge_by_spark: Judge, tmp_path: Path) -> None:
     runs = {name: healthy(tmp_path / name / "1").finish() for name in ("first", "broken", "last")}
     (runs["broken"] / "events/7-0.jsonl").symlink_to("nowhere")
-    reports = judge(runs)
+    reports = judge_by_spark(runs)
     verdicts = {name: report.verdict for name, report in reports.items()}
     assert verdicts == {"first": Verdict.VALID, "broken": Verdict.UNKNOWN, "last": Verdict.VALID}
     assert reports["broken"].unknown_reasons[0].startswith("verification failed: FileNotFoundError: ")

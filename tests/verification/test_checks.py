@@ -50,8 +50,6 @@ from tests.verification.run_builder import (
     zookeeper_run,
 )
 
-pytestmark = pytest.mark.spark
-
 RECOVERING, RECOVERED = LeaderRecoveryState.RECOVERING, LeaderRecoveryState.RECOVERED
 ROLES_BEFORE_REGISTRATION = {"roles_after_registration": "off"}
 ORDERS_ID = TopicId("orders-id")

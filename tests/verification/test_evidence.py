@@ -23,8 +23,6 @@ from tests.verification.run_builder import (
     zookeeper_run,
 )
 
-pytestmark = pytest.mark.spark
-
 Build = Callable[[Path], Path]
 EVENT_FILES = ("harness.jsonl", "100-0.jsonl", "0-0.jsonl", "1-0.jsonl", "2-0.jsonl", "2-1.jsonl")
 

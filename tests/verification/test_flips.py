@@ -11,8 +11,6 @@ from tests.verification.conftest import Judge
 from tests.verification.resealing import reseal
 from tests.verification.run_builder import healthy
 
-pytestmark = pytest.mark.spark
-
 BASE_OFFSET, LEADER_EPOCH, CRC, LAST_OFFSET_DELTA, BODY = 7, 15, 17, 26, 62
 """Positions in a batch header (last byte of a field)."""
 

@@ -14,12 +14,10 @@ from laststand.emulator.verification.verdict.report import VerdictReport
 from tests.verification.agreement import different_verdicts
 from tests.verification.conftest import Judge
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
-
 SEEDS: Final = range(1, 151)
 """Of all profiles, each in the era of its number."""
 
-BATCH: Final = 50
+BATCH: Final = 25
 """How many runs are on the disk at a time."""
 
 

@@ -71,7 +71,9 @@ def ends(
 @pytest.mark.parametrize("state", ENDS)
 def test_a_command_ends_as_documented(state: str, tmp_path: Path) -> None:
     redirections, arguments, code, lines = ENDS[state]
-    calls = [(*command, *arguments) for command in COMMANDS]
+    # Each command meets one state of each kind; what is done with a stream is the same for all.
+    turn = list(ENDS).index(state)
+    calls = [(*command, *arguments) for command in (COMMANDS[0], *COMMANDS[1 + turn % 3 :: 3])]
     found = ends(calls, redirections=redirections, cwd=tmp_path, unread="nobody" in state)
     assert found == dict.fromkeys(calls, (code, lines))
 

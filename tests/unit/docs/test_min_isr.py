@@ -2,19 +2,29 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from docs.min_isr import ERAS, PAGE, SCENARIOS, Measured, cell, page, play, row
 from laststand.emulator.core.types import Acks
+from tests.library import Library
 
 _SAMPLED = ("last-replica", "two-power-losses", "one-power-loss")
-"""They have every kind of cell; ``tests/cluster/test_scenarios.py`` plays the others."""
+"""They have every kind of cell."""
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Measured]:
-    store: Path = tmp_path_factory.mktemp("min-isr")
-    return {(name, era): play(name, era, store / name / era) for name in _SAMPLED for era in ERAS}
+@pytest.fixture
+def measured(library: Library) -> dict[tuple[str, str], Measured]:
+    runs = {(name, era): library.run(f"guarantees/{name}", era) for name in _SAMPLED for era in ERAS}
+    return {cell: Measured(run.directory, run.scenario, run.report) for cell, run in runs.items()}
+
+
+def test_a_scenario_is_measured_as_it_is_played_elsewhere(
+    measured: dict[tuple[str, str], Measured], tmp_path: Path
+) -> None:
+    played = play("last-replica", "kafka-3.9", tmp_path / "run").report
+    known = measured["last-replica", "kafka-3.9"].report
+    assert msgspec.structs.replace(played, run=known.run, started=known.started, duration_s=known.duration_s) == known
 
 
 def test_the_page_has_what_its_scenarios_measure(measured: dict[tuple[str, str], Measured]) -> None:
