@@ -46,7 +46,7 @@ COMMIT_MS_MAX: Final = 8 * LATENCY_MS + 2 * LINGER_MS
 
 def check_parked_fetches(broker: Broker, *, now_ms: int) -> None:
     """Raises if a fetch waits although records are there that it may see."""
-    handler = broker._fetches
+    handler = broker._replicas.fetches
     for parked in handler._parked.values():
         for asked in parked.request.partitions:
             partition = broker.partition(asked.topic_partition)

@@ -9,8 +9,6 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
     ShutdownRequested -> the controller moves its leaderships -> high watermarks, CloseLogs
 """
 
-from collections.abc import Callable
-from enum import Enum
 from typing import assert_never
 
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
@@ -19,33 +17,14 @@ from laststand.emulator.core.broker.kraft.lifecycle import BrokerLifecycle
 from laststand.emulator.core.broker.kraft.metadata_stream import MetadataStream
 from laststand.emulator.core.broker.kraft.producer_ids import ProducerIds
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
-from laststand.emulator.core.broker.replicas.delayed_fetch import FetchHandler
-from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
-from laststand.emulator.core.broker.replicas.delete_records import DeleteRecordsHandler
-from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
-from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.isr import IsrProposal
 from laststand.emulator.core.broker.replicas.isr_changes import handle_answer
-from laststand.emulator.core.broker.replicas.leader_recovery import LeaderRecovery
-from laststand.emulator.core.broker.replicas.list_offsets import list_offsets
-from laststand.emulator.core.broker.replicas.log_writer import follow_segments
-from laststand.emulator.core.broker.replicas.maintenance import Maintenance
-from laststand.emulator.core.broker.replicas.metadata_requests import metadata
-from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
 from laststand.emulator.core.broker.replicas.partition import Partition
-from laststand.emulator.core.broker.replicas.replica_log_info import replica_log_info
-from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.replicas.replica_manager import LogsState, ReplicaManager
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.describe import describe_topic_partitions
-from laststand.emulator.core.effects import (
-    BrokerEffect,
-    CloseLogs,
-    LoadLogs,
-    SendResponse,
-    StopNode,
-)
-from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.effects import BrokerEffect
+from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import MetadataApplied
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.inputs import (
@@ -73,32 +52,12 @@ from laststand.emulator.core.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
-    DeleteRecordsRequest,
-    DescribeTopicPartitionsRequest,
-    FetchRequest,
-    FetchResponse,
-    GetReplicaLogInfoRequest,
     InitProducerIdRequest,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-    ProduceRequest,
     Request,
     Response,
 )
 from laststand.emulator.core.properties import TopicProperties
-from laststand.emulator.core.timers import Timed
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset, TopicPartition
-
-
-class _Logs(Enum):
-    """Whether logs are open."""
-
-    UNTOUCHED = "untouched"
-    LOADING = "loading"
-    OPEN = "open"
 
 
 class Broker:
@@ -108,29 +67,15 @@ class Broker:
         self._config = config
         self._image = MetadataImage()
         self._stream = MetadataStream(self._image)
-        self._hosted = HostedPartitions(self._image)
         self._in_flight = InFlightRequests()
+        self._replicas = ReplicaManager(config, self._image, self._in_flight)
+        self._hosted = self._replicas.hosted
         self._lifecycle = BrokerLifecycle(config, self._in_flight)
         self._alter_partitions = AlterPartitionSender(config, self._in_flight)
-        self._fetchers = FetcherPool(config, self._in_flight)
-        self._produces = ProduceHandler(self._hosted, config.switches)
-        self._fetches = FetchHandler(config, self._hosted, self._produces)
-        self._deletes = DeleteRecordsHandler(self._hosted)
-        self._recoveries = LeaderRecovery(config, self._hosted)
         self._producer_ids = ProducerIds(config, self._in_flight)
-        self._strays = StrayLogs(config)
-        self._assignment = Assignment(config, self._hosted, self._fetchers, self._fetches, self._strays)
-        self._maintenance = Maintenance(config, self._hosted)
-        self._timers: tuple[tuple[Timed, Callable[[Turn], None]], ...] = (
-            (self._produces.timers, self._produces.handle_timer),
-            *((timers, self._fetches.handle_timer) for timers in self._fetches.timers),
-            (self._deletes.timers, self._deletes.handle_timer),
-            (self._recoveries.timers, self._recoveries.handle_timer),
-            (self._strays.timers, self._strays.handle_timer),
-            (self._fetchers.timers, self._fetchers.handle_timer),
-            (self._maintenance.timers, self._maintenance.handle_timer),
+        self._assignment = Assignment(
+            config, self._hosted, self._replicas.fetchers, self._replicas.fetches, self._replicas.strays
         )
-        self._logs = _Logs.UNTOUCHED
         self._has_exited = False
 
     @property
@@ -160,7 +105,7 @@ class Broker:
     @property
     def max_fetch_lag(self) -> int:
         """Records of the followed partition that is furthest behind its leader's high watermark."""
-        return max((followed.lag for followed in self._fetchers.followed.values()), default=0)
+        return self._replicas.max_fetch_lag
 
     def topic_properties(self, topic: str) -> TopicProperties:
         """Returns a topic's effective properties by the metadata received so far; the node's where nothing is set."""
@@ -171,11 +116,11 @@ class Broker:
         if self._has_exited:
             return None
         earliest = self._lifecycle.next_deadline_ms()
-        for deadline in (self._stream.next_deadline_ms(), self._alter_partitions.next_deadline_ms()):
-            if deadline is not None and (earliest is None or deadline < earliest):
-                earliest = deadline
-        for timed, _ in self._timers:  # asked after each step, so without a list of them
-            deadline = timed.earliest_ms
+        for deadline in (
+            self._stream.next_deadline_ms(),
+            self._alter_partitions.next_deadline_ms(),
+            self._replicas.next_deadline_ms(),
+        ):
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
         return earliest
@@ -209,20 +154,12 @@ class Broker:
                 self._maybe_load_logs(turn)
             case MetadataStreamLost():
                 self._stream.handle_lost(turn)
-            case LogsLoaded(logs=logs, strays=strays, failed_log_dirs=failed_log_dirs):
-                self._logs = _Logs.OPEN
-                for log_dir in failed_log_dirs:
-                    self._lifecycle.fail_log_dir(turn, log_dir)
-                self._strays.resume(turn, strays)
-                self._assignment.adopt(turn, logs)
-                if failed_log_dirs:
-                    self._assignment.give_up_missing()
-                self._maintenance.start(turn)
-                self._apply_metadata(turn, MetadataOffset(0))
+            case LogsLoaded():
+                self._open_logs(turn, incoming)
             case LogRecovered():
-                self._recoveries.handle_recovered(turn, incoming)
+                self._replicas.handle_recovered(turn, incoming)
             case SegmentsDeleted():
-                self._handle_segments_deleted(turn, incoming)
+                self._replicas.handle_segments_deleted(turn, incoming)
             case ShutdownRequested():
                 self._lifecycle.begin_shutdown(turn)
             case _:
@@ -234,47 +171,18 @@ class Broker:
 
     def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
         request, request_id = incoming.request, incoming.request_id
-        response: Response
-        match request:
-            case FetchRequest():
-                self._fetches.handle_request(turn, request_id, request)
-                return
-            case ProduceRequest():
-                self._produces.handle_request(turn, request_id, request)
-                return
-            case InitProducerIdRequest():
-                self._producer_ids.handle_request(turn, request_id, request, self._lifecycle.broker_epoch)
-                return
-            case DeleteRecordsRequest():
-                self._deletes.handle_request(turn, request_id, request)
-                return
-            case MetadataRequest():
-                response = metadata(self._image, request, self._config.controller_id)
-            case DescribeTopicPartitionsRequest():
-                limit = self._config.properties.max_request_partition_size_limit
-                response = describe_topic_partitions(self._image, request, partition_limit=limit)
-            case ListOffsetsRequest():
-                response = list_offsets(self._hosted, request)
-            case OffsetForLeaderEpochRequest():
-                response = offsets_for_leader_epochs(self._hosted, request)
-            case GetReplicaLogInfoRequest():
-                response = replica_log_info(self._hosted, request, self._lifecycle.broker_epoch)
-            case _:
-                raise InvariantError(f"{type(request).__name__} is not for a broker")
-        turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
+        broker_epoch = self._lifecycle.broker_epoch
+        if isinstance(request, InitProducerIdRequest):
+            self._producer_ids.handle_request(turn, request_id, request, broker_epoch)
+        else:
+            self._replicas.handle_request(
+                turn, request_id, request, broker_epoch=broker_epoch, controller=self._config.controller_id
+            )
 
     def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
         match request, response:
-            case FetchRequest(), FetchResponse():
-                self._fetchers.handle_fetch(turn, peer, request, response)
             case BrokerHeartbeatRequest(), BrokerHeartbeatResponse():
                 self._lifecycle.handle_heartbeat(turn, response)
-            case ListOffsetsRequest(), ListOffsetsResponse():
-                for position, result in zip(request.partitions, response.partitions, strict=True):
-                    self._fetchers.handle_offset(turn, peer, position, result)
-            case OffsetForLeaderEpochRequest(), OffsetForLeaderEpochResponse():
-                for asked, end in zip(request.partitions, response.partitions, strict=True):
-                    self._fetchers.handle_epoch_end(turn, peer, asked, end)
             case AlterPartitionRequest(), AlterPartitionResponse():
                 known_end_offset = self._image.next_offset
                 self._take_isr_answers(
@@ -286,7 +194,7 @@ class Broker:
             case AllocateProducerIdsRequest(), AllocateProducerIdsResponse():
                 self._producer_ids.handle_block(turn, response, self._lifecycle.broker_epoch)
             case _:
-                raise InvariantError(f"{type(response).__name__} answers {type(request).__name__}")
+                self._replicas.handle_response(turn, peer, request, response)
 
     def _take_isr_answers(self, turn: Turn, answers: list[IsrChangeAnswer]) -> None:
         for answer in answers:
@@ -297,8 +205,6 @@ class Broker:
     def _handle_failure(self, turn: Turn, incoming: RequestFailed) -> None:
         sent = self._in_flight.failed(turn, incoming.correlation_id, incoming.failure)
         match sent.request:
-            case FetchRequest() | ListOffsetsRequest() | OffsetForLeaderEpochRequest():
-                self._fetchers.handle_failure(turn, BrokerId(sent.destination), sent.request)
             case AlterPartitionRequest():
                 self._alter_partitions.handle_failure(turn)
             case BrokerHeartbeatRequest() | BrokerRegistrationRequest():
@@ -306,25 +212,33 @@ class Broker:
             case AllocateProducerIdsRequest():
                 self._producer_ids.handle_failure(turn)
             case _:
-                raise InvariantError(f"{type(sent.request).__name__} failed, which a broker never sends")
+                self._replicas.handle_failure(turn, BrokerId(sent.destination), sent.request)
 
     # --- Metadata and logs ----------------------------------------------------------------------------------------
 
     def _receive_metadata(self, turn: Turn, incoming: MetadataReceived) -> None:
         start_offset = self._image.next_offset
         self._stream.replay(incoming.batches)
-        if self._logs is _Logs.OPEN:
+        if self._replicas.logs_state is LogsState.OPEN:
             self._apply_metadata(turn, start_offset)
         else:
             self._maybe_load_logs(turn)
 
     def _maybe_load_logs(self, turn: Turn) -> None:
-        if self._logs is not _Logs.UNTOUCHED or not self._stream.has_reached_end:
+        if self._replicas.logs_state is not LogsState.UNTOUCHED or not self._stream.has_reached_end:
             return
         if self._config.switches.roles_after_registration and not self._is_known():
             return
-        self._logs = _Logs.LOADING
-        turn.write(LoadLogs())
+        self._replicas.load_logs(turn)
+
+    def _open_logs(self, turn: Turn, loaded: LogsLoaded) -> None:
+        for log_dir in loaded.failed_log_dirs:
+            self._lifecycle.fail_log_dir(turn, log_dir)
+        self._replicas.open_logs(turn, loaded)
+        self._assignment.adopt(turn, loaded.logs)
+        if loaded.failed_log_dirs:
+            self._assignment.give_up_missing()
+        self._apply_metadata(turn, MetadataOffset(0))
 
     def _is_known(self) -> bool:
         """Whether the metadata has the registration of this very process, and so no role of the one before."""
@@ -345,22 +259,13 @@ class Broker:
         registration = self._image.brokers.get(broker_id)
         return registration is not None and registration.in_controlled_shutdown and not registration.fenced
 
-    def _handle_segments_deleted(self, turn: Turn, incoming: SegmentsDeleted) -> None:
-        partition = self._hosted.get(incoming.partition)
-        if partition is None or incoming.log_start_offset <= partition.log.log_start_offset:
-            return
-        follow_segments(turn, partition.log, incoming.log_start_offset)
-        turn.advanced[incoming.partition] = None
-
     # --- Time -----------------------------------------------------------------------------------------------------
 
     def _handle_timers(self, turn: Turn) -> None:
         self._lifecycle.handle_timer(turn)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
-        for timed, handle in self._timers:
-            if timed.earliest_ms is not None and timed.earliest_ms <= turn.now_ms:
-                handle(turn)
+        self._replicas.handle_timers(turn)
         self._stream.handle_timer(turn)
 
     # --- The end of a step ----------------------------------------------------------------------------------------
@@ -368,23 +273,12 @@ class Broker:
     def _settle(self, turn: Turn) -> None:
         if not self._hosted.is_serving or self._lifecycle.state in (BrokerState.STARTING, BrokerState.RECOVERY):
             self._check_readiness(turn)
-        for name in turn.turned:
-            self._recoveries.check(turn, name)
+        self._replicas.check_recoveries(turn)
         for proposal in turn.proposals:
             self._submit(turn, proposal)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.send_queued(turn, self._lifecycle.broker_epoch)
-        for name in turn.turned:
-            self._produces.check(turn, name)
-            self._fetches.check_role(turn, name)
-        for name in turn.grown:
-            self._fetches.check_growth(turn, name)
-        for name in turn.advanced:
-            self._produces.check(turn, name)
-            self._fetches.check_high_watermark(turn, name)
-        if turn.advanced or turn.turned:
-            self._deletes.check(turn)
-        self._fetchers.send_due(turn, self._lifecycle.broker_epoch)
+        self._replicas.settle(turn, self._lifecycle.broker_epoch)
         if self._lifecycle.is_exiting:
             self._exit(turn)
 
@@ -403,7 +297,11 @@ class Broker:
     def _check_readiness(self, turn: Turn) -> None:
         """Asks to be unfenced when its logs are open and its image has its own registration; serves once unfenced."""
         own = self._image.brokers.get(self._config.broker_id)
-        if self._logs is not _Logs.OPEN or own is None or own.broker_epoch != self._lifecycle.broker_epoch:
+        if (
+            self._replicas.logs_state is not LogsState.OPEN
+            or own is None
+            or own.broker_epoch != self._lifecycle.broker_epoch
+        ):
             return
         self._lifecycle.become_ready(turn)
         if not own.fenced:
@@ -411,13 +309,7 @@ class Broker:
 
     def _exit(self, turn: Turn) -> None:
         self._has_exited = True
-        self._fetchers.stop()
-        if self._logs is _Logs.OPEN:
-            self._maintenance.checkpoint_high_watermarks(turn)
-            turn.exit(CloseLogs(broker_epoch=self._lifecycle.broker_epoch))
-        else:
-            # Checkpoints of logs that are not open must not be overwritten with nothing.
-            turn.exit(StopNode(proven_epoch=self._proven_epoch()))
+        self._replicas.exit(turn, broker_epoch=self._lifecycle.broker_epoch, proven_epoch=self._proven_epoch())
 
     def _proven_epoch(self) -> BrokerEpoch | None:
         """Returns the epoch that proves that logs are as the process before left them: closed, and not opened since.
@@ -426,6 +318,6 @@ class Broker:
         the proof and is not over, and none where it never began (``LogManager.shutdown``, ``hadCleanShutdownFlags``).
         """
         was_proven = self._config.previous_broker_epoch is not None
-        has_begun = self._logs is not _Logs.UNTOUCHED
+        has_begun = self._replicas.logs_state is not LogsState.UNTOUCHED
         is_renewed = was_proven and (has_begun or self._config.switches.untouched_logs_stay_proven)
         return self._lifecycle.broker_epoch if is_renewed else None

@@ -1,4 +1,4 @@
-"""A broker of a ZooKeeper cluster: the parts of ``Broker``, told what to do by control requests.
+"""A broker of a ZooKeeper cluster: replicas as every broker has them, told what to do by control requests.
 
 Fetching, producing, truncation, the high watermark and storage are the same objects as in a KRaft cluster. What differs
 is who says what: a controller by LeaderAndIsr, UpdateMetadata and StopReplica instead of a metadata log; and who writes
@@ -22,21 +22,9 @@ from typing import Final, assert_never
 import msgspec
 
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
-from laststand.emulator.core.broker.replicas.delayed_fetch import FetchHandler
-from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
-from laststand.emulator.core.broker.replicas.delete_records import DeleteRecordsHandler
-from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
-from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
-from laststand.emulator.core.broker.replicas.leader_recovery import LeaderRecovery
-from laststand.emulator.core.broker.replicas.list_offsets import list_offsets
-from laststand.emulator.core.broker.replicas.log_writer import follow_segments
-from laststand.emulator.core.broker.replicas.maintenance import Maintenance
-from laststand.emulator.core.broker.replicas.metadata_requests import metadata
-from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
 from laststand.emulator.core.broker.replicas.partition import Partition
-from laststand.emulator.core.broker.replicas.replica_log_info import replica_log_info
-from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
+from laststand.emulator.core.broker.replicas.replica_manager import ReplicaManager
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.broker.zookeeper.control_fence import ControlFence
 from laststand.emulator.core.broker.zookeeper.control_requests import ControlRequests
@@ -57,8 +45,6 @@ from laststand.emulator.core.broker.zookeeper.late_topic_ids import by_known_ids
 from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCache
 from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, take_block
 from laststand.emulator.core.broker.zookeeper.topic_configs import TopicConfigs, read_topic_config
-from laststand.emulator.core.describe import describe_topic_partitions
-from laststand.emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.events import BrokerStateChanged
 from laststand.emulator.core.image import MetadataImage
@@ -76,23 +62,13 @@ from laststand.emulator.core.inputs import (
 from laststand.emulator.core.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
-    DeleteRecordsRequest,
-    DescribeTopicPartitionsRequest,
     FetchRequest,
-    FetchResponse,
-    GetReplicaLogInfoRequest,
     InitProducerIdRequest,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
     ProduceRequest,
     Request,
-    Response,
 )
 from laststand.emulator.core.properties import TopicProperties
-from laststand.emulator.core.timers import Timed, TimerQueue
+from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CorrelationId, RequestId, TopicPartition
 from laststand.emulator.core.zookeeper.control_messages import (
     ControlledShutdownRequest,
@@ -147,15 +123,9 @@ class ZooKeeperBroker:
         self._ibp = ibp
         self.fence = ControlFence(rules)
         self.cache = MetadataCache(rules)
-        self._hosted = HostedPartitions(self.cache.image)
         self._in_flight = InFlightRequests()
-        self._fetchers = FetcherPool(config, self._in_flight)
-        self._produces = ProduceHandler(self._hosted, config.switches)
-        self._fetches = FetchHandler(config, self._hosted, self._produces)
-        self._deletes = DeleteRecordsHandler(self._hosted)
-        self._recoveries = LeaderRecovery(config, self._hosted)
-        self._strays = StrayLogs(config)
-        self._maintenance = Maintenance(config, self._hosted)
+        self._replicas = ReplicaManager(config, self.cache.image, self._in_flight)
+        self._hosted = self._replicas.hosted
         self._configs = TopicConfigs()
         self.control = ControlRequests(
             config,
@@ -163,8 +133,8 @@ class ZooKeeperBroker:
             fence=self.fence,
             cache=self.cache,
             hosted=self._hosted,
-            fetchers=self._fetchers,
-            strays=self._strays,
+            fetchers=self._replicas.fetchers,
+            strays=self._replicas.strays,
             configs=self._configs,
         )
         self._isr_changes = ZooKeeperIsrChanges(
@@ -175,17 +145,6 @@ class ZooKeeperBroker:
             first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
         )
         self._departure: TimerQueue[str] = TimerQueue()
-        self._timers: tuple[Timed, ...] = (
-            *self._fetches.timers,
-            self._produces.timers,
-            self._fetchers.timers,
-            self._maintenance.timers,
-            self._deletes.timers,
-            self._recoveries.timers,
-            self._strays.timers,
-            self._isr_changes.timers,
-            self._departure,
-        )
         self._asked: dict[CorrelationId, AlterPartitionRequest | ControlledShutdownRequest] = {}
         self._next_correlation_id = CorrelationId(0)
         self._held: deque[RequestReceived | ControlReceived] = deque()
@@ -195,7 +154,6 @@ class ZooKeeperBroker:
         self._shutdown_backoff_ms = config.properties.controlled_shutdown_retry_backoff_ms
         self._is_exiting = False
         self._has_exited = False
-        self._are_logs_open = False
         self.state = BrokerState.NOT_RUNNING
 
     @property
@@ -224,7 +182,7 @@ class ZooKeeperBroker:
     @property
     def max_fetch_lag(self) -> int:
         """Records of the followed partition that is furthest behind its leader's high watermark."""
-        return max((followed.lag for followed in self._fetchers.followed.values()), default=0)
+        return self._replicas.max_fetch_lag
 
     @property
     def held_requests(self) -> frozenset[RequestId]:
@@ -235,7 +193,11 @@ class ZooKeeperBroker:
         """Returns when ``TimerFired`` is due, or ``None`` if nothing waits for the time."""
         if self._has_exited:
             return None
-        deadlines = [self._isr_changes.next_deadline_ms(), *[timed.earliest_ms for timed in self._timers]]
+        deadlines = (
+            self._replicas.next_deadline_ms(),
+            self._isr_changes.next_deadline_ms(),
+            self._departure.earliest_ms,
+        )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def step(self, incoming: ZooKeeperBrokerInput, *, now_ms: int) -> list[ZooKeeperBrokerEffect]:
@@ -258,21 +220,21 @@ class ZooKeeperBroker:
                 self._handle_or_hold(turn, incoming)
             case ResponseReceived(correlation_id=correlation_id, response=response):
                 sent = self._in_flight.answered(turn, correlation_id)
-                self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
+                self._replicas.handle_response(turn, BrokerId(sent.destination), sent.request, response)
             case RequestFailed(correlation_id=correlation_id, failure=failure):
                 failed = self._in_flight.failed(turn, correlation_id, failure)
-                self._handle_failure(turn, BrokerId(failed.destination), failed.request)
+                self._replicas.handle_failure(turn, BrokerId(failed.destination), failed.request)
             case TimerFired():
                 self._handle_timers(turn)
             case Started():
                 self._enter(turn, BrokerState.STARTING)
-                turn.write(LoadLogs())
+                self._replicas.load_logs(turn)
             case LogsLoaded():
                 self._open_logs(turn, incoming)
             case LogRecovered():
-                self._recoveries.handle_recovered(turn, incoming)
+                self._replicas.handle_recovered(turn, incoming)
             case SegmentsDeleted():
-                self._handle_segments_deleted(turn, incoming)
+                self._replicas.handle_segments_deleted(turn, incoming)
             case ShutdownRequested():
                 self._enter(turn, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
                 self._ask_to_be_let_go(turn)
@@ -338,7 +300,7 @@ class ZooKeeperBroker:
                 taken = self.control.handle_leader_and_isr(turn, request)
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=taken.response))
                 for partition in taken.new_leaderships:
-                    self._fetches.release_followers(turn, partition)
+                    self._replicas.fetches.release_followers(turn, partition)
                 for partition in taken.repeated_leaderships:
                     self._isr_changes.ask_successor(turn, partition)
             case UpdateMetadataRequest() as request:
@@ -351,78 +313,31 @@ class ZooKeeperBroker:
 
     def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
         request, request_id = incoming.request, incoming.request_id
-        response: Response
-        match request:
-            case FetchRequest():
-                self._fetches.handle_request(turn, request_id, by_known_ids(request, self._hosted))
-                return
-            case ProduceRequest():
-                self._produces.handle_request(turn, request_id, by_known_ids(request, self._hosted))
-                return
-            case DeleteRecordsRequest():
-                self._deletes.handle_request(turn, request_id, request)
-                return
-            case InitProducerIdRequest():
-                self._producer_ids.handle_request(turn, request_id, request)
-                self._take_producer_ids()
-                return
-            case MetadataRequest():
-                response = metadata(self.cache.image, request, self.cache.controller)
-            case ListOffsetsRequest():
-                response = list_offsets(self._hosted, request)
-            case OffsetForLeaderEpochRequest():
-                response = offsets_for_leader_epochs(self._hosted, request)
-            case DescribeTopicPartitionsRequest():
-                limit = self._config.properties.max_request_partition_size_limit
-                response = describe_topic_partitions(self.cache.image, request, partition_limit=limit)
-            case GetReplicaLogInfoRequest():
-                response = replica_log_info(self._hosted, request, self.broker_epoch)
-            case _:
-                raise InvariantError(f"{type(request).__name__} is not for a broker of a ZooKeeper cluster")
-        turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
+        if isinstance(request, InitProducerIdRequest):
+            self._producer_ids.handle_request(turn, request_id, request)
+            self._take_producer_ids()
+        else:
+            self._replicas.handle_request(
+                turn,
+                request_id,
+                by_known_ids(request, self._hosted),
+                broker_epoch=self.broker_epoch,
+                controller=self.cache.controller,
+            )
 
     def _take_producer_ids(self) -> None:
         if self._producer_ids.wants_block:
             self._producer_ids.wants_block = False
             self._zookeeper.put(_take_block(self._config.broker_id))
 
-    def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
-        match request, response:
-            case FetchRequest(), FetchResponse():
-                self._fetchers.handle_fetch(turn, peer, request, response)
-            case ListOffsetsRequest(), ListOffsetsResponse():
-                for position, result in zip(request.partitions, response.partitions, strict=True):
-                    self._fetchers.handle_offset(turn, peer, position, result)
-            case OffsetForLeaderEpochRequest(), OffsetForLeaderEpochResponse():
-                for asked, end in zip(request.partitions, response.partitions, strict=True):
-                    self._fetchers.handle_epoch_end(turn, peer, asked, end)
-            case _:
-                raise InvariantError(f"{type(response).__name__} answers {type(request).__name__}")
-
-    def _handle_failure(self, turn: Turn, peer: BrokerId, request: Request) -> None:
-        match request:
-            case FetchRequest() | ListOffsetsRequest() | OffsetForLeaderEpochRequest():
-                self._fetchers.handle_failure(turn, peer, request)
-            case _:
-                raise InvariantError(f"{type(request).__name__} failed, which such a broker never sends")
-
     # --- Logs and configuration -----------------------------------------------------------------------------------
 
     def _open_logs(self, turn: Turn, loaded: LogsLoaded) -> None:
         self.control.has_failed_directory = bool(loaded.failed_log_dirs)
         self.control.keep(loaded.logs)
-        self._strays.resume(turn, loaded.strays)
-        self._maintenance.start(turn)
-        self._are_logs_open = True
+        self._replicas.open_logs(turn, loaded)
         self._isr_changes.start(turn)
         self._answers.append(LogsAreOpen())
-
-    def _handle_segments_deleted(self, turn: Turn, incoming: SegmentsDeleted) -> None:
-        partition = self._hosted.get(incoming.partition)
-        if partition is None or incoming.log_start_offset <= partition.log.log_start_offset:
-            return
-        follow_segments(turn, partition.log, incoming.log_start_offset)
-        turn.advanced[incoming.partition] = None
 
     def _read_config(self, topic: str) -> None:
         """Reads a topic's configuration, the first time or because its node changed."""
@@ -508,14 +423,8 @@ class ZooKeeperBroker:
     # --- Time -----------------------------------------------------------------------------------------------------
 
     def _handle_timers(self, turn: Turn) -> None:
-        self._produces.handle_timer(turn)
-        self._fetches.handle_timer(turn)
-        self._deletes.handle_timer(turn)
-        self._recoveries.handle_timer(turn)
-        self._strays.handle_timer(turn)
-        self._fetchers.handle_timer(turn)
+        self._replicas.handle_timers(turn)
         self._isr_changes.handle_timer(turn)
-        self._maintenance.handle_timer(turn)
         if self._departure.pop_due(now_ms=turn.now_ms):
             self._ask_to_be_let_go(turn)
 
@@ -523,24 +432,13 @@ class ZooKeeperBroker:
 
     def _settle(self, turn: Turn) -> None:
         self._take_results(turn)
-        for name in turn.turned:
-            self._recoveries.check(turn, name)
+        self._replicas.check_recoveries(turn)
         for proposal in turn.proposals:
             self._isr_changes.submit(turn, proposal)
         self._ask_for_isrs(turn)
         self._start_programs()
-        for name in turn.turned:
-            self._produces.check(turn, name)
-            self._fetches.check_role(turn, name)
-        for name in turn.grown:
-            self._fetches.check_growth(turn, name)
-        for name in turn.advanced:
-            self._produces.check(turn, name)
-            self._fetches.check_high_watermark(turn, name)
-        if turn.advanced or turn.turned:
-            self._deletes.check(turn)
         # Fetches name no incarnation: member broker epochs (KIP-903) never came to ZooKeeper clusters.
-        self._fetchers.send_due(turn, None)
+        self._replicas.settle(turn, None)
         if self._is_exiting:
             self._exit(turn)
 
@@ -573,14 +471,8 @@ class ZooKeeperBroker:
     def _exit(self, turn: Turn) -> None:
         self._has_exited = True
         self._enter(turn, BrokerState.SHUTTING_DOWN)
-        self._fetchers.stop()
         self._answers.append(CloseSession())
-        if self._are_logs_open:
-            self._maintenance.checkpoint_high_watermarks(turn)
-            turn.exit(CloseLogs(broker_epoch=self.fence.broker_epoch))
-        else:
-            # Checkpoints of logs that were never opened must not be overwritten with nothing.
-            turn.exit(StopNode())
+        self._replicas.exit(turn, broker_epoch=self.fence.broker_epoch, proven_epoch=None)
 
     def _effects(self, turn: Turn) -> list[ZooKeeperBrokerEffect]:
         """Returns files, events and messages first, then answers and questions, and last the end of the process."""

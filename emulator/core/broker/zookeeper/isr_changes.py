@@ -88,8 +88,9 @@ class ZooKeeperIsrChanges:
             self.timers.set("notify", at_ms=turn.now_ms + LOOK_INTERVAL_MS)
 
     def next_deadline_ms(self) -> int | None:
-        """Returns when the controller is to be asked again, if it is."""
-        return self._alter_partitions.next_deadline_ms()
+        """Returns when the controller is to be asked again, or notified, if it is."""
+        deadlines = (self._alter_partitions.next_deadline_ms(), self.timers.earliest_ms)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def is_locked(self, name: TopicPartition) -> bool:
         """Whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""

@@ -18,6 +18,7 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
     ZooKeeperBrokerEffect,
     ZooKeeperBrokerInput,
 )
+from laststand.emulator.core.broker.zookeeper.isr_notifier import LOOK_INTERVAL_MS
 from laststand.emulator.core.effects import CloseLogs, RecordEvent, SendResponse, StopNode, WriteHighWatermarks
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import BrokerStateChanged
@@ -447,3 +448,15 @@ def test_segments_that_end_where_the_log_starts_change_nothing() -> None:
     life.start(LEADS)
     life.ask(produce(acks=1))
     assert life.step(SegmentsDeleted(cause_id=CAUSE, partition=ORDERS, log_start_offset=Offset(0))) == []
+
+
+# --- Notifications of a leader's own ISR writes ---------------------------------------------------------------------
+
+
+def test_a_leader_that_writes_isrs_itself_wakes_to_look_for_what_to_notify() -> None:
+    life = Life(era_name="kafka-2.6-zk")
+    life.start(LEADS)
+    life.advance(LOOK_INTERVAL_MS - 1)
+    assert life.broker.next_deadline_ms() == LOOK_INTERVAL_MS
+    life.advance(1)
+    assert life.broker.next_deadline_ms() == 2 * LOOK_INTERVAL_MS
