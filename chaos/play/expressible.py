@@ -7,8 +7,9 @@ from laststand.chaos.scenario.conditions import Until
 from laststand.chaos.scenario.requirements import rules_of, unmet
 from laststand.chaos.scenario.scenario import Scenario, Step
 from laststand.emulator.cluster.zookeeper_program import session_refusal
-from laststand.emulator.core.eras import is_zookeeper_era
+from laststand.emulator.core.eras import era_kind
 from laststand.emulator.core.properties import node_properties
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import AlterConfig, CreateTopic
 from laststand.emulator.plan.drivers import DriverName
@@ -30,19 +31,18 @@ def not_in_era(
         era: whose rules hold.
         driver: what is to play it.
     """
-    has_zookeeper = is_zookeeper_era(era)
+    kind = era_kind(era)
     refusal_of = partial(server_refusal, driver=driver) if driver.has_processes else era_refusal
     refused = [
         f"step {number} {step.text} (line {step.line}): {reason}"
         for number, step in enumerate(scenario.steps, start=1)
-        if not isinstance(step.action, Until)
-        and (reason := refusal_of(step.action, has_zookeeper=has_zookeeper)) is not None
+        if not isinstance(step.action, Until) and (reason := refusal_of(step.action, kind=kind)) is not None
     ]
-    if not has_zookeeper and scenario.zookeeper_at is not None:
+    if kind is ClusterKind.KRAFT and scenario.zookeeper_at is not None:
         refused.append(f"{ZOOKEEPER_WORD} (line {scenario.zookeeper_at}): {NO_ZOOKEEPER}")
-    if not has_zookeeper and scenario.protocol is not None:
+    if kind is ClusterKind.KRAFT and scenario.protocol is not None:
         refused.append(f"{PROPERTY} (line {scenario.protocol.line}): {NO_ZOOKEEPER}")
-    if has_zookeeper and driver.has_processes:
+    if kind is ClusterKind.ZOOKEEPER and driver.has_processes:
         reason = session_refusal(node_properties(dict(properties)).broker_session_timeout_ms)
         refused += [] if reason is None else [f"broker.session.timeout.ms: {reason}"]
     return tuple(refused)
@@ -62,7 +62,7 @@ def check_expected_eras(scenario: Scenario) -> None:
                 *unmet(scenario, era, rules_of(scenario, era)),
             )
             for driver in (DriverName.PROCESS, DriverName.DOCKER, DriverName.SIMULATOR)
-            if driver.has_zookeeper or not is_zookeeper_era(era)
+            if driver.plays(era_kind(era))
         ]
         if all(found):
             reason = f"nothing can play this era: {'; '.join(found[0])}"

@@ -7,8 +7,9 @@ from laststand.chaos.scenario.scenario import Scenario
 from laststand.emulator.cluster.kafka_distribution import KafkaProgram
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram
-from laststand.emulator.core.eras import ZooKeeperSwitches, era_label
+from laststand.emulator.core.eras import era_label
 from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.node.config import with_quick_shutdown
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import CONTROLLER
@@ -50,7 +51,7 @@ class RunOrder:
     @property
     def has_zookeeper(self) -> bool:
         """Whether processes around a ZooKeeper server play it."""
-        return self.driver.has_processes and isinstance(self.switches, ZooKeeperSwitches)
+        return self.driver.has_processes and self.switches.kind is ClusterKind.ZOOKEEPER
 
     @property
     def layout(self) -> ClusterLayout:

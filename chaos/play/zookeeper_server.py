@@ -11,7 +11,7 @@ from laststand.emulator.cluster.docker_sdk import require_docker_sdk
 from laststand.emulator.cluster.sync_shim import find_sync_shim
 from laststand.emulator.cluster.zookeeper_program import ZooKeeperProgram, find_zookeeper
 from laststand.emulator.cluster.zookeeper_trial import tried
-from laststand.emulator.core.eras import is_zookeeper_era
+from laststand.emulator.core.eras import era_kind, is_zookeeper_era
 from laststand.emulator.core.errors import ConfigError, MissingToolError
 from laststand.emulator.core.switches import ERAS
 from laststand.emulator.plan.drivers import DriverName
@@ -37,7 +37,7 @@ def zookeeper_for(
     wanted = next((era for era in eras if is_zookeeper_era(era)), None)
     if wanted is None or driver is DriverName.SIMULATOR:
         return None
-    if not driver.has_zookeeper:
+    if not driver.plays(era_kind(wanted)):
         expected = f"one of {', '.join(ERAS)}: --driver {driver.value} cannot play eras with ZooKeeper"
         raise ConfigError(key="era", value=wanted, expected=expected)
     if driver is DriverName.DOCKER:

@@ -9,7 +9,7 @@ from laststand.chaos.scenario.scenario import Step
 from laststand.chaos.scenario.step_reader import read_step
 from laststand.emulator.core.eras import unanswered_protocol
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.types import ClusterKind, NodeId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.plan.actions import (
     ActionTemplate,
@@ -56,11 +56,11 @@ def step_of(wanted: str | ActionTemplate, target: ProcessTarget, *, driver: Driv
                 "acked: counts the records of a scenario's workload, and a standing cluster has none"
             )
         return step
-    has_zookeeper = target.cluster.layout.has_zookeeper
-    refused = refusal(action, driver) or server_refusal(action, has_zookeeper=has_zookeeper, driver=driver)
-    if names.zookeeper_at is not None and not has_zookeeper:
+    kind = target.cluster.layout.kind
+    refused = refusal(action, driver) or server_refusal(action, kind=kind, driver=driver)
+    if names.zookeeper_at is not None and kind is ClusterKind.KRAFT:
         refused = NO_ZOOKEEPER
-    if isinstance(action, OnChannel) and has_zookeeper and action.channel.target == CONTROLLER:
+    if isinstance(action, OnChannel) and kind is ClusterKind.ZOOKEEPER and action.channel.target == CONTROLLER:
         refused = "single messages to a ZooKeeper server are told apart where a scenario names them beforehand"
     if (
         refused is None

@@ -11,7 +11,7 @@ from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Toxiproxy
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import EmulatorError, causes_of
-from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.types import BrokerId, NodeId, NodeRole
 from laststand.emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
 from laststand.emulator.plan.actions import (
     ActionTemplate,
@@ -39,6 +39,7 @@ from laststand.emulator.plan.steps import action_text
 from laststand.emulator.plan.zookeeper_refusals import server_refusal
 
 _OF_PROCESS: Final = (Kill, Stop, Pause)
+_NAMES: Final = {NodeRole.CONTROLLER: "controller", NodeRole.ZOOKEEPER: "ZooKeeper"}
 _LABELS: Final[dict[type, str]] = {HealAll: "heal all links", LoseResponses: "lose responses"}
 
 
@@ -125,7 +126,7 @@ def _node(target: ProcessTarget, node: NodeId, driver: DriverName) -> NodeRow:
     if not cluster.is_running(node):
         state = f"down ({target.downed.get(node, 'by itself').replace('_', ' ')})"
     return NodeRow(
-        name=f"broker {node}" if is_broker else "ZooKeeper" if target.cluster.layout.has_zookeeper else "controller",
+        name=f"broker {node}" if is_broker else _NAMES[cluster.layout.role_of(node)],
         state=f"{state}, fenced" if is_fenced else state,
         is_well=state == "running" and not is_fenced,
         offers=_offers(_possible(target, _deeds_of_node(target, node), driver), driver),
@@ -134,8 +135,8 @@ def _node(target: ProcessTarget, node: NodeId, driver: DriverName) -> NodeRow:
 
 def _possible(target: ProcessTarget, deeds: Iterable[ActionTemplate], driver: DriverName) -> Iterator[ActionTemplate]:
     """Yields those deeds that can be done in this cluster."""
-    has_zookeeper = target.cluster.layout.has_zookeeper
-    yield from (deed for deed in deeds if server_refusal(deed, has_zookeeper=has_zookeeper, driver=driver) is None)
+    kind = target.cluster.layout.kind
+    yield from (deed for deed in deeds if server_refusal(deed, kind=kind, driver=driver) is None)
 
 
 def _deeds_of_node(target: ProcessTarget, node: NodeId) -> Iterator[ActionTemplate]:

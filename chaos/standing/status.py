@@ -176,10 +176,9 @@ def _node(target: ProcessTarget, node_id: NodeId) -> NodeStatus:
     registration = target.image.brokers.get(BrokerId(node_id))
     metrics_address = cluster.metrics_addresses().get(node_id)
     layout = cluster.layout
-    centre = "zookeeper" if layout.has_zookeeper else "controller"
     return NodeStatus(
         node_id=node_id,
-        role=centre if node_id == layout.controller_id else "broker",
+        role=layout.role_of(node_id).value,
         state="down" if child is None else "paused" if child.is_paused else "running",
         pid=None if child is None else child.pid,
         incarnation=cluster.incarnation(node_id),

@@ -9,7 +9,7 @@ from laststand.chaos.play.expressible import not_expressible, not_in_era
 from laststand.chaos.scenario.requirements import changes_of, rules_of, unmet
 from laststand.chaos.scenario.scenario import Scenario
 from laststand.chaos.suite.selection import Selected
-from laststand.emulator.core.eras import era_label, is_zookeeper_era
+from laststand.emulator.core.eras import era_kind, era_label
 from laststand.emulator.core.switches import DEFAULT_ERA
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.overrides import NO_OVERRIDES, Overrides
@@ -136,7 +136,7 @@ def _unplayable(scenario: Scenario, properties: tuple[tuple[str, str], ...], dri
 
 
 def _unbuilt(scenario: Scenario, properties: tuple[tuple[str, str], ...], era: str, driver: DriverName) -> str | None:
-    if is_zookeeper_era(era) and not driver.has_zookeeper:
+    if not driver.plays(era_kind(era)):
         return f"--driver {driver.value} cannot play eras with ZooKeeper"
     return _cannot_play(driver, not_in_era(scenario, (*scenario.properties, *properties), era, driver))
 

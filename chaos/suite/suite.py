@@ -22,6 +22,7 @@ from laststand.emulator.cluster.sync_shim import find_sync_shim
 from laststand.emulator.core.eras import era_rules, is_zookeeper_era
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.switches import era_switches
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.overrides import Overrides, parse_overrides
 
@@ -109,8 +110,9 @@ def make_suite(
     """
     check_store(store)
     overrides = parse_overrides(settings)
+    plays_zookeeper = any(driver.plays(ClusterKind.ZOOKEEPER) for driver in drivers)
     for era in eras:
-        overrides.apply(era_rules(era) if any(driver.has_zookeeper for driver in drivers) else era_switches(era))
+        overrides.apply(era_rules(era) if plays_zookeeper else era_switches(era))
     scenarios = [each.scenario for each in selected]
     cells = cells_of(
         selected,

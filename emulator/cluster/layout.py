@@ -16,10 +16,9 @@ from types import MappingProxyType
 
 import msgspec
 
-from laststand.emulator.core.eras import ZooKeeperSwitches
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.switches import Switches
-from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.types import BrokerId, ClusterKind, NodeId, NodeRole
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.storage.line_file import line_files
 
@@ -54,13 +53,17 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     metrics_ports: Mapping[int, int] = MappingProxyType({})
 
     @property
-    def has_zookeeper(self) -> bool:
-        """Whether the controller is a ZooKeeper server."""
-        return isinstance(self.switches, ZooKeeperSwitches)
+    def kind(self) -> ClusterKind:
+        """What keeps its metadata: the controller, or a ZooKeeper server in its place."""
+        return self.switches.kind
+
+    def role_of(self, node_id: NodeId) -> NodeRole:
+        """Returns what a node is."""
+        return self.kind.metadata_role if node_id == self.controller_id else NodeRole.BROKER
 
     def is_zookeeper(self, node_id: NodeId) -> bool:
         """Whether a node is a ZooKeeper server."""
-        return self.has_zookeeper and node_id == self.controller_id
+        return self.role_of(node_id) is NodeRole.ZOOKEEPER
 
     @property
     def node_ids(self) -> tuple[NodeId, ...]:

@@ -21,7 +21,7 @@ from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProces
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.eras import plain_switches
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
-from laststand.emulator.core.types import NodeId, NodeRole
+from laststand.emulator.core.types import NodeId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
 from laststand.emulator.node.config import NodeConfig, encode_config, zookeeper_config
 from laststand.emulator.plan.channels import Link
@@ -219,10 +219,9 @@ class ProcessCluster:
 
     def _configure(self, node_id: NodeId, incarnation: int) -> tuple[str, ...]:
         """Writes a process's configuration, and returns its arguments."""
-        role = NodeRole.CONTROLLER if node_id == self.layout.controller_id else NodeRole.BROKER
         config_path = self._config_path(node_id, incarnation)
         config_path.write_bytes(encode_config(self._config(node_id, incarnation)))
-        return role.value, "--config", str(config_path)
+        return self.layout.role_of(node_id).value, "--config", str(config_path)
 
     def _config_path(self, node_id: NodeId, incarnation: int) -> Path:
         return self.layout.node_directory(node_id) / f"config-{incarnation}.json"

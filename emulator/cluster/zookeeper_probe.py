@@ -55,7 +55,7 @@ class ZooKeeperProbeConnection(ProbeConnection):
 
 def server_probes(layout: ClusterLayout) -> Mapping[NodeId, type[ProbeConnection]]:
     """Returns how the node of a cluster is asked that is a ZooKeeper server; empty where none is."""
-    return {layout.controller_id: ZooKeeperProbeConnection} if layout.has_zookeeper else {}
+    return {node: ZooKeeperProbeConnection for node in layout.node_ids if layout.is_zookeeper(node)}
 
 
 async def await_zookeeper(address: str, *, timeout_s: float) -> bool:

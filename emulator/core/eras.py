@@ -20,7 +20,7 @@ from laststand.emulator.core.switches import (
     switch_texts,
     with_switch,
 )
-from laststand.emulator.core.types import BrokerId
+from laststand.emulator.core.types import BrokerId, ClusterKind
 from laststand.emulator.core.zookeeper.inter_broker_protocol import (
     LATEST,
     PROPERTY,
@@ -47,6 +47,11 @@ class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):
     zookeeper: ZooKeeperRules = ZooKeeperRules()
     ibp: IbpLevel = LATEST
     other_ibps: tuple[tuple[BrokerId, IbpLevel], ...] = ()
+
+    @property
+    def kind(self) -> ClusterKind:
+        """The kind of cluster that follows these rules."""
+        return ClusterKind.ZOOKEEPER
 
     @property
     def protocol(self) -> InterBrokerProtocol:
@@ -80,9 +85,14 @@ def era_rules(era: str) -> Switches:
     return era_switches(era)
 
 
+def era_kind(era: str) -> ClusterKind:
+    """Returns the kind of cluster that an era is of."""
+    return ClusterKind.ZOOKEEPER if era in ZOOKEEPER_ERAS else ClusterKind.KRAFT
+
+
 def is_zookeeper_era(era: str) -> bool:
     """Whether an era is one of clusters with ZooKeeper."""
-    return era in ZOOKEEPER_ERAS
+    return era_kind(era) is ClusterKind.ZOOKEEPER
 
 
 def plain_switches(switches: Switches) -> Switches:

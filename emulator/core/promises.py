@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core.types import ClusterKind
+
 
 class PromiseKind(Enum):
     """What a promise is about."""
@@ -44,17 +46,6 @@ class JudgedBy(Enum):
 
     VERIFICATION = "verification"
     """Compares two records of one run, of which the simulator has one."""
-
-
-class Clusters(Enum):
-    """Of which clusters a promise is made."""
-
-    ALL = "all"
-    KRAFT = "kraft"
-    """It restates what a KRaft controller commits, or what follows from its log and its heartbeats."""
-
-    ZOOKEEPER = "zookeeper"
-    """It is about nodes of ZooKeeper, and who may write them."""
 
 
 class Exemption(Enum):
@@ -90,7 +81,8 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
         statement: what must hold.
         switches: by name, the values under which it is promised; empty if it always is.
         judged_by: which oracles look for violations.
-        clusters: of which it is made.
+        only_of: the one kind of cluster of which it is made, ``None`` if of both. Those of KRaft restate what its
+            controller commits, or what follows from its log and heartbeats; those of ZooKeeper are about its nodes.
         exempts: what it does not ask for, of both oracles or of the only one. Each of them asks this table first
             (``leaves_out``), so that none leaves out what is not listed.
     """
@@ -99,7 +91,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     statement: str
     switches: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     judged_by: JudgedBy = JudgedBy.BOTH
-    clusters: Clusters = Clusters.ALL
+    only_of: ClusterKind | None = None
     exempts: tuple[Exemption, ...] = ()
 
     def leaves_out(self, exemption: Exemption) -> bool:
@@ -116,7 +108,7 @@ def _rule(
     *,
     kind: PromiseKind = PromiseKind.RULE,
     judged_by: JudgedBy = JudgedBy.BOTH,
-    clusters: Clusters = Clusters.ALL,
+    only_of: ClusterKind | None = None,
     exempts: tuple[Exemption, ...] = (),
     **switches: str | tuple[str, ...],
 ) -> Promise:
@@ -126,15 +118,15 @@ def _rule(
         statement=statement,
         switches=MappingProxyType(values),
         judged_by=judged_by,
-        clusters=clusters,
+        only_of=only_of,
         exempts=exempts,
     )
 
 
 def _liveness(
-    statement: str, *, judged_by: JudgedBy = JudgedBy.SIMULATOR, clusters: Clusters = Clusters.ALL
+    statement: str, *, judged_by: JudgedBy = JudgedBy.SIMULATOR, only_of: ClusterKind | None = None
 ) -> Promise:
-    return Promise(kind=PromiseKind.LIVENESS, statement=statement, judged_by=judged_by, clusters=clusters)
+    return Promise(kind=PromiseKind.LIVENESS, statement=statement, judged_by=judged_by, only_of=only_of)
 
 
 def _zookeeper(
@@ -150,7 +142,7 @@ def _zookeeper(
         statement=statement,
         switches=MappingProxyType(switches),
         judged_by=judged_by,
-        clusters=Clusters.ZOOKEEPER,
+        only_of=ClusterKind.ZOOKEEPER,
     )
 
 
@@ -279,7 +271,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         ),
         "M1": _rule(
             "An ISR contains replicas only, has no member in common with the ELR, and a leader is a member of it.",
-            clusters=Clusters.KRAFT,
+            only_of=ClusterKind.KRAFT,
         ),
         "M2": _rule(
             "While ELR is on, every member of an ISR is registered, unfenced and not shutting down when the ISR is "
@@ -308,7 +300,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "M7": _rule(
             "RECOVERING begins with an unclean election, keeps the ISR at one member, and ends with an AlterPartition "
             "of the leader alone.",
-            clusters=Clusters.KRAFT,
+            only_of=ClusterKind.KRAFT,
         ),
         "M8": _outcome(
             "A leader epoch of a partition belongs to one broker: by the controller, by the brokers and in the logs."
@@ -316,7 +308,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "M9": _rule(
             "Each committed change raises the partition epoch by one and the leader epoch by at most one, by one if "
             "the leader changes; no broker goes back to an older partition epoch.",
-            clusters=Clusters.KRAFT,
+            only_of=ClusterKind.KRAFT,
         ),
         "M10": _rule(
             "An accepted AlterPartition names the current leader, leader epoch and partition epoch, an ISR of replicas "
@@ -324,7 +316,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             ap_partition_epoch_check="on",
             ap_broker_epoch_check="on",
             roles_after_registration="on",
-            clusters=Clusters.KRAFT,
+            only_of=ClusterKind.KRAFT,
         ),
         "M11": _rule(
             "A member joins an ISR with an AlterPartition, or as the leader of an election from the ELR or an unclean "
@@ -332,7 +324,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             cancel_requires_min_isr="on",
         ),
         "M12": _rule("Broker epochs are unique, and those of one broker rise with each registration."),
-        "M13": _rule("A broker acts only on states that the controller committed.", clusters=Clusters.KRAFT),
+        "M13": _rule("A broker acts only on states that the controller committed.", only_of=ClusterKind.KRAFT),
         "M14": _outcome("One controller writes at a time, and a metadata offset stands for one record."),
         "M15": _rule(
             "A log is used only for the topic whose id it was created with, and a new topic's log starts empty.",
@@ -341,7 +333,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "M16": _rule(
             "A reassignment completes with every replica in the ISR that it adds, and with min ISR members or every "
             "target, by the era's rule; a replica that leaves ends the leader epoch.",
-            clusters=Clusters.KRAFT,
+            only_of=ClusterKind.KRAFT,
         ),
         "M17": _rule("An ELR contains replicas only.", elr_within_replicas="on"),
         "M18": _rule(
@@ -356,13 +348,13 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "they answered; with strategy Balanced the last known ELR and leader are among them. Before the timeout "
             "every replica has answered, or, by the era's rule and with Aggressive, every one that could lead. The "
             "strategy is the one that is configured, or asked for.",
-            clusters=Clusters.KRAFT,
+            only_of=ClusterKind.KRAFT,
         ),
         "M21": _rule(
             "The controller goes by the min ISR that is configured for the topic, or by the partition's number of "
             "replicas where that is less.",
             min_isr_per_partition="on",
-            clusters=Clusters.KRAFT,
+            only_of=ClusterKind.KRAFT,
         ),
         "Z1": _zookeeper(
             "Once all is quiet, what the controller believes of a partition is what its state node says.",
@@ -401,7 +393,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
             "takes for committed what its node had.",
             judged_by=JudgedBy.SIMULATOR,
         ),
-        "L1": _liveness("Every broker has applied all metadata.", judged_by=JudgedBy.BOTH, clusters=Clusters.KRAFT),
+        "L1": _liveness("Every broker has applied all metadata.", judged_by=JudgedBy.BOTH, only_of=ClusterKind.KRAFT),
         "L2": _liveness("Every broker runs and is unfenced.", judged_by=JudgedBy.BOTH),
         "L3": _liveness("Every partition has a leader, unless no replica may lead it.", judged_by=JudgedBy.BOTH),
         "L4": _liveness("Every ISR is all replicas, and no AlterPartition is in flight.", judged_by=JudgedBy.BOTH),
@@ -458,17 +450,16 @@ def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:
 
     A switch that is not named is not known to have a value, so that nothing is promised that depends on it.
     """
-    if PROMISES[check_id].clusters is _elsewhere(switches):
+    if PROMISES[check_id].only_of not in (None, _kind_of(switches)):
         return False
     return all(switches.get(name) in values for name, values in PROMISES[check_id].switches.items())
 
 
 def rules_named_beside(switches: Mapping[str, str]) -> frozenset[str]:
     """Returns the rules that every node names which is of the same kind of cluster as one with these switches."""
-    elsewhere = _elsewhere(switches)
-    return frozenset(name for each in PROMISES.values() if each.clusters is not elsewhere for name in each.switches)
+    kinds = (None, _kind_of(switches))
+    return frozenset(name for each in PROMISES.values() if each.only_of in kinds for name in each.switches)
 
 
-def _elsewhere(switches: Mapping[str, str]) -> Clusters:
-    """Returns the kind of cluster that one with these switches is not."""
-    return Clusters.KRAFT if ZOOKEEPER_RULE in switches else Clusters.ZOOKEEPER
+def _kind_of(switches: Mapping[str, str]) -> ClusterKind:
+    return ClusterKind.ZOOKEEPER if ZOOKEEPER_RULE in switches else ClusterKind.KRAFT

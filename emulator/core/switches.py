@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.types import StrayCleanup
+from laststand.emulator.core.types import ClusterKind, StrayCleanup
 
 
 class MaximalIsr(Enum):
@@ -91,6 +91,11 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     Beside what a rule says, its docstring names whose it is: of KIP-966, another KIP or a Kafka release, or Laststand's
     own, where no KIP has it and Kafka does otherwise. ``docs/eras.md`` is made from that.
     """
+
+    @property
+    def kind(self) -> ClusterKind:
+        """The kind of cluster that follows these rules."""
+        return ClusterKind.KRAFT
 
     elr: bool = True
     """Eligible leader replicas exist and the ISR may be empty (KIP-966); bootstraps the feature at level 1.

@@ -107,6 +107,26 @@ class FeatureUpgradeType(Enum):
     UNSAFE_DOWNGRADE = "UNSAFE_DOWNGRADE"
 
 
+class ClusterKind(Enum):
+    """What keeps a cluster's metadata."""
+
+    KRAFT = "kraft"
+    """A controller, in a log of its own."""
+
+    ZOOKEEPER = "zookeeper"
+    """A ZooKeeper server, in nodes that the controller writes, which is one of the brokers."""
+
+    @property
+    def metadata_role(self) -> "NodeRole":
+        """The role of the one node that is no broker."""
+        return NodeRole.CONTROLLER if self is ClusterKind.KRAFT else NodeRole.ZOOKEEPER
+
+    @property
+    def first_metadata_offset(self) -> MetadataOffset:
+        """The offset of the first change of metadata; with ZooKeeper offsets are zxids."""
+        return MetadataOffset(0 if self is ClusterKind.KRAFT else 1)
+
+
 class NodeRole(StrEnum):
     """What a process is in a run."""
 

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from laststand.emulator.core.eras import ZooKeeperSwitches, era_rules, plain_switches, with_rule
+from laststand.emulator.core.eras import era_rules, plain_switches, with_rule
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.properties import is_node_property, node_properties
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
-from laststand.emulator.core.types import NodeId, NodeRole
+from laststand.emulator.core.types import ClusterKind, NodeId, NodeRole
 from laststand.emulator.node.config import NodeConfig, with_quick_shutdown, zookeeper_config
 from laststand.emulator.rpc.run_token import RunToken
 from laststand.emulator.storage.line_file import line_files
@@ -78,7 +78,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
     """
     given = _given(environment)
     rules, properties = rules_from(given), properties_from(given, of_file=_read(given))
-    has_zookeeper = isinstance(rules, ZooKeeperSwitches)
+    has_zookeeper = rules.kind is ClusterKind.ZOOKEEPER
     if has_zookeeper and role is NodeRole.CONTROLLER:
         expected = (
             "an era with a controller; this one has a ZooKeeper server in its place: "
@@ -124,7 +124,7 @@ def server_from_environment(environment: Mapping[str, str]) -> ServerConfig:
     """
     given = _given(environment)
     properties = node_properties(properties_from(given, of_file=_read(given)))
-    if not isinstance(rules_from(given), ZooKeeperSwitches):
+    if rules_from(given).kind is not ClusterKind.ZOOKEEPER:
         expected = "an era with ZooKeeper, such as kafka-3.9-zk; this one has the service `controller` in its place"
         raise ConfigError(key=PREFIX + "ERA", value=given.get("ERA") or DEFAULT_ERA, expected=expected)
     return ServerConfig(

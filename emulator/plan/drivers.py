@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+from laststand.emulator.core.types import ClusterKind
+
 
 class DriverName(Enum):
     """A driver. Values are those of ``--driver``."""
@@ -22,7 +24,6 @@ class DriverName(Enum):
         """Whether nodes are real processes, in containers or not."""
         return self is not DriverName.SIMULATOR
 
-    @property
-    def has_zookeeper(self) -> bool:
-        """Whether it plays eras with ZooKeeper."""
-        return self is not DriverName.KAFKA
+    def plays(self, kind: ClusterKind) -> bool:
+        """Whether it plays clusters of a kind."""
+        return kind is ClusterKind.KRAFT or self is not DriverName.KAFKA

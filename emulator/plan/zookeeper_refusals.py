@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.plan.actions import (
     ActionTemplate,
     ClockJump,
@@ -30,24 +31,24 @@ _OF_DISKS: Final = (SlowDisk, LoseSyncs, DiskError, DiskFull)
 _OF_CLOCKS: Final = (ClockRate, ClockJump)
 
 
-def era_refusal(action: ActionTemplate, *, has_zookeeper: bool) -> str | None:
-    """Returns why no driver has an action in an era with ZooKeeper, or in one without; ``None`` if some have."""
+def era_refusal(action: ActionTemplate, *, kind: ClusterKind) -> str | None:
+    """Returns why no driver has an action in clusters of a kind; ``None`` if some have."""
     is_upgrade = isinstance(action, Start) and action.inter_broker_protocol_version is not None
-    if not has_zookeeper and (is_upgrade or isinstance(action, ExpireSession | DeposeController)):
+    if kind is ClusterKind.KRAFT and (is_upgrade or isinstance(action, ExpireSession | DeposeController)):
         return NO_ZOOKEEPER
     return None
 
 
-def server_refusal(action: ActionTemplate, *, has_zookeeper: bool, driver: DriverName) -> str | None:
+def server_refusal(action: ActionTemplate, *, kind: ClusterKind, driver: DriverName) -> str | None:
     """Returns why an action cannot be done beside a real ZooKeeper server, or beside none; ``None`` if it can.
 
     Args:
         action: what is to be done.
-        has_zookeeper: whether there is a server.
+        kind: of the cluster.
         driver: what plays it; one with processes.
     """
-    if not has_zookeeper:
-        return era_refusal(action, has_zookeeper=False)
+    if kind is ClusterKind.KRAFT:
+        return era_refusal(action, kind=kind)
     if isinstance(action, OnChannel) and CONTROLLER in (action.channel.source, action.channel.target):
         return _refused_messages(action)
     if not isinstance(action, OnNodes) or CONTROLLER not in action.nodes:

@@ -23,8 +23,9 @@ from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
 from laststand.cli.output.results import verdicts_exit_code
 from laststand.cli.program.exit_codes import ExitCode
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
-from laststand.emulator.core.promises import PROMISES, Clusters
+from laststand.emulator.core.promises import PROMISES
 from laststand.emulator.core.switches import era_switches
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.plan.overrides import parse_overrides
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.story.run import RunStory
@@ -112,7 +113,7 @@ def test_with_them_nothing_is_gone_and_writes_resume_under_the_eligible_member(s
     report = story.report(ELR)
     assert (report.verdict, report.guarantee, report.losses) == (Verdict.VALID, None, ())
     assert report.unknown_reasons == ()
-    held = [check.status for check in report.checks if PROMISES[check.check_id].clusters is not Clusters.ZOOKEEPER]
+    held = [check.status for check in report.checks if PROMISES[check.check_id].only_of is not ClusterKind.ZOOKEEPER]
     assert set(held) <= {CheckStatus.OK, CheckStatus.NOT_ASKED}
     acked = [counts.acked for counts in report.counts if counts.acks == -1]
     assert acked[0] >= 1500

@@ -12,10 +12,11 @@ from crc32c import crc32c
 from docs.generate import FINDINGS
 from laststand.emulator.core import events as e
 from laststand.emulator.core.history import OperationType
-from laststand.emulator.core.promises import PROMISES, Clusters
+from laststand.emulator.core.promises import PROMISES
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
+    ClusterKind,
     LeaderEpoch,
     LeaderRecoveryState,
     LogDeletedReason,
@@ -2272,7 +2273,7 @@ HOLDS: Mapping[str, Build] = {
 NOT_ASKED: Mapping[str, tuple[Build, frozenset[str]]] = {
     "nothing happens": (
         nothing_happens,
-        frozenset(check.check_id for check in CHECKS if PROMISES[check.check_id].clusters is not Clusters.ZOOKEEPER),
+        frozenset(check.check_id for check in CHECKS if PROMISES[check.check_id].only_of is not ClusterKind.ZOOKEEPER),
     ),
     "nothing fails": (
         lambda path: healthy(path).finish(),

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
+from laststand.emulator.core.eras import era_kind
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.simulator.profiles.administrators import ADMINISTRATORS
 from laststand.emulator.simulator.profiles.faults import FAULTS
 from laststand.emulator.simulator.profiles.profile import Profile
@@ -20,10 +21,14 @@ PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
 ZOOKEEPER_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({profile.name: profile for profile in ZOOKEEPER})
 """Those for ZooKeeper clusters, by name."""
 
+_PROFILES: Final[Mapping[ClusterKind, Mapping[str, Profile]]] = MappingProxyType(
+    {ClusterKind.KRAFT: PROFILES, ClusterKind.ZOOKEEPER: ZOOKEEPER_PROFILES}
+)
+
 ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({**PROFILES, **ZOOKEEPER_PROFILES, STRAYS.name: STRAYS})
 """All of them, and those that are drawn only where they are named."""
 
 
 def profiles_of(era: str) -> tuple[str, ...]:
     """Returns the names of the profiles that are made for an era."""
-    return tuple(ZOOKEEPER_PROFILES if era in ZOOKEEPER_ERAS else PROFILES)
+    return tuple(_PROFILES[era_kind(era)])

@@ -1,10 +1,12 @@
 """Which kind of cluster plays which rules, and which checks are made of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
 
-from laststand.emulator.core.eras import ZooKeeperSwitches
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import Switches
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
 from laststand.emulator.simulator.nodes.observer import Observer
@@ -12,6 +14,13 @@ from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.finding import Alarm
 from laststand.emulator.simulator.oracle.zookeeper_checks import ZooKeeperChecks
 from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
+
+_CLUSTERS: Final[Mapping[ClusterKind, type[SimulatedCluster]]] = MappingProxyType(
+    {ClusterKind.KRAFT: SimulatedCluster, ClusterKind.ZOOKEEPER: ZooKeeperCluster}
+)
+_CHECKS: Final[Mapping[ClusterKind, type[Checks]]] = MappingProxyType(
+    {ClusterKind.KRAFT: Checks, ClusterKind.ZOOKEEPER: ZooKeeperChecks}
+)
 
 
 def make_cluster(
@@ -24,8 +33,7 @@ def make_cluster(
     attach: Callable[[SimulatedCluster], None] | None = None,
 ) -> SimulatedCluster:
     """Returns a cluster that follows these rules; arguments as of ``SimulatedCluster``."""
-    kind = ZooKeeperCluster if isinstance(switches, ZooKeeperSwitches) else SimulatedCluster
-    return kind(
+    return _CLUSTERS[switches.kind](
         brokers=brokers,
         switches=switches,
         properties=properties,
@@ -37,4 +45,4 @@ def make_cluster(
 
 def make_checks(switches: Switches, on_alarm: Callable[[Alarm], None]) -> Checks:
     """Returns the checks of a cluster that follows these rules; ``on_alarm`` is told each alarm."""
-    return ZooKeeperChecks(on_alarm) if isinstance(switches, ZooKeeperSwitches) else Checks(on_alarm)
+    return _CHECKS[switches.kind](on_alarm)

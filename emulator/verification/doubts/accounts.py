@@ -42,7 +42,7 @@ from laststand.emulator.core.events import (
 )
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import rules_named_beside
-from laststand.emulator.core.types import MessageFate, NodeRole, TruncationReason
+from laststand.emulator.core.types import ClusterKind, MessageFate, NodeRole, TruncationReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.reading.run_directory import RunDirectory
@@ -251,7 +251,7 @@ def _of_records(cluster: ClusterFacts) -> Iterator[str]:
     seen = max((offset for kind in _SEEN for offset in map(_offset_of, cluster.events.of(kind))), default=0)
     if seen > end:
         yield f"the harness saw metadata up to {seen}, and the controller tells of no record from {end} on"
-    if cluster.has_zookeeper:
+    if cluster.kind is ClusterKind.ZOOKEEPER:
         return  # a transaction may be several things at once
     told: dict[int, type[Event]] = {}
     for kind in _ALONE:

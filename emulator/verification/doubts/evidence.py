@@ -239,7 +239,7 @@ def _about_controller(evidence: RunEvidence) -> Iterator[Doubt]:
     """Every metadata record leaves an event with its offset, so that one which is missing leaves a hole."""
     for sentence in evidence.contradictions:
         yield Doubt(about=Evidence.EVENTS, sentence=sentence)
-    known = 0 if evidence.facts.cluster.has_zookeeper else -1  # zxids begin at 1
+    known = evidence.facts.cluster.kind.first_metadata_offset - 1
     for offset in sorted(evidence.facts.cluster.committed_offsets):
         if offset > known + 1:
             yield Doubt(

@@ -29,7 +29,7 @@ from laststand.emulator.core.events import (
     TopicDeleted,
     ZnodeWritten,
 )
-from laststand.emulator.core.types import NodeRole, Witness, ZnodeWrite
+from laststand.emulator.core.types import ClusterKind, NodeRole, Witness, ZnodeWrite
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, ControllerTerms
 from laststand.emulator.verification.tables.events import EventTable
@@ -161,9 +161,10 @@ class ClusterFacts:
         return {(start.node, start.event.incarnation_id): process for process, start in self.started.items()}
 
     @cached_property
-    def has_zookeeper(self) -> bool:
-        """Whether metadata is in ZooKeeper, and its offsets are zxids."""
-        return any(start.event.role is NodeRole.ZOOKEEPER for start in self.started.values())
+    def kind(self) -> ClusterKind:
+        """What keeps its metadata, by the processes that were started."""
+        has_server = any(start.event.role is NodeRole.ZOOKEEPER for start in self.started.values())
+        return ClusterKind.ZOOKEEPER if has_server else ClusterKind.KRAFT
 
     @cached_property
     def controller_elections(self) -> tuple[tuple[int, int], ...]:
@@ -227,7 +228,7 @@ class ClusterFacts:
     @cached_property
     def late_topic_ids(self) -> LateTopicIds:
         """Where metadata is in ZooKeeper: the ids of topics, which brokers may not have known, or have known late."""
-        if not self.has_zookeeper:
+        if self.kind is ClusterKind.KRAFT:
             return {}
         created = (each.event for each in self.events.of(TopicCreated))
         return find_late_topic_ids(created, (each.event for each in self.events.of(TopicDeleted)))

@@ -252,13 +252,15 @@ def _orders(
     from laststand.chaos.campaign import EraOrder
     from laststand.chaos.scenario.requirements import rules_of
     from laststand.emulator.core.switches import era_switches
+    from laststand.emulator.core.types import ClusterKind
     from laststand.emulator.plan.overrides import parse_overrides
 
     overrides = parse_overrides(settings)
+    plays_zookeeper = driver.plays(ClusterKind.ZOOKEEPER)
     return tuple(
         EraOrder(
             era=era,
-            switches=overrides.apply(rules_of(scenario, era) if driver.has_zookeeper else era_switches(era)),
+            switches=overrides.apply(rules_of(scenario, era) if plays_zookeeper else era_switches(era)),
             properties=overrides.properties,
         )
         for era in eras

@@ -7,13 +7,13 @@ from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.promises import (
     OUTCOME_CHECKS,
     PROMISES,
-    Clusters,
     JudgedBy,
     PromiseKind,
     is_promised,
     rules_named_beside,
 )
 from laststand.emulator.core.switches import ERAS, Switches, switch_texts, with_switch
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.verification.rules.checks import CHECKS
 
 BOUND = [check_id for check_id, promise in PROMISES.items() if promise.switches]
@@ -34,7 +34,7 @@ def test_a_value_that_no_switch_has_is_no_switch_text() -> None:
 
 @pytest.mark.parametrize("check_id", PROMISES)
 def test_everything_is_promised_in_the_default_era(check_id: str) -> None:
-    of_zookeeper = PROMISES[check_id].clusters is Clusters.ZOOKEEPER
+    of_zookeeper = PROMISES[check_id].only_of is ClusterKind.ZOOKEEPER
     assert is_promised(check_id, switch_texts(ERAS["kip-966"])) is not of_zookeeper
 
 
@@ -43,7 +43,7 @@ def test_what_is_about_zookeeper_is_promised_where_there_is_one(check_id: str) -
     assert is_promised(check_id, rule_texts(era_rules("kip-550-zk")))
 
 
-@pytest.mark.parametrize("check_id", [key for key, promise in PROMISES.items() if promise.clusters is Clusters.KRAFT])
+@pytest.mark.parametrize("check_id", [key for key, promise in PROMISES.items() if promise.only_of is ClusterKind.KRAFT])
 def test_what_is_about_a_kraft_controller_is_not_promised_where_there_is_none(check_id: str) -> None:
     assert not is_promised(check_id, rule_texts(era_rules("kip-550-zk")))
 

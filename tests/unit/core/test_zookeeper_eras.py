@@ -7,8 +7,11 @@ import pytest
 
 from docs.rule_tables import readers
 from laststand.emulator.core.eras import (
+    ALL_ERAS,
     ZooKeeperSwitches,
+    era_kind,
     era_rules,
+    is_zookeeper_era,
     rule_texts,
     strange_protocol,
     unanswered_protocol,
@@ -16,7 +19,7 @@ from laststand.emulator.core.eras import (
 )
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.switches import ERAS_WITH_ZOOKEEPER
-from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.types import BrokerId, ClusterKind, NodeId, NodeRole
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, VERSIONS, ibp_level
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, IsrWriteUnknown, ZooKeeperRules
 
@@ -90,3 +93,20 @@ def test_a_release_means_its_last_version() -> None:
     assert VERSIONS[ibp_level("2.7-IV0")] == "2.7-IV0"
     with pytest.raises(ConfigError, match=PROPERTY):
         ibp_level("4.0")
+
+
+@pytest.mark.parametrize("era", ALL_ERAS)
+def test_an_era_its_rules_and_their_plain_switches_are_of_one_kind_of_cluster(era: str) -> None:
+    rules = era_rules(era)
+    assert rules.kind is era_kind(era)
+    assert (era_kind(era) is ClusterKind.ZOOKEEPER) is is_zookeeper_era(era) is isinstance(rules, ZooKeeperSwitches)
+
+
+def test_each_kind_of_cluster_keeps_its_metadata_at_one_node_that_is_no_broker() -> None:
+    roles = {kind: kind.metadata_role for kind in ClusterKind}
+    assert roles == {ClusterKind.KRAFT: NodeRole.CONTROLLER, ClusterKind.ZOOKEEPER: NodeRole.ZOOKEEPER}
+    assert all(role.has_metadata for role in roles.values())
+
+
+def test_offsets_of_metadata_begin_at_0_and_zxids_at_1() -> None:
+    assert [kind.first_metadata_offset for kind in ClusterKind] == [0, 1]

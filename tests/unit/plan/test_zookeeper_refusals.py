@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from laststand.chaos.scenario.step_reader import read_step
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.yaml_cursor import open_document
@@ -13,10 +14,12 @@ from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER, server_refu
 NAMES = Names(brokers=3, partitions=())
 
 
-def refused(step: str, *, has_zookeeper: bool = True, driver: DriverName = DriverName.PROCESS) -> str | None:
+def refused(
+    step: str, *, kind: ClusterKind = ClusterKind.ZOOKEEPER, driver: DriverName = DriverName.PROCESS
+) -> str | None:
     action = read_step(open_document(Path("step"), f"{{{step}}}"), NAMES, text=step).action
     # No condition is among them.
-    return server_refusal(action, has_zookeeper=has_zookeeper, driver=driver)  # type: ignore[arg-type]
+    return server_refusal(action, kind=kind, driver=driver)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -49,8 +52,8 @@ def test_what_cannot(step: str, reason: str) -> None:
 
 def test_there_may_be_none() -> None:
     for step in ("expire_session: {node: 1}", "start: {node: 1, inter.broker.protocol.version: 2.7}"):
-        assert refused(step, has_zookeeper=False) == NO_ZOOKEEPER
-    assert refused("start: {node: 1}", has_zookeeper=False) is None
+        assert refused(step, kind=ClusterKind.KRAFT) == NO_ZOOKEEPER
+    assert refused("start: {node: 1}", kind=ClusterKind.KRAFT) is None
 
 
 def test_a_container_keeps_no_record_of_what_its_server_syncs() -> None:
@@ -58,3 +61,8 @@ def test_a_container_keeps_no_record_of_what_its_server_syncs() -> None:
     assert refused("power_loss: {node: zookeeper, keep: none}", driver=DriverName.DOCKER) == reason
     assert refused("power_loss: {node: 1, keep: none}", driver=DriverName.DOCKER) is None
     assert refused("kill: {node: zookeeper}", driver=DriverName.DOCKER) is None
+
+
+def test_apache_kafka_is_played_without_zookeeper_only() -> None:
+    assert [driver for driver in DriverName if not driver.plays(ClusterKind.ZOOKEEPER)] == [DriverName.KAFKA]
+    assert all(driver.plays(ClusterKind.KRAFT) for driver in DriverName)

@@ -17,6 +17,7 @@ from laststand.emulator.core.events import (
     PartitionChanged,
 )
 from laststand.emulator.core.promises import PROMISES, Exemption
+from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.verification.facts.batches import TermPlace
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -50,7 +51,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _candidates(facts: PartitionFacts, state: PartitionChanged) -> tuple[int, ...]:
-    exempts = PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) and facts.cluster.has_zookeeper
+    exempts = PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) and facts.cluster.kind is ClusterKind.ZOOKEEPER
     leaving = state.removing_replicas if exempts else ()
     isr = tuple(member for member in state.isr if member in state.replicas and member not in leaving)
     return (*isr, *state.elr) if facts.cluster.has_elr(state.metadata_offset) else isr
