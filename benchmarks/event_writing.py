@@ -13,7 +13,7 @@ import msgspec
 
 from benchmarks.figure import Figure
 from benchmarks.generate_log import LEADER_EVENTS_PER_BATCH, leader_events
-from laststand.emulator.core.events import Event
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.node.event_writer import EventWriter
 
@@ -41,7 +41,7 @@ def measure() -> Iterator[Figure]:
         yield Figure(name=f"events_{form}_size", unit="bytes", values=tuple(each.size for each in written))
 
 
-def _write(events: list[Event], name: str) -> _Written:
+def _write(events: list[events.Event], name: str) -> _Written:
     with tempfile.TemporaryDirectory(prefix="laststand-bench-") as directory:
         path = Path(directory) / name
         begin = time.process_time()

@@ -16,29 +16,7 @@ from crc32c import crc32c
 
 from laststand.emulator.client.history import HISTORY_FILE, rewrite_history
 from laststand.emulator.cluster.layout import event_file_name
-from laststand.emulator.core.events import (
-    EVIDENCE_FORMAT,
-    AppendRole,
-    BatchAppended,
-    BecameLeader,
-    BrokerRegistered,
-    BrokerUnfenced,
-    Election,
-    Event,
-    FollowerHighWatermarkUpdated,
-    HighWatermarkAdvanced,
-    IncarnationEnd,
-    IncarnationEnded,
-    IncarnationStarted,
-    LogOpened,
-    MetadataApplied,
-    NodeStarted,
-    NodeStopped,
-    PartitionChanged,
-    ProduceAnswered,
-    ReplicaProgress,
-    RunEnded,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.history import (
     Attempt,
     FinalReadOperation,
@@ -130,15 +108,15 @@ def generate_run(path: Path, *, events: int, partitions: int = PARTITIONS) -> No
     _write_events(path, _HARNESS, _harness_events(path, 2 * len(_BROKERS) + partitions))
 
 
-def leader_events(batches: int) -> Iterator[Event]:
+def leader_events(batches: int) -> Iterator[events.Event]:
     """Yields what a leader writes down of so many batches of one partition."""
     for batch in _batches(_Size(batches, 1)):
         yield from _of_leader(batch)
 
 
-def _of_leader(batch: _Batch) -> Iterator[Event]:
+def _of_leader(batch: _Batch) -> Iterator[events.Event]:
     cause = CauseId(f"producer-0:{batch.number}")
-    yield _appended(batch, cause, AppendRole.LEADER)
+    yield _appended(batch, cause, events.AppendRole.LEADER)
     yield _advanced(batch, cause)
     yield _answered(batch, cause)
 
@@ -175,7 +153,7 @@ def _new_log(directory: Path) -> BinaryIO:
     return (directory / f"{0:020}.log").open("wb")
 
 
-def _write_events(path: Path, node: NodeId, events: Iterator[Event]) -> None:
+def _write_events(path: Path, node: NodeId, events: Iterator[events.Event]) -> None:
     name = event_file_name(node, 0)
     writer = EventWriter(str(path / "events" / name), run="generated", node_id=node, incarnation=0)
     for number, event in enumerate(events, 1):
@@ -185,15 +163,15 @@ def _write_events(path: Path, node: NodeId, events: Iterator[Event]) -> None:
     writer.close()
 
 
-def _started(node: int, role: NodeRole) -> NodeStarted:
-    return NodeStarted(
+def _started(node: int, role: NodeRole) -> events.NodeStarted:
+    return events.NodeStarted(
         cause_id=_CAUSE,
         role=role,
         incarnation_id=IncarnationId(f"i{node}"),
         switches={} if role is NodeRole.HARNESS else switch_texts(Switches()),
         properties={},
         wall_time_ns=0,
-        evidence_format=EVIDENCE_FORMAT if role is NodeRole.HARNESS else None,
+        evidence_format=events.EVIDENCE_FORMAT if role is NodeRole.HARNESS else None,
     )
 
 
@@ -201,11 +179,11 @@ def _of(partition: int) -> _Partition:
     return {"topic": _TOPIC, "partition": partition, "topic_id": _TOPIC_ID}
 
 
-def _broker_events(node: BrokerId, size: _Size, logs: list[BinaryIO]) -> Iterator[Event]:
+def _broker_events(node: BrokerId, size: _Size, logs: list[BinaryIO]) -> Iterator[events.Event]:
     """Yields what a broker writes down, and fills its logs on the way."""
     yield _started(node, NodeRole.BROKER)
     for number in range(size.partitions):
-        yield LogOpened(
+        yield events.LogOpened(
             cause_id=_CAUSE,
             **_of(number),
             is_clean=True,
@@ -224,8 +202,8 @@ def _broker_events(node: BrokerId, size: _Size, logs: list[BinaryIO]) -> Iterato
             yield from _of_leader(batch)
         else:
             cause = CauseId(f"producer-0:{batch.number}")
-            yield _appended(batch, cause, AppendRole.FOLLOWER)
-            yield FollowerHighWatermarkUpdated(
+            yield _appended(batch, cause, events.AppendRole.FOLLOWER)
+            yield events.FollowerHighWatermarkUpdated(
                 cause_id=cause,
                 **_of(batch.partition),
                 old=batch.base_offset,
@@ -233,14 +211,14 @@ def _broker_events(node: BrokerId, size: _Size, logs: list[BinaryIO]) -> Iterato
                 log_end_offset=batch.end,
                 leader_epoch=_EPOCH,
             )
-    yield NodeStopped(cause_id=_CAUSE)
+    yield events.NodeStopped(cause_id=_CAUSE)
 
 
-def _leadership(partitions: int) -> Iterator[Event]:
+def _leadership(partitions: int) -> Iterator[events.Event]:
     end = MetadataOffset(2 * len(_BROKERS) + partitions)
-    yield MetadataApplied(cause_id=_CAUSE, start_offset=MetadataOffset(0), end_offset=end)
+    yield events.MetadataApplied(cause_id=_CAUSE, start_offset=MetadataOffset(0), end_offset=end)
     for number in range(partitions):
-        yield BecameLeader(
+        yield events.BecameLeader(
             cause_id=_CAUSE,
             **_of(number),
             leader_epoch=_EPOCH,
@@ -251,8 +229,8 @@ def _leadership(partitions: int) -> Iterator[Event]:
         )
 
 
-def _appended(batch: _Batch, cause: CauseId, role: AppendRole) -> Event:
-    return BatchAppended(
+def _appended(batch: _Batch, cause: CauseId, role: events.AppendRole) -> events.Event:
+    return events.BatchAppended(
         cause_id=cause,
         **_of(batch.partition),
         role=role,
@@ -268,8 +246,8 @@ def _appended(batch: _Batch, cause: CauseId, role: AppendRole) -> Event:
     )
 
 
-def _advanced(batch: _Batch, cause: CauseId) -> Event:
-    return HighWatermarkAdvanced(
+def _advanced(batch: _Batch, cause: CauseId) -> events.Event:
+    return events.HighWatermarkAdvanced(
         cause_id=cause,
         **_of(batch.partition),
         old=batch.base_offset,
@@ -280,12 +258,12 @@ def _advanced(batch: _Batch, cause: CauseId) -> Event:
         maximal_isr=_BROKERS,
         joiners=(),
         effective_min_isr=2,
-        replicas=tuple([ReplicaProgress(broker, batch.end, _EPOCH) for broker in _BROKERS]),
+        replicas=tuple([events.ReplicaProgress(broker, batch.end, _EPOCH) for broker in _BROKERS]),
     )
 
 
-def _answered(batch: _Batch, cause: CauseId) -> Event:
-    return ProduceAnswered(
+def _answered(batch: _Batch, cause: CauseId) -> events.Event:
+    return events.ProduceAnswered(
         cause_id=cause,
         **_of(batch.partition),
         acks=-1,
@@ -298,10 +276,10 @@ def _answered(batch: _Batch, cause: CauseId) -> Event:
     )
 
 
-def _controller_events(partitions: int) -> Iterator[Event]:
+def _controller_events(partitions: int) -> Iterator[events.Event]:
     yield _started(_CONTROLLER, NodeRole.CONTROLLER)
     for broker in _BROKERS:
-        yield BrokerRegistered(
+        yield events.BrokerRegistered(
             cause_id=_CAUSE,
             metadata_offset=MetadataOffset(broker),
             broker_id=broker,
@@ -313,16 +291,16 @@ def _controller_events(partitions: int) -> Iterator[Event]:
         )
     for broker in _BROKERS:
         offset = MetadataOffset(len(_BROKERS) + broker)
-        yield BrokerUnfenced(
+        yield events.BrokerUnfenced(
             cause_id=_CAUSE, metadata_offset=offset, broker_id=broker, broker_epoch=BrokerEpoch(broker)
         )
     for number in range(partitions):
-        yield PartitionChanged(
+        yield events.PartitionChanged(
             cause_id=_CAUSE,
             **_of(number),
             metadata_offset=MetadataOffset(2 * len(_BROKERS) + number),
             reason=ChangeReason.CREATED,
-            election=Election.NONE,
+            election=events.Election.NONE,
             broker_id=None,
             effective_min_isr=2,
             leader=_LEADER,
@@ -335,27 +313,27 @@ def _controller_events(partitions: int) -> Iterator[Event]:
             last_known_leader=None,
             leader_recovery_state=LeaderRecoveryState.RECOVERED,
         )
-    yield NodeStopped(cause_id=_CAUSE)
+    yield events.NodeStopped(cause_id=_CAUSE)
 
 
-def _harness_events(run: Path, metadata_end: int) -> Iterator[Event]:
+def _harness_events(run: Path, metadata_end: int) -> Iterator[events.Event]:
     yield _started(_HARNESS, NodeRole.HARNESS)
     nodes = (*_BROKERS, _CONTROLLER)
     for node in nodes:
         name = event_file_name(node, 0)
-        yield IncarnationStarted(cause_id=_CAUSE, started_node=node, started_incarnation=0, event_file=name)
+        yield events.IncarnationStarted(cause_id=_CAUSE, started_node=node, started_incarnation=0, event_file=name)
     for node in nodes:
-        yield IncarnationEnded(
+        yield events.IncarnationEnded(
             cause_id=_CAUSE,
             ended_node=node,
             ended_incarnation=0,
-            end=IncarnationEnd.STOPPED,
+            end=events.IncarnationEnd.STOPPED,
             exit_code=0,
             metadata_offset=MetadataOffset(metadata_end),
         )
     yield from vouchers(run, but_for=run / "events" / event_file_name(_HARNESS, 0), cause_id=_CAUSE)
-    yield RunEnded(cause_id=_CAUSE, problem=None)
-    yield NodeStopped(cause_id=_CAUSE)
+    yield events.RunEnded(cause_id=_CAUSE, problem=None)
+    yield events.NodeStopped(cause_id=_CAUSE)
 
 
 def _operations(size: _Size) -> Iterator[Operation]:

@@ -18,9 +18,8 @@ from laststand.chaos.zookeeper.messages import server_messages
 from laststand.chaos.zookeeper.server_events import ServerEvents
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
-from laststand.emulator.core.admin_messages import CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.eras import ZooKeeperSwitches, era_rules
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.zookeeper.administration import write_topic
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.topics import PlannedTopic
@@ -61,12 +60,12 @@ async def _launch(directory: Path) -> None:
         address = cluster.direct_addresses()[CONTROLLER_ID]
         async with harness_client(address, timeout_ms=SESSION_TIMEOUT_MS) as client:
 
-            async def ask(request: Request) -> Response:
-                assert isinstance(request, CreateTopicsRequest)
+            async def ask(request: messages.Request) -> messages.Response:
+                assert isinstance(request, admin_messages.CreateTopicsRequest)
                 written = [
                     await client.run(write_topic(topic, rules.zookeeper, rules.protocol)) for topic in request.topics
                 ]
-                return CreateTopicsResponse(topics=tuple(written))
+                return admin_messages.CreateTopicsResponse(topics=tuple(written))
 
             while len(events.image.brokers) < len(BROKER_IDS):
                 events.read()

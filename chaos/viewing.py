@@ -10,7 +10,7 @@ from laststand.chaos.process.single_step import nothing_to_do, step_of
 from laststand.chaos.process.stage import ProcessStage
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.live.server import LiveView
-from laststand.emulator.plan.actions import no_op
+from laststand.emulator.plan import actions
 
 
 @contextlib.asynccontextmanager
@@ -40,7 +40,7 @@ def _stage(run: Run) -> ProcessStage:
         step = step_of(text, processes, driver=order.driver)
         idle = nothing_to_do(step.action, processes)
         if idle is not None:
-            return PlayedStep(action=step.action, outcome=no_op(idle))
+            return PlayedStep(action=step.action, outcome=actions.no_op(idle))
         return await run.play_beside(step)
 
     return ProcessStage(

@@ -23,8 +23,7 @@ from laststand.emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, FILL
 from laststand.emulator.analysis.schema import Column, columns_of
 from laststand.emulator.analysis.tables import TABLES_VERSION, Envelope, EventRow, Identity, Moment
 from laststand.emulator.autopsy.autopsy_schema import AUTOPSY_SCHEMA_FILE, autopsy_schema_text
-from laststand.emulator.core import packed
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages, packed
 from laststand.emulator.core.client.settings import (
     CONSUMER_PROPERTIES,
     PRODUCER_PROPERTIES,
@@ -42,7 +41,7 @@ from laststand.emulator.core.struct_schema import enums_of, structs_of
 from laststand.emulator.core.switches import ERAS
 from laststand.emulator.core.types import Acks, RecoveryStrategy, TopicPartition
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
-from laststand.emulator.plan.actions import DEEDS, Deed
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.fields import AnyField
 from laststand.emulator.plan.kafka_refusals import refused_kind
@@ -403,7 +402,7 @@ def _keys(rows: Iterable[tuple[str, str, str, str]]) -> str:
     return table(_KEYS_HEADER, ((_code(key) if "*" not in key else key, *rest) for key, *rest in rows))
 
 
-def _refusal(row: Deed, driver: DriverName) -> str | None:
+def _refusal(row: actions.Deed, driver: DriverName) -> str | None:
     """Returns why a driver never has an action."""
     if driver is DriverName.KAFKA:
         return refused_kind(row.kind) or row.refused.get(DriverName.PROCESS)
@@ -411,7 +410,7 @@ def _refusal(row: Deed, driver: DriverName) -> str | None:
 
 
 def _verb(verb: str) -> str:
-    rows = [row for row in DEEDS.values() if row.verb == verb]
+    rows = [row for row in actions.DEEDS.values() if row.verb == verb]
     parts = [f"\n### {verb}\n"]
     for row in rows:
         refused = {driver: reason for driver in DriverName if (reason := _refusal(row, driver)) is not None}
@@ -478,7 +477,10 @@ SUBJECTS: Final[Mapping[str, tuple[str, str]]] = {
         "Answers that will do; without it only `NONE` does.",
     ),
     "DeletionOffset": ("whole number", "Records below it go; -1 is the high watermark."),
-    "ElectionField": (", ".join(_code(each.name.lower()) for each in RequestedElection), "Which kind of election."),
+    "ElectionField": (
+        ", ".join(_code(each.name.lower()) for each in admin_messages.RequestedElection),
+        "Which kind of election.",
+    ),
     "ConfigChangeField": (
         "name; id; `default`; mapping; list",
         "One of `topic`, `broker` and `cluster: default`, with `set` or `delete` or both.",

@@ -15,11 +15,11 @@ from laststand.chaos.play.run_directory import check_store, new_directory
 from laststand.chaos.play.zookeeper_server import zookeeper_for
 from laststand.chaos.scenario.conditions_yaml import ACKS
 from laststand.chaos.scenario.scenario import Ending
+from laststand.chaos.standing import messages
 from laststand.chaos.standing.administration import administer
 from laststand.chaos.standing.client_session import client_session
 from laststand.chaos.standing.launch import launch_owned
 from laststand.chaos.standing.link import SupervisorLostError, ask, status_of
-from laststand.chaos.standing.messages import PlayStep, StepFailed, StepPlayed, TakeDown, TakenDown
 from laststand.chaos.standing.order import STANDING, StandingOrder
 from laststand.chaos.standing.status import StatusReport
 from laststand.emulator.client.config import ConsumerConfig
@@ -27,7 +27,7 @@ from laststand.emulator.client.console_producer import ConsoleProducer, Tally
 from laststand.emulator.client.consuming import RunningConsumer
 from laststand.emulator.client.counters import Counters
 from laststand.emulator.cluster.toxiproxy_build import find_toxiproxy
-from laststand.emulator.core.admin_messages import CreatableTopic
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.settings import ConsumerSettings, OffsetReset, producer_settings
 from laststand.emulator.core.eras import era_rules, plain_switches
@@ -153,7 +153,7 @@ class StandingCluster:
         """
         properties = dict(config or {})
         check_topic_properties(properties)
-        topic = CreatableTopic(
+        topic = admin_messages.CreatableTopic(
             name=name,
             topic_id=TopicId(base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")),
             num_partitions=partitions,
@@ -278,13 +278,13 @@ class StandingCluster:
             NoClusterError: it is no step, or the cluster cannot play it.
             StepFailedError: it did not come to its end, or changed nothing.
         """
-        for answer in ask(self.directory, PlayStep(step=step)):
+        for answer in ask(self.directory, messages.PlayStep(step=step)):
             match answer:
-                case StepPlayed(outcome=outcome) if outcome.bit:
+                case messages.StepPlayed(outcome=outcome) if outcome.bit:
                     return outcome.seen
-                case StepPlayed(outcome=outcome):
+                case messages.StepPlayed(outcome=outcome):
                     raise StepFailedError(f"{step}: had no effect: {outcome.seen}")
-                case StepFailed(reason=reason):
+                case messages.StepFailed(reason=reason):
                     raise StepFailedError(f"{step}: {reason}")
                 case _:
                     continue
@@ -324,8 +324,8 @@ class StandingCluster:
     def _take_down(self) -> None:
         if self._supervisor is None:
             return
-        answers = list(ask(self.directory, TakeDown(ending=Ending.RESTORE)))
-        if not any(isinstance(answer, TakenDown) for answer in answers):
+        answers = list(ask(self.directory, messages.TakeDown(ending=Ending.RESTORE)))
+        if not any(isinstance(answer, messages.TakenDown) for answer in answers):
             raise SupervisorLostError(self.directory)
         self._supervisor.wait(_EXIT_TIMEOUT_S)
         self._supervisor = None

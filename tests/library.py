@@ -19,11 +19,11 @@ from laststand.chaos.play.run_directory import create_run_directory_at
 from laststand.chaos.play.run_order import RunOrder
 from laststand.chaos.scenario.scenario import Scenario
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario
+from laststand.emulator.core import events
 from laststand.emulator.core.eras import era_rules, rule_texts
-from laststand.emulator.core.events import Event
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import DeleteRecords
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.observer import ClientRecord, Observer
@@ -104,7 +104,7 @@ def is_watched(scenario: Scenario) -> bool:
     be deleted nobody tells an oracle that only watches.
     """
     sends_all_the_time = any(producer.rate for producer in scenario.producers)
-    return not sends_all_the_time and not any(isinstance(step.action, DeleteRecords) for step in scenario.steps)
+    return not sends_all_the_time and not any(isinstance(step.action, actions.DeleteRecords) for step in scenario.steps)
 
 
 def _play(name: str, era: str, directory: Path) -> LibraryRun:
@@ -140,7 +140,7 @@ class _Both:
     def __init__(self, observer: Observer, oracle: Oracle) -> None:
         self._observers: tuple[Observer, ...] = (observer, oracle)
 
-    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+    def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         for observer in self._observers:
             observer.happened(node_id, incarnation, event, now_ms=now_ms)
 

@@ -19,17 +19,7 @@ from laststand.chaos.plans.scenario_of_plan import Missing, scenario_of, settled
 from laststand.chaos.plans.settle_times import SettledPlan
 from laststand.chaos.plans.unprovable import unprovable
 from laststand.chaos.scenario.scenario import VerdictName
-from laststand.emulator.plan.actions import (
-    Action,
-    AlterConfig,
-    CreateTopic,
-    DeleteTopic,
-    ElectLeaders,
-    Expire,
-    LoseResponses,
-    OnChannel,
-    RecreateTopic,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import format_action
 from laststand.emulator.plan.plan import Plan, format_plan
 from laststand.emulator.simulator.profiles.profile import Budget
@@ -128,7 +118,7 @@ def expectation_of(budget: Budget, plan: Plan) -> Mapping[str, str | int]:
 def _passed_over(plan: Plan) -> Iterator[Missing]:
     """Yields what could be played, and would make the verdict a matter of time."""
     for action in plan.actions:
-        if isinstance(action, OnChannel | LoseResponses | Expire):
+        if isinstance(action, actions.OnChannel | actions.LoseResponses | actions.Expire):
             yield Missing(what=format_action(action), why="the message may have been on its way already")
 
 
@@ -136,11 +126,11 @@ def _creates_a_topic_again(plan: Plan) -> bool:
     deleted: set[str] = set()
     for action in plan.actions:
         match action:
-            case RecreateTopic():
+            case actions.RecreateTopic():
                 return True
-            case DeleteTopic(name=name):
+            case actions.DeleteTopic(name=name):
                 deleted.add(name)
-            case CreateTopic(topic=topic) if topic.name in deleted:
+            case actions.CreateTopic(topic=topic) if topic.name in deleted:
                 return True
             case _:
                 pass
@@ -163,11 +153,11 @@ def _is_unclean(entry: tuple[str, str | None]) -> bool:
             return False
 
 
-def _asks_for_unclean_election(action: Action) -> bool:
+def _asks_for_unclean_election(action: actions.Action) -> bool:
     match action:
-        case ElectLeaders():
+        case actions.ElectLeaders():
             return bool(action.unclean_elections)
-        case AlterConfig(config=config):
+        case actions.AlterConfig(config=config):
             return any(map(_is_unclean, config.changes))
         case _:
             return False

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from laststand.emulator.core import events, records
 from laststand.emulator.core.controller.decision import (
     Cause,
     ElrCause,
@@ -19,19 +20,7 @@ from laststand.emulator.core.controller.decision import (
 )
 from laststand.emulator.core.controller.min_isr import MinIsr, configured_min_isr
 from laststand.emulator.core.controller.view import ClusterView
-from laststand.emulator.core.events import Election, UncleanMethod
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.records import (
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    ConfigRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    Record,
-    RegisterBrokerRecord,
-    UnregisterBrokerRecord,
-)
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, NodeId, TopicPartition
 from laststand.emulator.kafka.metadata_records import OtherRecord
 
@@ -51,7 +40,7 @@ class Causes:
 
     def __init__(
         self,
-        batch: Sequence[Record | OtherRecord],
+        batch: Sequence[records.Record | OtherRecord],
         *,
         view: ClusterView,
         previous_epochs: Mapping[BrokerId, BrokerEpoch],
@@ -61,30 +50,32 @@ class Causes:
         self._previous_epochs = previous_epochs
         self._stopping = stopping
         self._reason, self._broker_id = _reason_of(batch)
-        registered = (record for record in batch if isinstance(record, RegisterBrokerRecord))
+        registered = (record for record in batch if isinstance(record, records.RegisterBrokerRecord))
         self._unproven = frozenset(each.broker_id for each in registered if not self._registration(each).is_clean)
 
-    def of(self, record: Record) -> Cause | None:
+    def of(self, record: records.Record) -> Cause | None:
         """Returns the cause of a record; ``None`` where the record says it all."""
         match record:
-            case PartitionRecord():
-                return self._partition_cause(record.topic_id, record.replicas, ChangeReason.CREATED, Election.ISR)
-            case PartitionChangeRecord():
+            case records.PartitionRecord():
+                return self._partition_cause(
+                    record.topic_id, record.replicas, ChangeReason.CREATED, events.Election.ISR
+                )
+            case records.PartitionChangeRecord():
                 return self._change(record)
-            case RegisterBrokerRecord():
+            case records.RegisterBrokerRecord():
                 return self._registration(record)
-            case BrokerRegistrationChangeRecord(broker_id=broker_id):
+            case records.BrokerRegistrationChangeRecord(broker_id=broker_id):
                 registration = self._view.image.brokers[broker_id]
                 is_shutdown = registration.in_controlled_shutdown or broker_id in self._stopping
                 return FencingCause(reason=FenceReason.SHUTDOWN if is_shutdown else FenceReason.SESSION_EXPIRED)
-            case UnregisterBrokerRecord():
+            case records.UnregisterBrokerRecord():
                 return FencingCause(reason=FenceReason.UNREGISTERED)
-            case ClearElrRecord():
+            case records.ClearElrRecord():
                 return ElrCause(reason=self._reason or ChangeReason.MIN_ISR_CHANGED)
             case _:
                 return None
 
-    def _registration(self, record: RegisterBrokerRecord) -> RegistrationCause:
+    def _registration(self, record: records.RegisterBrokerRecord) -> RegistrationCause:
         stored, previous = self._view.image.brokers.get(record.broker_id), self._previous_epochs.get(record.broker_id)
         stored_epoch = None if stored is None else stored.broker_epoch
         return RegistrationCause(
@@ -93,7 +84,7 @@ class Causes:
             is_clean=stored_epoch is None or stored_epoch == previous,
         )
 
-    def _change(self, record: PartitionChangeRecord) -> PartitionCause:
+    def _change(self, record: records.PartitionChangeRecord) -> PartitionCause:
         image = self._view.image
         partition = TopicPartition(image.topic_names[record.topic_id], record.partition)
         before = image.partitions[partition]
@@ -107,7 +98,7 @@ class Causes:
         topic_id: str,
         replicas: tuple[BrokerId, ...],
         reason: ChangeReason,
-        election: Election,
+        election: events.Election,
         *,
         leader: BrokerId | None = None,
     ) -> PartitionCause:
@@ -119,10 +110,10 @@ class Causes:
             configured = configured_min_isr(view.image, topic=topic, node_id=view.node_id, static=view.properties)
             min_isr = MinIsr(configured=configured).effective(replicas)
         unclean = None
-        if election in (Election.UNCLEAN, Election.LAST_KNOWN_LEADER) and leader is not None:
-            is_last_known = election is Election.LAST_KNOWN_LEADER
+        if election in (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER) and leader is not None:
+            is_last_known = election is events.Election.LAST_KNOWN_LEADER
             unclean = UncleanElection(
-                method=UncleanMethod.LAST_KNOWN_LEADER if is_last_known else UncleanMethod.FIRST,
+                method=events.UncleanMethod.LAST_KNOWN_LEADER if is_last_known else events.UncleanMethod.FIRST,
                 strategy=self._view.recovery_strategy(topic),
                 candidates=(leader,),
                 why=_NOT_KNOWN,
@@ -136,41 +127,45 @@ class Causes:
         )
 
 
-def _reason_of(batch: Sequence[Record | OtherRecord]) -> tuple[ChangeReason | None, BrokerId | None]:
+def _reason_of(batch: Sequence[records.Record | OtherRecord]) -> tuple[ChangeReason | None, BrokerId | None]:
     """Returns what set a batch off, if a record in it tells, and the broker that it is about."""
     for record in batch:
         match record:
-            case BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=True):
+            case records.BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=True):
                 return ChangeReason.BROKER_FENCED, broker_id
-            case BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=False):
+            case records.BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=False):
                 return ChangeReason.BROKER_UNFENCED, broker_id
-            case BrokerRegistrationChangeRecord(broker_id=broker_id, in_controlled_shutdown=True):
+            case records.BrokerRegistrationChangeRecord(broker_id=broker_id, in_controlled_shutdown=True):
                 return ChangeReason.CONTROLLED_SHUTDOWN, broker_id
-            case RegisterBrokerRecord(broker_id=broker_id):
+            case records.RegisterBrokerRecord(broker_id=broker_id):
                 return ChangeReason.BROKER_REGISTERED, broker_id
-            case UnregisterBrokerRecord(broker_id=broker_id):
+            case records.UnregisterBrokerRecord(broker_id=broker_id):
                 return ChangeReason.UNREGISTERED, broker_id
-            case ConfigRecord():
+            case records.ConfigRecord():
                 return ChangeReason.MIN_ISR_CHANGED, None
-            case FeatureLevelRecord():
+            case records.FeatureLevelRecord():
                 return ChangeReason.FEATURES_CHANGED, None
             case _:
                 pass
     return None, None
 
 
-def _reason_of_change(record: PartitionChangeRecord, election: Election) -> ChangeReason:
+def _reason_of_change(record: records.PartitionChangeRecord, election: events.Election) -> ChangeReason:
     """Returns the reason of a change that stands alone."""
     if record.isr is UNSET and (
         record.adding_replicas is not UNSET or record.removing_replicas is not UNSET or record.replicas is not UNSET
     ):
         return ChangeReason.REASSIGNMENT
-    if record.leader is not UNSET and (record.isr is UNSET or election not in (Election.ISR, Election.NO_CANDIDATE)):
+    if record.leader is not UNSET and (
+        record.isr is UNSET or election not in (events.Election.ISR, events.Election.NO_CANDIDATE)
+    ):
         return ChangeReason.ELECT_LEADERS
     return ChangeReason.ALTER_PARTITION
 
 
-def _election(before: PartitionState, record: PartitionChangeRecord, *, unproven: frozenset[BrokerId]) -> Election:
+def _election(
+    before: PartitionState, record: records.PartitionChangeRecord, *, unproven: frozenset[BrokerId]
+) -> events.Election:
     """Returns the kind of election, if a change is one.
 
     Args:
@@ -180,17 +175,17 @@ def _election(before: PartitionState, record: PartitionChangeRecord, *, unproven
             ISR and ELR before it elects a leader (``PartitionChangeBuilder.setUncleanShutdownReplicas``).
     """
     if record.leader is UNSET:
-        return Election.NONE
+        return events.Election.NONE
     if record.leader is None:
-        return Election.NO_CANDIDATE
+        return events.Election.NO_CANDIDATE
     # The ISR that a leader proposes can complete a reassignment: it then lacks those that leave, who may have led.
     completes = record.replicas is not UNSET
     if record.leader in before.isr:
-        return Election.ISR
+        return events.Election.ISR
     if record.leader in before.elr:
-        return Election.ELR
+        return events.Election.ELR
     if record.isr is not UNSET and record.leader in record.isr and (len(record.isr) > 1 or completes):
-        return Election.ISR
+        return events.Election.ISR
     has_candidates = bool({*before.isr, *before.elr} - unproven)
     is_last_known = not has_candidates and record.leader == before.last_known_leader
-    return Election.LAST_KNOWN_LEADER if is_last_known else Election.UNCLEAN
+    return events.Election.LAST_KNOWN_LEADER if is_last_known else events.Election.UNCLEAN

@@ -29,6 +29,7 @@ from laststand.chaos.kafka.causes import Causes
 from laststand.chaos.kafka.imported_logs import chosen_logs, lay_out_broker
 from laststand.chaos.play.run_directory import DIRECTORY_MODE
 from laststand.emulator.autopsy.log_directories import LogDirectoryFacts
+from laststand.emulator.core import records
 from laststand.emulator.core.controller.committed_events import committed_events
 from laststand.emulator.core.controller.decision import Decision
 from laststand.emulator.core.controller.view import ClusterView
@@ -44,7 +45,6 @@ from laststand.emulator.core.events import (
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.metadata_version import LEVELS, METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import Record, RegisterBrokerRecord
 from laststand.emulator.core.switches import Switches, era_switches, switch_texts
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -245,8 +245,8 @@ class _Importer:
             if registration.in_controlled_shutdown
         }
 
-    def _note_incarnation(self, record: Record) -> None:
-        if not isinstance(record, RegisterBrokerRecord):
+    def _note_incarnation(self, record: records.Record) -> None:
+        if not isinstance(record, records.RegisterBrokerRecord):
             return
         incarnation = self._incarnations.get(record.broker_id, -1) + 1
         self._incarnations[record.broker_id] = incarnation

@@ -16,9 +16,8 @@ from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.cluster.link_messages import LinkMessages
 from laststand.emulator.cluster.process_cluster import ProcessCluster
-from laststand.emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import MetadataOffset, NodeId
 from laststand.emulator.kafka.admin_calls import QUORUM_RESPONSE, admin_call, fetched_ends, quorum_request
 from laststand.emulator.kafka.connection import KafkaConnection
@@ -32,7 +31,7 @@ _ASK_AGAIN_S: Final = 0.2
 class KafkaTarget(ProcessTarget):
     """Kafka's processes and their clients; each method does what ``Target`` says."""
 
-    async def ask_controller(self, request: Request) -> Response:
+    async def ask_controller(self, request: messages.Request) -> messages.Response:
         """Asks at the controller's own port (KIP-919), again while nobody listens there.
 
         Raises:
@@ -40,7 +39,7 @@ class KafkaTarget(ProcessTarget):
         """
         return await self._ask_node(self.cluster.layout.controller_id, request)
 
-    async def _ask_node(self, node_id: NodeId, request: Request) -> Response:
+    async def _ask_node(self, node_id: NodeId, request: messages.Request) -> messages.Response:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _ANSWERS_WITHIN_S
         while True:
@@ -53,11 +52,11 @@ class KafkaTarget(ProcessTarget):
                     raise AdminError(api=name, error=ErrorCode.NETWORK_EXCEPTION, reason=str(error)) from error
             await asyncio.sleep(_ASK_AGAIN_S)
 
-    async def _ask(self, node_id: NodeId, request: Request) -> Response:
+    async def _ask(self, node_id: NodeId, request: messages.Request) -> messages.Response:
         address = self.cluster.direct_addresses()[node_id]
         connection = await KafkaConnection.dial(address, keepalive=None)
         try:
-            if isinstance(request, DescribeClusterRequest):
+            if isinstance(request, admin_messages.DescribeClusterRequest):
                 return self._described(fetched_ends(await connection.ask(quorum_request(), QUORUM_RESPONSE)))
             call = admin_call(request)
             response, _ = call.decode(await connection.ask(call.request, call.response))
@@ -65,11 +64,11 @@ class KafkaTarget(ProcessTarget):
         finally:
             await connection.close()
 
-    def _described(self, ends: dict[NodeId, MetadataOffset]) -> DescribeClusterResponse:
+    def _described(self, ends: dict[NodeId, MetadataOffset]) -> admin_messages.DescribeClusterResponse:
         """Returns the cluster by its metadata log, and by where each broker's copy of that ends."""
         cluster, image = self.cluster, self.image
         brokers = tuple(
-            DescribedBroker(
+            admin_messages.DescribedBroker(
                 broker_id=broker_id,
                 broker_epoch=registration.broker_epoch,
                 incarnation_id=registration.incarnation_id,
@@ -79,7 +78,7 @@ class KafkaTarget(ProcessTarget):
             )
             for broker_id, registration in sorted(image.brokers.items())
         )
-        return DescribeClusterResponse(
+        return admin_messages.DescribeClusterResponse(
             error=ErrorCode.NONE,
             cluster_id=cluster.cluster_id,
             controller_id=cluster.layout.controller_id,

@@ -13,21 +13,12 @@ from typing import Final
 from laststand.chaos.kafka.causes import Causes
 from laststand.emulator.cluster.child import EndCause
 from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core import events, records
 from laststand.emulator.core.controller.committed_events import committed_events
 from laststand.emulator.core.controller.decision import Decision
 from laststand.emulator.core.controller.view import ClusterView
-from laststand.emulator.core.events import (
-    BrokerStateChanged,
-    ControllerEvent,
-    Event,
-    MessageIntercepted,
-    NodeStarted,
-    NodeStopped,
-    OtherRecordCommitted,
-)
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import node_properties
-from laststand.emulator.core.records import Record, RegisterBrokerRecord
 from laststand.emulator.core.switches import switch_texts
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -70,7 +61,7 @@ class NodeWitness:
         )
         self._files: dict[NodeId, EventWriter] = {}
         self._registered: set[NodeId] = set()
-        self._early: dict[NodeId, list[Event]] = {}
+        self._early: dict[NodeId, list[events.Event]] = {}
         self._printed: dict[NodeId, BrokerLogReader] = {}
         self._stopping: set[NodeId] = set()
         self._previous_epochs: dict[BrokerId, BrokerEpoch] = {}
@@ -110,17 +101,17 @@ class NodeWitness:
             epoch = None if node_id == self._layout.controller_id else self._epoch_on_disk(node_id)
             if epoch is not None:
                 file.add(
-                    BrokerStateChanged(
+                    events.BrokerStateChanged(
                         cause_id=_CAUSE,
                         old=BrokerState.RUNNING,
                         new=BrokerState.SHUTTING_DOWN,
                         broker_epoch=epoch,
                     )
                 )
-            file.add(NodeStopped(cause_id=_CAUSE))
+            file.add(events.NodeStopped(cause_id=_CAUSE))
         file.close()
 
-    def intercepted(self, event: MessageIntercepted) -> None:
+    def intercepted(self, event: events.MessageIntercepted) -> None:
         """The harness did something to a message to a node, or to its answer."""
         self._tell(event.target, [event])
 
@@ -133,7 +124,7 @@ class NodeWitness:
         if node_id in self._printed:
             self._tell(node_id, self._printed[node_id].read_new())
 
-    def _tell(self, node_id: NodeId, events: Sequence[Event]) -> None:
+    def _tell(self, node_id: NodeId, events: Sequence[events.Event]) -> None:
         """Writes events of a running process, or keeps them until its first line can be written."""
         file = self._files.get(node_id)
         if file is None:
@@ -162,24 +153,24 @@ class NodeWitness:
             file.flush()
 
     def _replay(
-        self, record: Record | OtherRecord, offset: MetadataOffset, causes: Causes
-    ) -> Sequence[ControllerEvent]:
+        self, record: records.Record | OtherRecord, offset: MetadataOffset, causes: Causes
+    ) -> Sequence[events.ControllerEvent]:
         if isinstance(record, OtherRecord):
             self.image.skip(offset=offset)
-            return [OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=record.name)]
-        is_known = isinstance(record, RegisterBrokerRecord) and self._is_registered(record)
+            return [events.OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=record.name)]
+        is_known = isinstance(record, records.RegisterBrokerRecord) and self._is_registered(record)
         decision = Decision(record=record, cause=causes.of(record))
         self.image.replay(record, offset=offset)
         delta = self.image.take_delta()
-        other = OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=type(record).__name__)
+        other = events.OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=type(record).__name__)
         if is_known:
             return [other]
-        if isinstance(record, RegisterBrokerRecord):
+        if isinstance(record, records.RegisterBrokerRecord):
             self._name(record.broker_id, record.incarnation_id)
         # A change of a registration may tell only of what is not emulated, such as cordoned directories (KIP-1066).
         return committed_events(decision, offset=offset, delta=delta, view=self._view, cause_id=_CAUSE) or [other]
 
-    def _is_registered(self, record: RegisterBrokerRecord) -> bool:
+    def _is_registered(self, record: records.RegisterBrokerRecord) -> bool:
         """Whether a process only asks again: it keeps its broker epoch (``ClusterControlManager.registerBroker``)."""
         known = self.image.brokers.get(record.broker_id)
         return known is not None and known.incarnation_id == record.incarnation_id
@@ -197,7 +188,7 @@ class NodeWitness:
         self._registered.add(node_id)
         is_controller = node_id == self._layout.controller_id
         file.add(
-            NodeStarted(
+            events.NodeStarted(
                 cause_id=_CAUSE,
                 role=NodeRole.CONTROLLER if is_controller else NodeRole.BROKER,
                 incarnation_id=incarnation_id,

@@ -33,7 +33,7 @@ from laststand.emulator.core.client.steps import SendRecorded
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import Acks, NodeId, TopicPartition
-from laststand.emulator.plan.actions import Action, AdminAction, Cut, Flap, Isolate, RecreateTopic, Reset, Slow, Wait
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.fields import PLANNED_PRODUCERS
 from laststand.emulator.plan.lines import format_action
@@ -57,10 +57,10 @@ _BACKGROUND_RATE: Final = 20
 
 _NOT_TRANSLATED: Final[Mapping[type, str]] = MappingProxyType(
     {
-        RecreateTopic: "the barriers that are made from a plan do not tell two topics of one name apart",
-        Reset: "a connection that is reset is made again before a barrier can see it",
-        Flap: "a link that is cut for a moment is whole again before a barrier can see it",
-        Slow: "a delay of some milliseconds is less than the delays that a machine makes by itself",
+        actions.RecreateTopic: "the barriers that are made from a plan do not tell two topics of one name apart",
+        actions.Reset: "a connection that is reset is made again before a barrier can see it",
+        actions.Flap: "a link that is cut for a moment is whole again before a barrier can see it",
+        actions.Slow: "a delay of some milliseconds is less than the delays that a machine makes by itself",
     }
 )
 """What processes could do, and a plan still cannot ask of them: its barriers would not keep the order."""
@@ -103,8 +103,8 @@ def missing_actions(plan: Plan) -> tuple[Missing, ...]:
     return tuple(missing.values())
 
 
-def _untranslatable(action: Action) -> str | None:
-    if isinstance(action, Wait):
+def _untranslatable(action: actions.Action) -> str | None:
+    if isinstance(action, actions.Wait):
         return None  # what happens meanwhile is waited for by the barriers that follow
     return _NOT_TRANSLATED.get(type(action)) or refusal(action, DriverName.PROCESS)
 
@@ -218,15 +218,15 @@ def _steps(plan: Plan, *, is_exact: bool) -> Iterator[str]:
     for action in plan.actions:
         broken = set(cluster.network.broken)
         simulation.play(action)
-        if isinstance(action, Wait):
+        if isinstance(action, actions.Wait):
             yield from barriers()
-        elif not isinstance(action, Cut | Isolate) or cluster.network.broken != broken:
+        elif not isinstance(action, actions.Cut | actions.Isolate) or cluster.network.broken != broken:
             yield action_text(action if is_exact else _tolerant(action))
 
 
-def _tolerant(action: Action) -> Action:
+def _tolerant(action: actions.Action) -> actions.Action:
     """An administrator's request may come too early or too late on processes; what it did the next barriers tell."""
-    if not isinstance(action, AdminAction):
+    if not isinstance(action, actions.AdminAction):
         return action
     return msgspec.structs.replace(action, answers=tuple(dict.fromkeys((*action.answers, *_REFUSALS))))
 

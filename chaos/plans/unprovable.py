@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from laststand.chaos.plans.scenario_of_plan import Missing
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Action, ClockJump, ClockRate, Cut, Isolate, Kill, Pause, Stop
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import format_action
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.simulator.actions.targets import find_process
@@ -37,24 +37,31 @@ def unprovable(plan: Plan) -> Iterator[Missing]:
         yield Missing(what=f"{partition} in the end", why=_UNLED)
 
 
-def _why(cluster: SimulatedCluster, action: Action) -> str | None:
+def _why(cluster: SimulatedCluster, action: actions.Action) -> str | None:
     processes = [process for node in _needed(action) if (process := find_process(cluster, node)) is not None]
     if any(process.core is None for process in processes):
         return _DOWN
-    is_of_links = isinstance(action, Cut | Isolate)
+    is_of_links = isinstance(action, actions.Cut | actions.Isolate)
     if is_of_links and any(process.is_paused for process in processes):
         return _SILENT
-    if isinstance(action, Cut) and cluster.network.is_blocked(action.link):
+    if isinstance(action, actions.Cut) and cluster.network.is_blocked(action.link):
         return _SILENT
     return None
 
 
-def _needed(action: Action) -> tuple[NodeId, ...]:
+def _needed(action: actions.Action) -> tuple[NodeId, ...]:
     """Returns the nodes that have to run for a fault to show."""
     match action:
-        case Cut(link=link):
+        case actions.Cut(link=link):
             return (link.source, link.target)
-        case Isolate() | Kill() | Stop() | Pause() | ClockRate() | ClockJump():
+        case (
+            actions.Isolate()
+            | actions.Kill()
+            | actions.Stop()
+            | actions.Pause()
+            | actions.ClockRate()
+            | actions.ClockJump()
+        ):
             return action.nodes
         case _:
             return ()

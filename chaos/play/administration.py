@@ -9,10 +9,10 @@ from typing import Final
 
 from laststand.chaos.play.target import Target
 from laststand.chaos.play.waiting import StepError
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import DeleteRecordsRequest, Request
 from laststand.emulator.core.types import TopicId, TopicPartition
-from laststand.emulator.plan.actions import Administration, DeleteRecords, Outcome
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.requests import errors_of, requests_of
 from laststand.emulator.plan.topics import draw_topic_id
 
@@ -28,7 +28,7 @@ _TRIES: Final = 100
 """``retry.backoff.ms`` and ten seconds: Kafka's administrators ask again while nobody is controller, or leader."""
 
 
-async def administer(target: Target, action: Administration, *, chance: Random) -> Outcome:
+async def administer(target: Target, action: actions.Administration, *, chance: Random) -> actions.Outcome:
     """Sends the request; the outcome has the controller's response. ``chance`` draws the id of a new topic.
 
     Raises:
@@ -45,16 +45,18 @@ async def administer(target: Target, action: Administration, *, chance: Random) 
         allowed = ", ".join(error.name for error in action.answers)
         raise StepError(f"the {_who_answers(action)} answered {text}, allowed: {allowed}")
     has_changed = any(error is ErrorCode.NONE for error, _ in answers)
-    return Outcome(took_effect=has_changed, bit=has_changed, seen=text)
+    return actions.Outcome(took_effect=has_changed, bit=has_changed, seen=text)
 
 
-def _who_answers(action: Administration) -> str:
-    return "leader" if isinstance(action, DeleteRecords) else "controller"
+def _who_answers(action: actions.Administration) -> str:
+    return "leader" if isinstance(action, actions.DeleteRecords) else "controller"
 
 
-async def _answers(target: Target, request: Request, action: Administration) -> Sequence[tuple[ErrorCode, str]]:
+async def _answers(
+    target: Target, request: messages.Request, action: actions.Administration
+) -> Sequence[tuple[ErrorCode, str]]:
     for _ in range(_TRIES):
-        if isinstance(request, DeleteRecordsRequest):
+        if isinstance(request, messages.DeleteRecordsRequest):
             answers = await _leader_answers(target, request)
         else:
             answers = errors_of(await target.ask_controller(request)) or _SUCCESS
@@ -65,7 +67,7 @@ async def _answers(target: Target, request: Request, action: Administration) -> 
     return answers
 
 
-async def _leader_answers(target: Target, request: DeleteRecordsRequest) -> Sequence[tuple[ErrorCode, str]]:
+async def _leader_answers(target: Target, request: messages.DeleteRecordsRequest) -> Sequence[tuple[ErrorCode, str]]:
     (asked,) = request.partitions
     state = target.image.partitions.get(TopicPartition(asked.topic, asked.partition))
     if state is None:

@@ -6,11 +6,10 @@ from typing import Final
 from laststand.chaos.play.barriers import Observation, describe_partition
 from laststand.chaos.play.target import Target
 from laststand.chaos.play.waiting import StepError
-from laststand.emulator.core.admin_messages import DescribeClusterRequest, DescribeClusterResponse
-from laststand.emulator.core.events import ClusterSettled
+from laststand.emulator.core import admin_messages, events
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import MetadataOffset, NodeId
-from laststand.emulator.plan.actions import Action, DiskFull, HealAll, Resume, Start
+from laststand.emulator.plan import actions
 
 SETTLE_TIMEOUT_S: Final = 45.0
 """For leaders and full ISRs after everything was restored."""
@@ -23,7 +22,7 @@ _TRIES: Final = 10
 """Each ends with a broker that is fenced, at most one for each that was killed."""
 
 
-async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more: Iterable[Action]) -> None:
+async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more: Iterable[actions.Action]) -> None:
     """Heals every fault, and waits for leaders and full ISRs.
 
     Args:
@@ -36,13 +35,15 @@ async def restore_and_settle(target: Target, node_ids: Iterable[NodeId], *, more
         EmulatorError: a node did not become ready, or a link could not be mended.
     """
     # A node whose disk is full cannot be started before there is room.
-    for action in sorted([*repairs(target, node_ids), *more], key=lambda action: not isinstance(action, DiskFull)):
+    for action in sorted(
+        [*repairs(target, node_ids), *more], key=lambda action: not isinstance(action, actions.DiskFull)
+    ):
         await target.perform(action)
     for _ in range(_TRIES):
         seen_end = await _settled_end(target)
         if await _have_caught_up(target, seen_end):
             # What was looked at, and not all that is committed by now: something may have changed again.
-            target.note(ClusterSettled(cause_id=target.cause_id, metadata_offset=seen_end))
+            target.note(events.ClusterSettled(cause_id=target.cause_id, metadata_offset=seen_end))
             return
     raise StepError("brokers are fenced again and again")
 
@@ -71,8 +72,8 @@ async def _have_caught_up(target: Target, end_offset: MetadataOffset) -> bool:
         took for alive, as its session had not ended.
     """
     for _ in range(_LOOKS):
-        described = await target.ask_controller(DescribeClusterRequest())
-        assert isinstance(described, DescribeClusterResponse)
+        described = await target.ask_controller(admin_messages.DescribeClusterRequest())
+        assert isinstance(described, admin_messages.DescribeClusterResponse)
         if any(each.is_fenced for each in described.brokers):
             return False
         behind = [each for each in described.brokers if (each.applied_offset or 0) < end_offset - 1]
@@ -83,15 +84,15 @@ async def _have_caught_up(target: Target, end_offset: MetadataOffset) -> bool:
     raise StepError(f"brokers do not get metadata up to {end_offset - 1}: {brokers}")
 
 
-def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[Action]:
+def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[actions.Action]:
     """Yields the actions that heal links and restart processes."""
     if target.has_broken_links:
-        yield HealAll()
+        yield actions.HealAll()
     for node_id in node_ids:
         if target.is_paused(node_id):
-            yield Resume(nodes=(node_id,))
+            yield actions.Resume(nodes=(node_id,))
         elif not target.is_running(node_id):
-            yield Start(nodes=(node_id,))
+            yield actions.Start(nodes=(node_id,))
 
 
 def settled(image: MetadataImage) -> Observation:

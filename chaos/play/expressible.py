@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.requirements import rules_of, unmet
 from laststand.chaos.scenario.scenario import Scenario, Step
 from laststand.emulator.cluster.zookeeper_program import session_refusal
@@ -11,7 +11,7 @@ from laststand.emulator.core.eras import era_kind
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
-from laststand.emulator.plan.actions import AlterConfig, CreateTopic
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import ZOOKEEPER_WORD
 from laststand.emulator.plan.plan_lint import refusal
@@ -36,7 +36,7 @@ def not_in_era(
     refused = [
         f"step {number} {step.text} (line {step.line}): {reason}"
         for number, step in enumerate(scenario.steps, start=1)
-        if not isinstance(step.action, Until) and (reason := refusal_of(step.action, kind=kind)) is not None
+        if not isinstance(step.action, conditions.Until) and (reason := refusal_of(step.action, kind=kind)) is not None
     ]
     if kind is ClusterKind.KRAFT and scenario.zookeeper_at is not None:
         refused.append(f"{ZOOKEEPER_WORD} (line {scenario.zookeeper_at}): {NO_ZOOKEEPER}")
@@ -80,7 +80,7 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
     refused = [
         f"step {number} {step.text} (line {step.line}): {reason}"
         for number, step in enumerate(scenario.steps, start=1)
-        if not isinstance(step.action, Until) and (reason := refusal(step.action, driver)) is not None
+        if not isinstance(step.action, conditions.Until) and (reason := refusal(step.action, driver)) is not None
     ]
     if driver is DriverName.SIMULATOR:
         refused += _timed_flushes(scenario, properties)
@@ -100,11 +100,11 @@ def _timed_flushes(scenario: Scenario, properties: tuple[tuple[str, str], ...]) 
 
 def _sets_flush_time(step: Step) -> bool:
     match step.action:
-        case AlterConfig(config=config):
+        case actions.AlterConfig(config=config):
             return any(
                 key in (NODE_FLUSH_TIME, TOPIC_FLUSH_TIME) and value is not None for key, value in config.changes
             )
-        case CreateTopic(topic=topic):
+        case actions.CreateTopic(topic=topic):
             return TOPIC_FLUSH_TIME in dict(topic.properties)
         case _:
             return False

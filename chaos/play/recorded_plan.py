@@ -13,13 +13,13 @@ from typing import Final, cast
 
 import yaml
 
-from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.conditions_yaml import until_entry
+from laststand.emulator.core import events
 from laststand.emulator.core.eras import rule_texts
-from laststand.emulator.core.events import StepReached
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import CauseId
-from laststand.emulator.plan.actions import Action, ActionTemplate, DeleteRecords, ElectLeaders, Outcome, nodes_of
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import plain
 from laststand.emulator.plan.steps import action_text, flow_text
 from laststand.emulator.user_files import read_text
@@ -31,32 +31,34 @@ _STEPS: Final = "steps:\n"
 class PlayedStep:
     """One step as it was played: with resolved nodes and drawn seeds, and its outcome."""
 
-    action: Until | ActionTemplate
-    outcome: Outcome
+    action: conditions.Until | actions.ActionTemplate
+    outcome: actions.Outcome
 
     @property
-    def performed(self) -> Action | None:
+    def performed(self) -> actions.Action | None:
         """The action with its nodes found; ``None`` for a barrier, and where nothing was done."""
-        if isinstance(self.action, Until) or any(not isinstance(node, int) for node in nodes_of(self.action)):
+        if isinstance(self.action, conditions.Until) or any(
+            not isinstance(node, int) for node in actions.nodes_of(self.action)
+        ):
             return None
-        return cast(Action, self.action)
+        return cast(actions.Action, self.action)
 
-    def reached(self, step: int, *, cause_id: CauseId) -> StepReached:
+    def reached(self, step: int, *, cause_id: CauseId) -> events.StepReached:
         """Returns the event that the step, of this position in the plan, is done."""
-        elections = self.action.unclean_elections if isinstance(self.action, ElectLeaders) else ()
-        return StepReached(
+        elections = self.action.unclean_elections if isinstance(self.action, actions.ElectLeaders) else ()
+        return events.StepReached(
             cause_id=cause_id,
             step=step,
             text=self.text,
             seen=self.outcome.seen,
             unclean_elections=tuple(map(str, elections)),
-            deletions=self.action.deletions if isinstance(self.action, DeleteRecords) else (),
+            deletions=self.action.deletions if isinstance(self.action, actions.DeleteRecords) else (),
         )
 
     @property
     def text(self) -> str:
         """The step as a scenario file writes it, on one line."""
-        if isinstance(self.action, Until):
+        if isinstance(self.action, conditions.Until):
             return flow_text(until_entry(self.action))
         return action_text(self.action)
 

@@ -29,12 +29,12 @@ from laststand.chaos.play.step_player import StepPlayer
 from laststand.chaos.play.target import Target
 from laststand.chaos.play.topics import create_topics
 from laststand.chaos.play.waiting import StepError
-from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario import Ending, MissedStep, Step
+from laststand.emulator.core import events
 from laststand.emulator.core.errors import EmulatorError, causes_of
-from laststand.emulator.core.events import ShutdownBegan, StepReached
 from laststand.emulator.core.types import CauseId
-from laststand.emulator.plan.actions import AdminAction
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import CONTROLLER
 
 READY_TIMEOUT_S: Final = 30.0
@@ -196,7 +196,7 @@ class Run:
         for number, step in steps:
             self._tell(number, step.text)
         cause_id = CauseId(f"step-{steps[0][0]}")
-        is_waiting = all(isinstance(step.action, Until) for _, step in steps)
+        is_waiting = all(isinstance(step.action, conditions.Until) for _, step in steps)
         async with contextlib.nullcontext() if is_waiting else self._acting:
             if not (is_waiting and self._acting.locked()):
                 target.cause_id = cause_id
@@ -215,7 +215,7 @@ class Run:
         return all(isinstance(played, PlayedStep) for played in outcomes)
 
     def _may_be_missed(self, step: Step) -> bool:
-        is_missed = isinstance(step.action, Until | AdminAction)
+        is_missed = isinstance(step.action, conditions.Until | actions.AdminAction)
         return is_missed and self.order.scenario.missed_step is MissedStep.END
 
     def _leave_out(self, target: Target, number: int, step: Step, error: StepError, *, cause_id: CauseId) -> None:
@@ -223,7 +223,7 @@ class Run:
         total = len(self.order.scenario.steps)
         self.left_out = self.left_out or f"from step {number} of {total} on: {step.text}: {error}"
         seen = f"missed, so that the steps after it are left out: {error}"
-        target.note(StepReached(cause_id=cause_id, step=number, text=step.text, seen=seen))
+        target.note(events.StepReached(cause_id=cause_id, step=number, text=step.text, seen=seen))
         self._tell(number, step.text, seen=seen)
 
     def _put_on_record(self, target: Target, number: int, played: PlayedStep, *, cause_id: CauseId) -> None:
@@ -272,7 +272,7 @@ class Run:
             self._tell(after, "read everything")
             await self._driver.read_all(partitions, timeout_ms=FINAL_READ_TIMEOUT_MS)
         self._tell(after, "stop the cluster")
-        target.note(ShutdownBegan(cause_id=target.cause_id))
+        target.note(events.ShutdownBegan(cause_id=target.cause_id))
         await self._driver.stop()
         self._tell(after, "stop the cluster", seen="stopped")
 

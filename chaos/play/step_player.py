@@ -11,23 +11,10 @@ from laststand.chaos.play.recorded_plan import PlayedStep
 from laststand.chaos.play.roles import candidates, missing, resolve
 from laststand.chaos.play.target import Target
 from laststand.chaos.play.waiting import StepError
-from laststand.chaos.scenario.conditions import Elapsed, Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario import Step
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import (
-    Action,
-    ActionTemplate,
-    Administration,
-    Outcome,
-    PowerLoss,
-    Resume,
-    Start,
-    Stop,
-    UnregisterBroker,
-    nodes_of,
-    with_members,
-    with_nodes,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import DrawnFrom, DrawnNodes, NodeGroup, NodeRef
 from laststand.emulator.plan.power import SEED_BITS
 
@@ -39,7 +26,7 @@ class StepPlayer:
         self._target = target
         self._seed = seed
         self._names: dict[str, NodeId] = {}
-        self._repairs: list[Action] = []
+        self._repairs: list[actions.Action] = []
         self._unregistered: set[NodeId] = set()
         self._began_ms: list[int] = []
 
@@ -51,16 +38,16 @@ class StepPlayer:
             EmulatorError: the action could not be played to its end.
         """
         self._began_ms.append(self._target.now_ms)
-        if isinstance(step.action, Until):
+        if isinstance(step.action, conditions.Until):
             observation = await self._wait(step.action)
-            reached = Outcome(took_effect=True, bit=True, seen=observation.text)
+            reached = actions.Outcome(took_effect=True, bit=True, seen=observation.text)
             return PlayedStep(action=self._as_played(step.action), outcome=reached)
-        action = with_nodes(self._with_groups(step.action, number), self._resolve)
-        if isinstance(action, PowerLoss) and action.loss.seed is None:
+        action = actions.with_nodes(self._with_groups(step.action, number), self._resolve)
+        if isinstance(action, actions.PowerLoss) and action.loss.seed is None:
             loss = msgspec.structs.replace(action.loss, seed=self._chance(number).getrandbits(SEED_BITS))
             action = msgspec.structs.replace(action, loss=loss)
         if step.bind is not None:
-            (self._names[step.bind],) = (node for node in nodes_of(action) if isinstance(node, int))
+            (self._names[step.bind],) = (node for node in actions.nodes_of(action) if isinstance(node, int))
         outcome = await self.perform(action, number=number)
         return PlayedStep(action=action, outcome=outcome)
 
@@ -74,27 +61,27 @@ class StepPlayer:
         """Goes on after so many steps without playing them."""
         self._began_ms += [self._target.now_ms] * steps
 
-    def _as_played(self, barrier: Until) -> Until:
+    def _as_played(self, barrier: conditions.Until) -> conditions.Until:
         """Returns a barrier as it can be played again: with ids for names, and time counted from its own beginning."""
-        if isinstance(barrier.condition, Elapsed):
+        if isinstance(barrier.condition, conditions.Elapsed):
             waited_ms = self._target.now_ms - self._began_ms[-1]
-            return dataclasses.replace(barrier, condition=Elapsed(duration_ms=waited_ms))
+            return dataclasses.replace(barrier, condition=conditions.Elapsed(duration_ms=waited_ms))
         return barrier.with_names(self._names)
 
-    async def perform(self, action: Action, *, number: int) -> Outcome:
+    async def perform(self, action: actions.Action, *, number: int) -> actions.Outcome:
         """Performs an action of step ``number``.
 
         Raises:
             StepError: the controller's answer is not allowed.
             EmulatorError: it could not be played to its end.
         """
-        if isinstance(action, Administration):
+        if isinstance(action, actions.Administration):
             outcome = await administer(self._target, action, chance=self._chance(number))
-            if isinstance(action, UnregisterBroker) and outcome.took_effect:
+            if isinstance(action, actions.UnregisterBroker) and outcome.took_effect:
                 self._unregistered.add(action.broker_id)
             return outcome
         outcome = await self._target.perform(action)
-        if isinstance(action, Start) and outcome.took_effect:
+        if isinstance(action, actions.Start) and outcome.took_effect:
             self._unregistered.difference_update(action.nodes)
         repair = action.repair()
         if outcome.took_effect and repair is not None and repair not in self._repairs:
@@ -102,19 +89,19 @@ class StepPlayer:
         return outcome
 
     @property
-    def repairs(self) -> tuple[Action, ...]:
+    def repairs(self) -> tuple[actions.Action, ...]:
         """Repairs of those actions so far that only another action of their kind reverts.
 
         A broker that was unregistered registers again when it is started, and not before.
         """
         idle = tuple(node for node in sorted(self._unregistered) if self._target.is_running(node))
-        restarts = (Stop(nodes=idle), Start(nodes=idle)) if idle else ()
+        restarts = (actions.Stop(nodes=idle), actions.Start(nodes=idle)) if idle else ()
         return (*self._repairs, *restarts)
 
     def _chance(self, number: int) -> random.Random:
         return random.Random(f"{self._seed}:step-{number}")
 
-    async def _wait(self, barrier: Until) -> Observation:
+    async def _wait(self, barrier: conditions.Until) -> Observation:
         target = self._target
         at_start, began_ms = target.counts, self._began_ms
 
@@ -133,10 +120,10 @@ class StepPlayer:
 
         return await target.wait(see, timeout_s=barrier.within_ms / 1000)
 
-    def _with_groups(self, template: ActionTemplate, number: int) -> ActionTemplate:
+    def _with_groups(self, template: actions.ActionTemplate, number: int) -> actions.ActionTemplate:
         """Draws the groups of an action, each node once."""
         chance = random.Random(f"{self._seed}:nodes-{number}")
-        drawn = {node for node in nodes_of(template) if isinstance(node, int)}
+        drawn = {node for node in actions.nodes_of(template) if isinstance(node, int)}
 
         def members(group: NodeGroup) -> tuple[NodeId, ...]:
             found = [node for node in candidates(group, self._target.image) if node not in drawn]
@@ -151,14 +138,14 @@ class StepPlayer:
             drawn.update(found)
             return tuple(found)
 
-        return with_members(template, members)
+        return actions.with_members(template, members)
 
-    def _can_be_done(self, template: ActionTemplate, node: NodeId) -> bool:
+    def _can_be_done(self, template: actions.ActionTemplate, node: NodeId) -> bool:
         is_running, is_paused = self._target.is_running(node), self._target.is_paused(node)
         match template:
-            case Start():
+            case actions.Start():
                 return not is_running
-            case Resume():
+            case actions.Resume():
                 return is_paused
             case _:
                 return is_running and not is_paused

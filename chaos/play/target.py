@@ -11,11 +11,10 @@ from typing import Protocol
 
 from laststand.chaos.play.barriers import Observation
 from laststand.emulator.client.control import ClientCounts
-from laststand.emulator.core.events import Event
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
-from laststand.emulator.plan.actions import Action, Outcome
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
 
 
@@ -88,7 +87,7 @@ class Target(Protocol):
 
     # --- What can be done -------------------------------------------------------------------------------------------
 
-    async def perform(self, action: Action) -> Outcome:
+    async def perform(self, action: actions.Action) -> actions.Outcome:
         """Performs an action, and records the faults that it begins and ends.
 
         Requests to the controller are not performed here, but by ``laststand.chaos.play.administration``.
@@ -98,7 +97,7 @@ class Target(Protocol):
         """
         ...
 
-    async def ask_controller(self, request: Request) -> Response:
+    async def ask_controller(self, request: messages.Request) -> messages.Response:
         """Sends a request to the controller past all broken links and returns its answer.
 
         Raises:
@@ -106,10 +105,10 @@ class Target(Protocol):
         """
         ...
 
-    async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
+    async def ask_broker(self, broker_id: BrokerId, request: messages.Request) -> messages.Response | None:
         """Sends a request to a broker past all broken links and returns its answer; ``None`` if there was none."""
         ...
 
-    def note(self, event: Event) -> None:
+    def note(self, event: events.Event) -> None:
         """Writes an event of the harness."""
         ...

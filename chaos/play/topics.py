@@ -4,14 +4,16 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 from laststand.emulator.client.admin_error import AdminError
-from laststand.emulator.core.admin_messages import CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.plan.topics import PlannedTopic, draw_topic_id
 
 
 async def create_topics(
-    ask_controller: Callable[[Request], Awaitable[Response]], topics: tuple[PlannedTopic, ...], *, chance: Random
+    ask_controller: Callable[[messages.Request], Awaitable[messages.Response]],
+    topics: tuple[PlannedTopic, ...],
+    *,
+    chance: Random,
 ) -> None:
     """Creates topics with their assignments and properties; ``chance`` draws their ids.
 
@@ -20,9 +22,9 @@ async def create_topics(
         EmulatorError: the controller did not answer.
     """
     response = await ask_controller(
-        CreateTopicsRequest(topics=tuple(topic.creatable(draw_topic_id(chance)) for topic in topics))
+        admin_messages.CreateTopicsRequest(topics=tuple(topic.creatable(draw_topic_id(chance)) for topic in topics))
     )
-    assert isinstance(response, CreateTopicsResponse)
+    assert isinstance(response, admin_messages.CreateTopicsResponse)
     for result in response.topics:
         if result.error is not ErrorCode.NONE:
             subject = f"topic {result.name}"

@@ -3,7 +3,7 @@
 from typing import Final
 
 from laststand.emulator.client.admin_connection import AdminConnection
-from laststand.emulator.core.messages import Request, Response
+from laststand.emulator.core import messages
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.rpc.channel import Keepalive
@@ -13,8 +13,8 @@ _CAUSE: Final = CauseId("harness")
 
 
 async def ask(
-    address: str, request: Request, *, keepalive: Keepalive, token: RunToken, node_id: NodeId = CONTROLLER
-) -> Response:
+    address: str, request: messages.Request, *, keepalive: Keepalive, token: RunToken, node_id: NodeId = CONTROLLER
+) -> messages.Response:
     """Asks the controller, or another node, at an address.
 
     Raises:

@@ -6,7 +6,7 @@ from laststand.chaos.process.harness_log import HarnessLog
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.process_cluster import ProcessCluster
-from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 
 
@@ -18,10 +18,10 @@ async def stop_nodes(target: ProcessTarget) -> None:
     committed = await target.committed_end()
     for broker, end in zip(brokers, ends, strict=True):
         if end is not None:
-            target.note_end(broker, IncarnationEnd.STOPPED, end, committed)
+            target.note_end(broker, events.IncarnationEnd.STOPPED, end, committed)
     controller_end = await cluster.stop_node(controller)
     if controller_end is not None:
-        target.note_end(controller, IncarnationEnd.STOPPED, controller_end, committed)
+        target.note_end(controller, events.IncarnationEnd.STOPPED, controller_end, committed)
 
 
 def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: ProcessEnd) -> str:
@@ -31,7 +31,7 @@ def note_crash(cluster: ProcessCluster, log: HarnessLog, name: str, end: Process
         log.ended(
             node_id,
             cluster.incarnation(node_id),
-            IncarnationEnd.UNEXPECTED,
+            events.IncarnationEnd.UNEXPECTED,
             exit_code=end.exit_code,
             metadata_offset=None,
         )

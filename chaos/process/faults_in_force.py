@@ -2,11 +2,11 @@
 
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import Event, FaultHealed, FaultInjected
-from laststand.emulator.plan.actions import DEEDS, Isolate
+from laststand.emulator.core import events
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.faults import EVERYTHING
 
-_ISOLATE: Final = DEEDS[Isolate].fault
+_ISOLATE: Final = actions.DEEDS[actions.Isolate].fault
 
 
 class FaultInForce(NamedTuple):
@@ -17,7 +17,7 @@ class FaultInForce(NamedTuple):
         since_s: when it began, by the monotonic clock.
     """
 
-    event: FaultInjected
+    event: events.FaultInjected
     since_s: float
 
     def describe(self, *, now_s: float) -> str:
@@ -32,13 +32,13 @@ class FaultsInForce:
     def __init__(self) -> None:
         self._faults: dict[tuple[str, str], FaultInForce] = {}
 
-    def note(self, event: Event, *, now_s: float) -> None:
+    def note(self, event: events.Event, *, now_s: float) -> None:
         """Takes an event of the harness into account; ``now_s`` is by the monotonic clock."""
         match event:
-            case FaultInjected():
+            case events.FaultInjected():
                 begun_s = now_s if event.begun_ns is None else event.begun_ns / 1e9
                 self._faults[event.fault, event.target] = FaultInForce(event, begun_s)
-            case FaultHealed():
+            case events.FaultHealed():
                 ended = [each for each in self._faults.values() if _is_ended_by(event, each.event)]
                 for each in ended:
                     del self._faults[each.event.fault, each.event.target]
@@ -50,7 +50,7 @@ class FaultsInForce:
         return tuple(each.describe(now_s=now_s) for each in self._faults.values())
 
 
-def _is_ended_by(healed: FaultHealed, injected: FaultInjected) -> bool:
+def _is_ended_by(healed: events.FaultHealed, injected: events.FaultInjected) -> bool:
     """Whether a fault is over. ``heal`` mends every link, and leaves what was done to nodes themselves."""
     is_of_nodes = not injected.links and injected.fault != _ISOLATE
     if healed.target == EVERYTHING.target and is_of_nodes:
@@ -58,7 +58,7 @@ def _is_ended_by(healed: FaultHealed, injected: FaultInjected) -> bool:
     return healed.mends(fault=injected.fault, target=injected.target)
 
 
-def _target(event: FaultInjected) -> str:
+def _target(event: events.FaultInjected) -> str:
     if event.target.isdigit():
         return f"node {event.target}"
     return f"{'messages' if ' ' in event.target else 'link'} {event.target}"

@@ -12,7 +12,7 @@ import msgspec
 
 from laststand.chaos.process.node_orders import send_order
 from laststand.emulator.cluster.process_cluster import ProcessCluster
-from laststand.emulator.core.events import OrderGiven
+from laststand.emulator.core import events
 from laststand.emulator.core.types import MessageFate, NodeId
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.rpc.interception import (
@@ -53,7 +53,7 @@ class MessageFaults:
         channels: those to whose messages something is done.
     """
 
-    def __init__(self, cluster: ProcessCluster, *, note: Callable[[OrderGiven], None]) -> None:
+    def __init__(self, cluster: ProcessCluster, *, note: Callable[[events.OrderGiven], None]) -> None:
         self.channels: dict[Channel[NodeId], InterceptionOrder] = {}
         self._cluster = cluster
         self._note = note

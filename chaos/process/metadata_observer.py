@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import Callable
 from typing import Final
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
 from laststand.emulator.core.types import CauseId, MetadataOffset
 from laststand.emulator.rpc.channel import Keepalive, open_channel
 from laststand.emulator.rpc.metadata_stream import read_metadata
@@ -46,8 +46,8 @@ class MetadataObserver:
         told = asyncio.Event()
         ends: list[MetadataOffset] = []
 
-        def deliver(seen: MetadataStreamOpened | MetadataReceived | MetadataStreamLost) -> None:
-            if isinstance(seen, MetadataStreamOpened):
+        def deliver(seen: inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost) -> None:
+            if isinstance(seen, inputs.MetadataStreamOpened):
                 ends.append(seen.end_offset)
             told.set()
 
@@ -67,8 +67,8 @@ class MetadataObserver:
             await channel.close()
         return max((*ends, self.image.next_offset))
 
-    def _deliver(self, seen: MetadataStreamOpened | MetadataReceived | MetadataStreamLost) -> None:
-        if not isinstance(seen, MetadataReceived):
+    def _deliver(self, seen: inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost) -> None:
+        if not isinstance(seen, inputs.MetadataReceived):
             return
         for batch in seen.batches:
             for position, record in enumerate(batch.records):

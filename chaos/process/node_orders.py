@@ -6,7 +6,7 @@ from typing import Final
 import grpc.aio
 
 from laststand.emulator.cluster.process_cluster import ProcessCluster
-from laststand.emulator.core.events import OrderGiven
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.rpc.apis import method_path
 from laststand.emulator.rpc.channel import keepalive_for, open_channel
@@ -23,10 +23,10 @@ async def send_order(
     *,
     service: str,
     method: str,
-    note: Callable[[OrderGiven], None],
+    note: Callable[[events.OrderGiven], None],
 ) -> bytes | None:
     """Sends an order to a node after putting it on record; returns its report, ``None`` if the node did not answer."""
-    note(OrderGiven(cause_id=_CAUSE, given_to=node_id, api=method, order=order.decode()))
+    note(events.OrderGiven(cause_id=_CAUSE, given_to=node_id, api=method, order=order.decode()))
     channel = open_channel(cluster.direct_addresses()[node_id], _KEEPALIVE, token=cluster.token)
     try:
         return await channel.unary(method_path(service, method))(order, _ANSWER_TIMEOUT_S)

@@ -6,7 +6,7 @@ from laststand.chaos.process.message_faults import MessageFaults
 from laststand.chaos.scenario.scenario import Scenario
 from laststand.emulator.cluster.link_messages import LinkMessages
 from laststand.emulator.cluster.process_cluster import ProcessCluster
-from laststand.emulator.core.events import OrderGiven
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import NodeRef
@@ -38,7 +38,9 @@ class ProxiedMessageFaults(MessageFaults):
         note: puts an order on record that a node gets itself.
     """
 
-    def __init__(self, cluster: ProcessCluster, *, messages: LinkMessages, note: Callable[[OrderGiven], None]) -> None:
+    def __init__(
+        self, cluster: ProcessCluster, *, messages: LinkMessages, note: Callable[[events.OrderGiven], None]
+    ) -> None:
         super().__init__(cluster, note=note)
         self._messages = messages
 

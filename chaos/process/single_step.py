@@ -4,25 +4,14 @@ from pathlib import Path
 
 from laststand.chaos.play.roles import resolve
 from laststand.chaos.process.target import ProcessTarget
-from laststand.chaos.scenario.conditions import Acked, Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario import Step
 from laststand.chaos.scenario.step_reader import read_step
 from laststand.emulator.core.eras import unanswered_protocol
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.types import ClusterKind, NodeId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
-from laststand.emulator.plan.actions import (
-    ActionTemplate,
-    Kill,
-    OnChannel,
-    OnNodes,
-    Pause,
-    PowerLoss,
-    Resume,
-    Start,
-    Stop,
-    deed_of,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
@@ -36,7 +25,7 @@ class UnplayableStepError(EmulatorError):
     """A step that this cluster cannot play; nothing was done."""
 
 
-def step_of(wanted: str | ActionTemplate, target: ProcessTarget, *, driver: DriverName) -> Step:
+def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driver: DriverName) -> Step:
     """Returns a user's request as a step.
 
     Args:
@@ -50,8 +39,8 @@ def step_of(wanted: str | ActionTemplate, target: ProcessTarget, *, driver: Driv
     names = Names(brokers=len(target.cluster.layout.broker_ids), partitions=sorted(target.image.partitions))
     step = _read(wanted, names) if isinstance(wanted, str) else _checked(wanted, names)
     action = step.action
-    if isinstance(action, Until):
-        if isinstance(action.condition, Acked):
+    if isinstance(action, conditions.Until):
+        if isinstance(action.condition, conditions.Acked):
             raise UnplayableStepError(
                 "acked: counts the records of a scenario's workload, and a standing cluster has none"
             )
@@ -60,21 +49,21 @@ def step_of(wanted: str | ActionTemplate, target: ProcessTarget, *, driver: Driv
     refused = refusal(action, driver) or server_refusal(action, kind=kind, driver=driver)
     if names.zookeeper_at is not None and kind is ClusterKind.KRAFT:
         refused = NO_ZOOKEEPER
-    if isinstance(action, OnChannel) and kind is ClusterKind.ZOOKEEPER and action.channel.target == CONTROLLER:
+    if isinstance(action, actions.OnChannel) and kind is ClusterKind.ZOOKEEPER and action.channel.target == CONTROLLER:
         refused = "single messages to a ZooKeeper server are told apart where a scenario names them beforehand"
     if (
         refused is None
-        and isinstance(action, PowerLoss)
+        and isinstance(action, actions.PowerLoss)
         and not all(_keeps_ledger(target, node) for node in action.nodes)
     ):
         refused = "it is not recorded what the server syncs: there was no C compiler when the cluster was started"
-    if refused is None and isinstance(action, Start) and action.inter_broker_protocol_version is not None:
+    if refused is None and isinstance(action, actions.Start) and action.inter_broker_protocol_version is not None:
         version = action.inter_broker_protocol_version
         if unanswered_protocol(target.cluster.layout.switches, started_with=(version,)) is not None:
             refused = f"{PROPERTY}={version} is newer than the release of this cluster's era"
     if refused is not None:
-        raise UnplayableStepError(f"{deed_of(action).verb}: {refused}")
-    row = deed_of(action)
+        raise UnplayableStepError(f"{actions.deed_of(action).verb}: {refused}")
+    row = actions.deed_of(action)
     if target.cluster.toxiproxy is None and (row.breaks_links or row.verb == "heal"):
         raise UnplayableStepError("this cluster was started with --no-proxies, so its links cannot be cut or healed")
     return step
@@ -92,33 +81,33 @@ def _read(text: str, names: Names) -> Step:
         raise UnplayableStepError(error.reason if error.key is None else f"{error.key}: {error.reason}") from None
 
 
-def _checked(action: ActionTemplate, names: Names) -> Step:
+def _checked(action: actions.ActionTemplate, names: Names) -> Step:
     for problem in problems(action, names):
-        raise UnplayableStepError(f"{deed_of(action).verb}: {problem}")
+        raise UnplayableStepError(f"{actions.deed_of(action).verb}: {problem}")
     return Step(action=action, text=action_text(action), line=1)
 
 
-def nothing_to_do(action: Until | ActionTemplate, target: ProcessTarget) -> str | None:
+def nothing_to_do(action: conditions.Until | actions.ActionTemplate, target: ProcessTarget) -> str | None:
     """Returns why a step on processes would change nothing, or ``None`` where it would.
 
     A plan proves nothing if one of its faults has no effect. Where somebody asks for a step, it is enough to report
     that: nothing is done or recorded.
     """
-    if not isinstance(action, Kill | Stop | Pause | Resume | Start):
+    if not isinstance(action, actions.Kill | actions.Stop | actions.Pause | actions.Resume | actions.Start):
         return None
     found = [resolve(node, target.image, {}) for node in action.nodes]
     reasons = [None if node is None else _idle(action, node, target) for node in found]
     return "; ".join(reason for reason in reasons if reason is not None) if all(reasons) else None
 
 
-def _idle(action: OnNodes[NodeRef], node_id: NodeId, target: ProcessTarget) -> str | None:
+def _idle(action: actions.OnNodes[NodeRef], node_id: NodeId, target: ProcessTarget) -> str | None:
     is_running, is_paused = target.cluster.is_running(node_id), target.cluster.is_paused(node_id)
     match action:
-        case Start():
+        case actions.Start():
             return f"node {node_id} runs already" if is_running else None
-        case Resume():
+        case actions.Resume():
             return None if is_paused else f"node {node_id} is not paused"
-        case Pause() if is_paused:
+        case actions.Pause() if is_paused:
             return f"node {node_id} is paused already"
         case _:
             return None if is_running else f"node {node_id} is down already"

@@ -13,24 +13,7 @@ from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import EmulatorError, causes_of
 from laststand.emulator.core.types import BrokerId, NodeId, NodeRole
 from laststand.emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow, StageState
-from laststand.emulator.plan.actions import (
-    ActionTemplate,
-    Cut,
-    HealAll,
-    HealLink,
-    HealNodes,
-    Isolate,
-    Kill,
-    LoseResponses,
-    Pause,
-    PowerLoss,
-    ReplaceDisk,
-    Reset,
-    Resume,
-    Start,
-    Stop,
-    deed_of,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.plan_lint import refusal
@@ -38,9 +21,9 @@ from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.steps import action_text
 from laststand.emulator.plan.zookeeper_refusals import server_refusal
 
-_OF_PROCESS: Final = (Kill, Stop, Pause)
+_OF_PROCESS: Final = (actions.Kill, actions.Stop, actions.Pause)
 _NAMES: Final = {NodeRole.CONTROLLER: "controller", NodeRole.ZOOKEEPER: "ZooKeeper"}
-_LABELS: Final[dict[type, str]] = {HealAll: "heal all links", LoseResponses: "lose responses"}
+_LABELS: Final[dict[type, str]] = {actions.HealAll: "heal all links", actions.LoseResponses: "lose responses"}
 
 
 class DeedFailedError(EmulatorError):
@@ -96,7 +79,7 @@ class ProcessStage:
                 for partition, state in sorted(target.image.partitions.items())
             ),
             faults=target.in_force(),
-            offers=_offers((HealAll(),) if _has_broken_links(target) else (), self._driver),
+            offers=_offers((actions.HealAll(),) if _has_broken_links(target) else (), self._driver),
         )
 
     async def play(self, step: str) -> str:
@@ -133,43 +116,49 @@ def _node(target: ProcessTarget, node: NodeId, driver: DriverName) -> NodeRow:
     )
 
 
-def _possible(target: ProcessTarget, deeds: Iterable[ActionTemplate], driver: DriverName) -> Iterator[ActionTemplate]:
+def _possible(
+    target: ProcessTarget, deeds: Iterable[actions.ActionTemplate], driver: DriverName
+) -> Iterator[actions.ActionTemplate]:
     """Yields those deeds that can be done in this cluster."""
     kind = target.cluster.layout.kind
     yield from (deed for deed in deeds if server_refusal(deed, kind=kind, driver=driver) is None)
 
 
-def _deeds_of_node(target: ProcessTarget, node: NodeId) -> Iterator[ActionTemplate]:
+def _deeds_of_node(target: ProcessTarget, node: NodeId) -> Iterator[actions.ActionTemplate]:
     cluster, links = target.cluster, target.cluster.toxiproxy
     if not cluster.is_running(node):
-        yield Start(nodes=(node,))
+        yield actions.Start(nodes=(node,))
     elif cluster.is_paused(node):
-        yield Resume(nodes=(node,))
-        yield Kill(nodes=(node,))
+        yield actions.Resume(nodes=(node,))
+        yield actions.Kill(nodes=(node,))
     else:
         yield from (kind(nodes=(node,)) for kind in _OF_PROCESS)
         if cluster.keeps_ledger(node):
-            yield PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE))
+            yield actions.PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE))
         if node != cluster.layout.controller_id:
-            yield ReplaceDisk(nodes=(BrokerId(node),))
+            yield actions.ReplaceDisk(nodes=(BrokerId(node),))
     if links is not None:
         own = links.links_of(node)
         if not all(links.is_blocked(link) for link in own):
-            yield Isolate(nodes=(node,))
+            yield actions.Isolate(nodes=(node,))
         if any(link in links.broken for link in own):
-            yield HealNodes(nodes=(node,))
+            yield actions.HealNodes(nodes=(node,))
 
 
 def _link(links: Toxiproxy, link: Link[NodeId], driver: DriverName) -> LinkRow:
     toxics = links.toxics(link)
-    deeds = (HealLink(link=link),) if toxics else (Cut(link=link), LoseResponses(link=link), Reset(link=link))
+    deeds = (
+        (actions.HealLink(link=link),)
+        if toxics
+        else (actions.Cut(link=link), actions.LoseResponses(link=link), actions.Reset(link=link))
+    )
     return LinkRow(name=str(link), broken=", ".join(map(str, toxics)), offers=_offers(deeds, driver))
 
 
-def _offers(deeds: Iterable[ActionTemplate], driver: DriverName) -> tuple[Offer, ...]:
+def _offers(deeds: Iterable[actions.ActionTemplate], driver: DriverName) -> tuple[Offer, ...]:
     """Returns those deeds that the driver has."""
     return tuple(
-        Offer(step=action_text(deed), label=_LABELS.get(type(deed)) or deed_of(deed).verb.replace("_", " "))
+        Offer(step=action_text(deed), label=_LABELS.get(type(deed)) or actions.deed_of(deed).verb.replace("_", " "))
         for deed in deeds
         if refusal(deed, driver) is None
     )

@@ -18,18 +18,18 @@ from laststand.emulator.client.control import ClientCounts
 from laststand.emulator.cluster.child import EndCause, ProcessEnd
 from laststand.emulator.cluster.node_files import FindLogEnd, ListLogs
 from laststand.emulator.cluster.process_cluster import ProcessCluster
-from laststand.emulator.core.events import Event, IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
-from laststand.emulator.plan.actions import Action, Outcome, Produce, deed_of, effective
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.faults import fault_events
 from laststand.emulator.plan.steps import action_text
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.orders import is_order, order_given
 
-Execute: TypeAlias = Callable[["ProcessTarget", Action], Awaitable[Outcome]]
+Execute: TypeAlias = Callable[["ProcessTarget", actions.Action], Awaitable[actions.Outcome]]
 """Performs an action on processes; returns when it is done, with how that was seen."""
 
 
@@ -139,11 +139,11 @@ class ProcessTarget:
         """Sleeps."""
         await asyncio.sleep(duration_ms / 1000)
 
-    async def perform(self, action: Action) -> Outcome:
+    async def perform(self, action: actions.Action) -> actions.Outcome:
         """Calls the action's executor; a batch is sent by the client process."""
-        if isinstance(action, Produce):
+        if isinstance(action, actions.Produce):
             self.client.produce(action.producer, action.partition, action.records)
-            return effective("sent")
+            return actions.effective("sent")
         links = self.cluster.toxiproxy
         broken = () if links is None else links.broken
         before = await self.committed_end()
@@ -153,7 +153,7 @@ class ProcessTarget:
         if outcome.took_effect:
             self.annotations.tell(
                 f"{action_text(action)}: {outcome.seen}",
-                tags=(deed_of(action).verb, f"run:{self.cluster.layout.run}"),
+                tags=(actions.deed_of(action).verb, f"run:{self.cluster.layout.run}"),
                 begun_ns=wall_ns,
                 ended_ns=wall_ns + proved_ns - begun_ns,
             )
@@ -195,7 +195,7 @@ class ProcessTarget:
             node_id=node_id,
         )
 
-    def note(self, event: Event) -> None:
+    def note(self, event: events.Event) -> None:
         """Writes into the harness's event file."""
         self.log.note(event)
 
@@ -213,7 +213,7 @@ class ProcessTarget:
         return self.cluster.is_running(node_id) and not self.cluster.is_paused(node_id)
 
     def note_end(
-        self, node_id: NodeId, end: IncarnationEnd, process_end: ProcessEnd, committed: MetadataOffset
+        self, node_id: NodeId, end: events.IncarnationEnd, process_end: ProcessEnd, committed: MetadataOffset
     ) -> None:
         """Records the end of a node's process as planned; an unplanned one was recorded when it happened."""
         if process_end.cause in (EndCause.STOPPED, EndCause.KILLED):
@@ -231,7 +231,7 @@ class ProcessTarget:
         end: Callable[[NodeId], Awaitable[ProcessEnd | None]],
         *,
         fault: str,
-        recorded_as: IncarnationEnd,
+        recorded_as: events.IncarnationEnd,
     ) -> list[ProcessEnd]:
         """Ends the processes of nodes together and records that, at one metadata offset.
 

@@ -7,7 +7,7 @@ names members of an ELR requires ``elr: on`` by itself.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from laststand.chaos.scenario.conditions import PartitionIs, Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario import Requirement, Scenario, Step
 from laststand.emulator.core.eras import (
     ALL_ERAS,
@@ -23,7 +23,7 @@ from laststand.emulator.core.eras import (
 )
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
-from laststand.emulator.plan.actions import Start, UpdateFeature
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.yaml_cursor import Cursor
 
 ERAS_KEY: Final = "eras"
@@ -52,10 +52,10 @@ def read_requirements(cursor: Cursor) -> tuple[Requirement, ...]:
 def requirements_of(steps: Sequence[Step]) -> Iterator[Requirement]:
     """Yields what the first barrier that names members of an ELR requires, unless steps change features before it."""
     for number, step in enumerate(steps, start=1):
-        if isinstance(step.action, UpdateFeature):
+        if isinstance(step.action, actions.UpdateFeature):
             return
-        condition = step.action.condition if isinstance(step.action, Until) else None
-        if isinstance(condition, PartitionIs) and condition.elr:
+        condition = step.action.condition if isinstance(step.action, conditions.Until) else None
+        if isinstance(condition, conditions.PartitionIs) and condition.elr:
             yield Requirement(name="elr", allowed=("on",), line=step.line, source=f"step {number} {step.text}")
             return
 
@@ -97,7 +97,7 @@ def unmet(scenario: Scenario, era: str, switches: Switches) -> tuple[str, ...]:
     started_with = [
         action.inter_broker_protocol_version
         for step in scenario.steps
-        if isinstance(action := step.action, Start) and action.inter_broker_protocol_version is not None
+        if isinstance(action := step.action, actions.Start) and action.inter_broker_protocol_version is not None
     ]
     unanswered = unanswered_protocol(switches, started_with=started_with)
     if unanswered is not None:

@@ -10,10 +10,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario import conditions
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
 from laststand.emulator.core.types import Acks, BrokerId, NodeId, TopicPartition
-from laststand.emulator.plan.actions import ActionTemplate, OnChannel, PowerLoss, deed_of
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import NodeRef
@@ -43,7 +43,7 @@ class Step:
         limit: of the round that it begins, if it begins one.
     """
 
-    action: Until | ActionTemplate
+    action: conditions.Until | actions.ActionTemplate
     text: str
     line: int
     bind: str | None = None
@@ -239,7 +239,10 @@ class Scenario:
     def made_partitions(self) -> tuple[TopicPartition, ...]:
         """All others: those that steps make."""
         made = (
-            each for step in self.steps if not isinstance(step.action, Until) for each in step.action.new_partitions
+            each
+            for step in self.steps
+            if not isinstance(step.action, conditions.Until)
+            for each in step.action.new_partitions
         )
         return tuple(dict.fromkeys(each for each in made if each not in self.partitions))
 
@@ -252,7 +255,7 @@ class Scenario:
     @property
     def channels(self) -> frozenset[Channel[NodeRef]]:
         """The kinds of messages to which something is done."""
-        return frozenset(step.action.channel for step in self.steps if isinstance(step.action, OnChannel))
+        return frozenset(step.action.channel for step in self.steps if isinstance(step.action, actions.OnChannel))
 
     def needs_proxies(self, driver: DriverName) -> bool:
         """Whether links must be proxied where a driver plays it; our own nodes tell messages apart by themselves."""
@@ -260,16 +263,19 @@ class Scenario:
             return False
         if driver is DriverName.KAFKA and self.channels:
             return True
-        return any(not isinstance(step.action, Until) and deed_of(step.action).breaks_links for step in self.steps)
+        return any(
+            not isinstance(step.action, conditions.Until) and actions.deed_of(step.action).breaks_links
+            for step in self.steps
+        )
 
     @property
     def has_power_losses(self) -> bool:
         """Whether it must be known what nodes have synced."""
-        return any(isinstance(step.action, PowerLoss) for step in self.steps)
+        return any(isinstance(step.action, actions.PowerLoss) for step in self.steps)
 
     def loses_power_of(self, node_id: NodeId) -> bool:
         """Whether it must be known what a certain node has synced."""
-        return any(isinstance(step.action, PowerLoss) and node_id in step.action.nodes for step in self.steps)
+        return any(isinstance(step.action, actions.PowerLoss) and node_id in step.action.nodes for step in self.steps)
 
     @property
     def eras(self) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from laststand.emulator.core.errors import ConfigError, suggestion
 from laststand.emulator.core.promises import OUTCOME_CHECKS
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, parse_ibps
-from laststand.emulator.plan.actions import CreateTopic
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import milliseconds, take_enum
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.overrides import parse_overrides
@@ -312,7 +312,7 @@ def _steps(cursor: Cursor, names: Names, topics: tuple[PlannedTopic, ...]) -> tu
     steps = read_steps(cursor, names)
     if not steps:
         cursor.fail("needs at least one step")
-    if not topics and not any(isinstance(step.action, CreateTopic) for step in steps):
+    if not topics and not any(isinstance(step.action, actions.CreateTopic) for step in steps):
         cursor.fail("there is no topic: name one in topics, or create one")
     return steps
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from laststand.chaos.scenario.conditions import CountPer, Since
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.conditions_yaml import ACKS, ANY, CONDITION_KEYS, SUBJECTS
 from laststand.chaos.scenario.requirements import ERAS_KEY, RULES
 from laststand.chaos.scenario.scenario import Ending, MissedStep, VerdictName
@@ -15,7 +15,7 @@ from laststand.emulator.core.promises import OUTCOME_CHECKS
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import LeaderRecoveryState
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
-from laststand.emulator.plan.actions import DEEDS, Deed
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import TopicSpec
 from laststand.emulator.plan.names import ALL
 from laststand.emulator.plan.path_words import PATH_WORD
@@ -108,7 +108,7 @@ def _expectation() -> Schema:
 
 
 def _step() -> Schema:
-    verbs = {verb: _action([row for row in DEEDS.values() if row.verb == verb]) for verb in VERBS}
+    verbs = {verb: _action([row for row in actions.DEEDS.values() if row.verb == verb]) for verb in VERBS}
     nested = _list({"type": "object", "minProperties": 1, "maxProperties": 1})
     more = {
         ANY: _mapping({"of": _list(_until()), "within": _ANY}, required=("of",)),
@@ -123,14 +123,14 @@ def _until() -> Schema:
     known: dict[str, Schema] = {
         **dict.fromkeys(CONDITION_KEYS, _ANY),
         "acks": _producer()["properties"]["acks"],
-        "per": _enum(each.value for each in CountPer),
-        "since": _enum(each.value for each in Since),
+        "per": _enum(each.value for each in conditions.CountPer),
+        "since": _enum(each.value for each in conditions.Since),
         "leader_recovery_state": _enum(each.name for each in LeaderRecoveryState),
     }
     return {**_mapping(known), "anyOf": [{"required": [subject]} for subject in SUBJECTS]}
 
 
-def _action(rows: Sequence[Deed]) -> Schema:
+def _action(rows: Sequence[actions.Deed]) -> Schema:
     """Returns the schema of what stands behind a verb; several actions may share one."""
     known: dict[str, Schema] = {}
     for row in rows:

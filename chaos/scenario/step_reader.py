@@ -7,7 +7,7 @@ plan has them all.
 import dataclasses
 from typing import Final
 
-from laststand.chaos.scenario.conditions import DEFAULT_WITHIN_MS, Elapsed, Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.conditions_yaml import ANY, read_any_of, read_until
 from laststand.chaos.scenario.scenario import RoundLimit, Step
 from laststand.emulator.plan import steps
@@ -54,7 +54,7 @@ def _read_item(item: Cursor, names: Names) -> tuple[Step, ...]:
             return _every(fields, names, line=item.line)
     if verb == PARALLEL:
         branches = read_steps(argument, names)
-        if len(branches) < 2 or any(isinstance(step.action, Until) or step.together for step in branches):
+        if len(branches) < 2 or any(isinstance(step.action, conditions.Until) or step.together for step in branches):
             argument.fail("allowed: two actions at least, without barriers and without another parallel")
         return tuple(dataclasses.replace(step, together=str(item.line)) for step in branches)
     return (_read_one(verb, argument, names, text=item.flow_text(), line=item.line),)
@@ -66,7 +66,10 @@ def _every(fields: Fields, names: Names, *, line: int) -> tuple[Step, ...]:
     if not 0 < period_ms <= span_ms <= period_ms * REPEATS_MAX:
         span.fail(f"allowed: from one period on to {REPEATS_MAX} of them, and a period is longer than 0")
     done = read_steps(fields.required("do"), names)
-    pace = Until(condition=Elapsed(duration_ms=period_ms, steps=len(done)), within_ms=period_ms + DEFAULT_WITHIN_MS)
+    pace = conditions.Until(
+        condition=conditions.Elapsed(duration_ms=period_ms, steps=len(done)),
+        within_ms=period_ms + conditions.DEFAULT_WITHIN_MS,
+    )
     text = f"{{until: {{elapsed: {period_ms} ms}}}}"
     once = (*done, Step(action=pace, text=text, line=line))
     found = list(_rounds(once, span_ms // period_ms))

@@ -8,9 +8,9 @@ from laststand.emulator.client.config import final_consumer
 from laststand.emulator.client.control import ClientCounts
 from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.pace import Pace
+from laststand.emulator.core import events
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from laststand.emulator.core.events import Event
 from laststand.emulator.core.types import Acks, NodeId, TopicPartition
 from laststand.emulator.plan.nodes import HARNESS
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -35,7 +35,7 @@ class ClientObserver:
         self._acks = {config.name: config.settings.acks for config in producers_of(scenario)}
         self._consumers = frozenset(config.name for config in consumers_of(scenario))
 
-    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+    def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         """Keeps an event."""
         self.journal.happened(node_id, incarnation, event, now_ms=now_ms)
 

@@ -10,7 +10,7 @@ from laststand.chaos.simulated.clients import ClientObserver, SimulatedClients
 from laststand.chaos.simulated.target import SimulatedTarget, cores_at_work
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.types import TopicPartition
-from laststand.emulator.plan.actions import Kill, Stop
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
 from laststand.emulator.simulator.run.evidence import BatchBytes, write_evidence
@@ -49,7 +49,7 @@ class SimulatorDriver:
         try:
             yield self._target
         finally:
-            self._target.end(Kill(nodes=(*self._cluster.nodes, CONTROLLER)))
+            self._target.end(actions.Kill(nodes=(*self._cluster.nodes, CONTROLLER)))
 
     def start_work(self) -> None:
         """Starts the clients' state machines."""
@@ -68,8 +68,8 @@ class SimulatorDriver:
 
     async def stop(self) -> None:
         """Stops all brokers at once, then the controller."""
-        self._target.end(Stop(nodes=tuple(self._cluster.nodes)))
-        self._target.end(Stop(nodes=(CONTROLLER,)))
+        self._target.end(actions.Stop(nodes=tuple(self._cluster.nodes)))
+        self._target.end(actions.Stop(nodes=(CONTROLLER,)))
         self._cluster.run(_LAST_LINES_MS)
 
     async def close(self, *, problem: str | None) -> None:

@@ -12,12 +12,11 @@ from laststand.chaos.play.barriers import Observation
 from laststand.chaos.play.waiting import StepError
 from laststand.chaos.simulated.clients import SimulatedClients
 from laststand.emulator.client.control import ClientCounts
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.core.events import Event
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import BrokerId, CauseId, MetadataOffset, NodeId, Offset, TopicPartition
-from laststand.emulator.plan.actions import Action, Kill, Outcome, Produce, Stop, effective
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.faults import fault_events
 from laststand.emulator.plan.nodes import CONTROLLER
@@ -168,16 +167,16 @@ class SimulatedTarget:
 
     # --- What can be done -------------------------------------------------------------------------------------------
 
-    async def perform(self, action: Action) -> Outcome:
+    async def perform(self, action: actions.Action) -> actions.Outcome:
         """Calls the simulator's performer; a batch is sent by the scenario's client."""
-        if isinstance(action, Produce):
+        if isinstance(action, actions.Produce):
             with cores_at_work():
                 self._clients.produce(action.producer, action.partition, action.records)
-            return effective("sent")
+            return actions.effective("sent")
         before = self._cluster.committed_end_offset
         broken = [Link(*link) for link in self._cluster.network.broken]
         begun_ns = self._cluster.event_log.now_ns
-        outcome = self.end(action) if isinstance(action, Stop) else self._perform(action)
+        outcome = self.end(action) if isinstance(action, actions.Stop) else self._perform(action)
         for event in fault_events(
             action,
             bit=outcome.seen if outcome.bit else None,
@@ -191,14 +190,14 @@ class SimulatedTarget:
             self.note(event)
         return outcome
 
-    def _perform(self, action: Action) -> Outcome:
+    def _perform(self, action: actions.Action) -> actions.Outcome:
         with cores_at_work():
             return perform(self._cluster, action)
 
-    def end(self, action: Stop[NodeId] | Kill[NodeId]) -> Outcome:
+    def end(self, action: actions.Stop[NodeId] | actions.Kill[NodeId]) -> actions.Outcome:
         """Ends nodes; those that do not stop in time, or are paused, are killed and count as crashed."""
         outcome = self._perform(action)
-        if isinstance(action, Kill):
+        if isinstance(action, actions.Kill):
             return outcome
         with cores_at_work():
             self._cluster.run_until(
@@ -207,27 +206,27 @@ class SimulatedTarget:
             )
         left = tuple(node for node in action.nodes if self.is_running(node))
         if left:
-            self._perform(Kill(nodes=left))
-            return effective("the process was killed, as it did not stop")
-        return effective("the process stopped") if outcome.took_effect else outcome
+            self._perform(actions.Kill(nodes=left))
+            return actions.effective("the process was killed, as it did not stop")
+        return actions.effective("the process stopped") if outcome.took_effect else outcome
 
-    async def ask_controller(self, request: Request) -> Response:
+    async def ask_controller(self, request: messages.Request) -> messages.Response:
         """Sends the request bypassing all links, and lets time pass until there is a response."""
         answer = self._ask(CONTROLLER, request)
         if answer is None:
             raise NoAnswerError(request=type(request).__name__)
         return answer
 
-    async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
+    async def ask_broker(self, broker_id: BrokerId, request: messages.Request) -> messages.Response | None:
         """Likewise."""
         return self._ask(broker_id, request)
 
-    def _ask(self, node_id: NodeId, request: Request) -> Response | None:
+    def _ask(self, node_id: NodeId, request: messages.Request) -> messages.Response | None:
         with cores_at_work():
             request_id = self._cluster.clients.ask(node_id, request, cause=self.cause_id)
             self._cluster.run_until(lambda: request_id in self._cluster.clients.answers, within_ms=_ANSWER_TIMEOUT_MS)
         return self._cluster.clients.answers.get(request_id)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: events.Event) -> None:
         """Writes into the journal."""
         self._cluster.event_log.note(event)

@@ -19,8 +19,8 @@ from laststand.emulator.client.admin import AdminClient, Ask
 from laststand.emulator.client.admin_connection import AdminConnection
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.cluster.layout import token_file
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.plan.requests import actions_of, errors_of
 from laststand.emulator.rpc.apis import api_of
@@ -57,7 +57,7 @@ async def administer(directory: Path, work: Callable[[AdminClient], Awaitable[_R
 def _announced(directory: Path, ask_node: Ask) -> Ask:
     """Returns a way to ask nodes before which the supervisor has each order on record."""
 
-    async def announce_and_ask(node_id: NodeId, request: Request) -> Response:
+    async def announce_and_ask(node_id: NodeId, request: messages.Request) -> messages.Response:
         if is_order(request):
             given = order_given(request, to=node_id, cause_id=_CAUSE)
             for answer in await asyncio.to_thread(list, ask(directory, AnnounceOrder(given=given))):
@@ -75,7 +75,7 @@ def _by_supervisor(directory: Path, report: StatusReport, ask_broker: Ask) -> As
     the session for the former and knows whom the latter are for.
     """
 
-    async def ask_node(node_id: NodeId, request: Request) -> Response:
+    async def ask_node(node_id: NodeId, request: messages.Request) -> messages.Response:
         if node_id != report.controller_id:
             return await ask_broker(node_id, request)
         api = api_of(request, node_id)
@@ -100,7 +100,7 @@ def _by_supervisor(directory: Path, report: StatusReport, ask_broker: Ask) -> As
 def _recorded(directory: Path, ask_node: Ask) -> Ask:
     """Returns a way to ask nodes after which the supervisor has on record what was asked of the controller."""
 
-    async def ask_and_record(node_id: NodeId, request: Request) -> Response:
+    async def ask_and_record(node_id: NodeId, request: messages.Request) -> messages.Response:
         response = await ask_node(node_id, request)
         actions = tuple(actions_of(request))
         if actions:

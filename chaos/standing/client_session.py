@@ -5,17 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from laststand.chaos.standing import messages
 from laststand.chaos.standing.link import NoClusterError, SupervisorLostError, not_connected
-from laststand.chaos.standing.messages import (
-    LINE_LENGTH_MAX,
-    Answer,
-    ClientOpened,
-    CloseClient,
-    OpenClient,
-    Refused,
-    decode_answer,
-    encode_line,
-)
 from laststand.chaos.standing.socket import short_path
 from laststand.emulator.client.history import History
 from laststand.emulator.client.shell import Links
@@ -35,7 +26,7 @@ class ClientSession:
         is_lost: whether the supervisor is gone.
     """
 
-    def __init__(self, opened: ClientOpened, token: RunToken) -> None:
+    def __init__(self, opened: messages.ClientOpened, token: RunToken) -> None:
         self.opened = opened
         self.token = token
         self.ended = asyncio.Event()
@@ -61,16 +52,16 @@ async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSess
     """
     try:
         with short_path(directory) as path:
-            reader, writer = await asyncio.open_unix_connection(path, limit=LINE_LENGTH_MAX)
+            reader, writer = await asyncio.open_unix_connection(path, limit=messages.LINE_LENGTH_MAX)
     except (FileNotFoundError, ConnectionRefusedError) as error:
         raise not_connected(directory, error) from None
     try:
-        writer.write(encode_line(OpenClient(verb=verb)))
+        writer.write(messages.encode_line(messages.OpenClient(verb=verb)))
         opened = await _read(reader)
         match opened:
-            case ClientOpened():
+            case messages.ClientOpened():
                 pass
-            case Refused(reason=reason):
+            case messages.Refused(reason=reason):
                 raise NoClusterError(reason)
             case None:
                 raise SupervisorLostError(directory)
@@ -83,7 +74,7 @@ async def client_session(directory: Path, verb: str) -> AsyncIterator[ClientSess
             listening.cancel()
         if session.is_lost:
             raise SupervisorLostError(directory)
-        writer.write(encode_line(CloseClient()))
+        writer.write(messages.encode_line(messages.CloseClient()))
         await writer.drain()
     finally:
         writer.close()
@@ -94,9 +85,9 @@ async def _listen(reader: asyncio.StreamReader, session: ClientSession) -> None:
     session.ended.set()
 
 
-async def _read(reader: asyncio.StreamReader) -> Answer | None:
+async def _read(reader: asyncio.StreamReader) -> messages.Answer | None:
     try:
         line = await reader.readline()
     except ConnectionError:
         return None
-    return decode_answer(line) if line else None
+    return messages.decode_answer(line) if line else None

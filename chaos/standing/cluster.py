@@ -38,9 +38,8 @@ from laststand.emulator.client.config import ClientConfig
 from laststand.emulator.client.history import HISTORY_FILE
 from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.process_cluster import ProcessCluster
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.errors import EmulatorError, ErrorCode
-from laststand.emulator.core.events import ClientStarted, IncarnationEnd, OrderGiven
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.plan.actions import (
     ActionTemplate,
@@ -201,14 +200,14 @@ class StandingCluster:
             node_id, incarnation = process.node_id, process.incarnation
             if self._cluster.is_running(node_id) and incarnation == self._cluster.incarnation(node_id):
                 continue  # it is on record with the others that run
-            end = IncarnationEnd.STOPPED if process.has_stopped else IncarnationEnd.UNEXPECTED
+            end = events.IncarnationEnd.STOPPED if process.has_stopped else events.IncarnationEnd.UNEXPECTED
             self._log.started(node_id, incarnation)
             self._log.ended(node_id, incarnation, end, exit_code=None, metadata_offset=None)
 
     def _note_deaths(self) -> None:
         """Puts on record how the processes ended whose supervisor died: the kernel killed them with it."""
         for node_id, incarnation in self._leftovers.processes:
-            self._log.ended(node_id, incarnation, IncarnationEnd.KILLED, exit_code=None, metadata_offset=None)
+            self._log.ended(node_id, incarnation, events.IncarnationEnd.KILLED, exit_code=None, metadata_offset=None)
         dead = tuple(node_id for node_id, _ in self._leftovers.processes)
         if dead:
             self._put_on_record(PlayedStep(action=Kill(nodes=dead), outcome=effective("died with the supervisor")))
@@ -270,11 +269,11 @@ class StandingCluster:
         """Returns what a ZooKeeper server holds of the controller; there is none."""
         return None
 
-    def announce(self, given: OrderGiven) -> None:
+    def announce(self, given: events.OrderGiven) -> None:
         """Puts on record what an administrator is about to order."""
         self._log.note(given)
 
-    async def ask_controller(self, request: Request) -> Response:
+    async def ask_controller(self, request: messages.Request) -> messages.Response:
         """Asks for what an administrator wants who cannot ask the controller directly.
 
         Raises:
@@ -360,7 +359,7 @@ class StandingCluster:
         """Registers and records a producer or consumer; returns its name."""
         name = self.clients.open(verb)
         history_file = str(self.clients.history_path(name).relative_to(self._order.path))
-        self._log.note(ClientStarted(cause_id=self._log.cause_id, process=name, history_file=history_file))
+        self._log.note(events.ClientStarted(cause_id=self._log.cause_id, process=name, history_file=history_file))
         return name
 
     def client_gone(self, name: str) -> None:

@@ -10,9 +10,9 @@ from laststand.chaos.standing.link import replica_of
 from laststand.chaos.standing.status import NodeStatus, PartitionStatus, StatusReport
 from laststand.emulator.client.admin import AdminClient
 from laststand.emulator.client.admin_error import AdminError
+from laststand.emulator.core import messages
 from laststand.emulator.core.batch import EpochEntry
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import ReplicaLogInfo
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicPartition
 from laststand.emulator.storage.replica_view import ReplicaView
 
@@ -111,7 +111,7 @@ def _roles(broker_id: BrokerId, status: PartitionStatus) -> tuple[str, ...]:
     return tuple(roles)
 
 
-async def _ask(admin: AdminClient, broker_id: BrokerId, status: PartitionStatus) -> ReplicaLogInfo | None:
+async def _ask(admin: AdminClient, broker_id: BrokerId, status: PartitionStatus) -> messages.ReplicaLogInfo | None:
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
             [info] = await admin.replica_log_info(broker_id, [(status.topic_id, status.partition)])
@@ -134,7 +134,7 @@ def _by_files(replica: Replica, view: ReplicaView) -> Replica:
     )
 
 
-def _by_broker(replica: Replica, told: ReplicaLogInfo) -> Replica:
+def _by_broker(replica: Replica, told: messages.ReplicaLogInfo) -> Replica:
     return msgspec.structs.replace(
         replica,
         source="broker",

@@ -5,17 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from laststand.chaos.standing.messages import (
-    Answer,
-    Command,
-    GetStatus,
-    LookAtReplica,
-    Refused,
-    ReplicaSeen,
-    Status,
-    decode_answer,
-    encode_line,
-)
+from laststand.chaos.standing import messages
 from laststand.chaos.standing.names import registered
 from laststand.chaos.standing.order import ORDER_FILE, SOCKET_FILE, STANDING, read_order
 from laststand.chaos.standing.socket import short_path
@@ -82,7 +72,7 @@ def is_standing(directory: Path) -> bool:
         return False
 
 
-def ask(directory: Path, command: Command) -> Iterator[Answer]:
+def ask(directory: Path, command: messages.Command) -> Iterator[messages.Answer]:
     """Sends a command and yields its answers as they come.
 
     Raises:
@@ -92,12 +82,12 @@ def ask(directory: Path, command: Command) -> Iterator[Answer]:
     answered = False
     with _connected(directory) as connection, connection.makefile("rwb") as stream:
         try:
-            stream.write(encode_line(command))
+            stream.write(messages.encode_line(command))
             stream.flush()
             for line in stream:
                 answered = True
-                answer = decode_answer(line)
-                if isinstance(answer, Refused):
+                answer = messages.decode_answer(line)
+                if isinstance(answer, messages.Refused):
                     raise NoClusterError(answer.reason)
                 yield answer
         except OSError:
@@ -113,8 +103,8 @@ def status_of(directory: Path) -> StatusReport:
         NoClusterError: no supervisor listens there.
         SupervisorLostError: it ended meanwhile.
     """
-    for answer in ask(directory, GetStatus()):
-        if isinstance(answer, Status):
+    for answer in ask(directory, messages.GetStatus()):
+        if isinstance(answer, messages.Status):
             return answer.report
     raise SupervisorLostError(directory)
 
@@ -126,8 +116,8 @@ def replica_of(directory: Path, broker_id: BrokerId, partition: TopicPartition) 
         NoClusterError: no supervisor listens there, or the files cannot be read.
         SupervisorLostError: it ended meanwhile.
     """
-    for answer in ask(directory, LookAtReplica(broker_id=broker_id, partition=partition)):
-        if isinstance(answer, ReplicaSeen):
+    for answer in ask(directory, messages.LookAtReplica(broker_id=broker_id, partition=partition)):
+        if isinstance(answer, messages.ReplicaSeen):
             return answer.view
     raise SupervisorLostError(directory)
 

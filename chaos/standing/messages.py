@@ -12,7 +12,7 @@ import msgspec
 
 from laststand.chaos.scenario.scenario import Ending
 from laststand.chaos.standing.status import StatusReport
-from laststand.emulator.core.events import OrderGiven
+from laststand.emulator.core import events
 from laststand.emulator.core.types import BrokerId, TopicPartition
 from laststand.emulator.plan.actions import Action, ActionTemplate, Administration, Outcome
 from laststand.emulator.storage.replica_view import ReplicaView
@@ -41,7 +41,7 @@ class Perform(_Line, frozen=True, kw_only=True):
 class AnnounceOrder(_Line, frozen=True, kw_only=True):
     """Put on record what an administrator is about to order."""
 
-    given: OrderGiven
+    given: events.OrderGiven
 
 
 class RecordRequest(_Line, frozen=True, kw_only=True):

@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import AnyEvent, ClientStarted, IncarnationEnded, IncarnationStarted, NodeStopped
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.storage.line_file import line_files, read_texts
 from laststand.emulator.user_files import read_bytes
 
-_EVENT: Final[msgspec.json.Decoder[AnyEvent]] = msgspec.json.Decoder(AnyEvent)
+_EVENT: Final[msgspec.json.Decoder[events.AnyEvent]] = msgspec.json.Decoder(events.AnyEvent)
 _HARNESS_FILES: Final = "harness-*.jsonl"
 _NODE_FILES: Final = "[0-9]*-*"
 _LAST_LINES: Final = 2
@@ -51,12 +51,12 @@ def find_leftovers(directory: Path) -> Leftovers:
             except msgspec.MsgspecError:
                 continue
             match event:
-                case IncarnationStarted():
+                case events.IncarnationStarted():
                     started.add((event.started_node, event.started_incarnation))
                     running[event.started_node, event.started_incarnation] = None
-                case IncarnationEnded():
+                case events.IncarnationEnded():
                     running.pop((event.ended_node, event.ended_incarnation), None)
-                case ClientStarted():
+                case events.ClientStarted():
                     histories.append(event.history_file)
                 case _:
                     pass
@@ -94,6 +94,6 @@ def _process_of(event_file: Path) -> tuple[NodeId, int]:
 def _has_stopped(event_file: Path) -> bool:
     for line in read_texts(event_file).content.splitlines()[-_LAST_LINES:]:
         with suppress(msgspec.MsgspecError):
-            if isinstance(_EVENT.decode(line), NodeStopped):
+            if isinstance(_EVENT.decode(line), events.NodeStopped):
                 return True
     return False

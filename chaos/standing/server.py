@@ -13,44 +13,15 @@ import msgspec
 
 from laststand.chaos.process.single_step import UnplayableStepError
 from laststand.chaos.scenario.scenario import Ending
+from laststand.chaos.standing import messages
 from laststand.chaos.standing.cluster import StandingCluster
-from laststand.chaos.standing.messages import (
-    LINE_LENGTH_MAX,
-    AnnounceOrder,
-    Answer,
-    AskController,
-    ClientDismissed,
-    ClientOpened,
-    CloseClient,
-    Command,
-    ControllerAnswered,
-    ControllerRefused,
-    DownPhase,
-    GetStatus,
-    LookAtReplica,
-    OpenClient,
-    Perform,
-    PlayStep,
-    Recorded,
-    RecordRequest,
-    Refused,
-    ReplicaSeen,
-    Status,
-    StepFailed,
-    StepPlayed,
-    StopCluster,
-    TakeDown,
-    TakenDown,
-    decode_command,
-    encode_line,
-)
 from laststand.chaos.standing.order import StandingOrder
 from laststand.chaos.standing.socket import short_path
 from laststand.chaos.standing.zookeeper_cluster import StandingZooKeeperCluster
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.cluster.node_files import ViewReplica
 from laststand.emulator.core.errors import EmulatorError, ErrorCode, StorageError
-from laststand.emulator.plan.actions import ActionTemplate
+from laststand.emulator.plan import actions
 from laststand.emulator.rpc.apis import CONTROLLER_APIS
 
 CLIENTS_TIMEOUT_S: Final = 15.0
@@ -80,7 +51,7 @@ class Server:
         with short_path(self._order.path) as path:
             before = os.umask(_SOCKET_UMASK)
             try:
-                self._server = await asyncio.start_unix_server(self._serve, path, limit=LINE_LENGTH_MAX)
+                self._server = await asyncio.start_unix_server(self._serve, path, limit=messages.LINE_LENGTH_MAX)
             finally:
                 os.umask(before)
 
@@ -96,14 +67,14 @@ class Server:
     async def dismiss_clients(self) -> None:
         """Asks clients to finish, and waits until they have."""
         for writer in self._clients.values():
-            _tell(writer, ClientDismissed())
+            _tell(writer, messages.ClientDismissed())
         try:
             async with asyncio.timeout(CLIENTS_TIMEOUT_S):
                 await self._no_clients.wait()
         except TimeoutError:
             self._cluster.fail(f"clients {', '.join(self._clients)} did not end")
 
-    def announce(self, answer: DownPhase | TakenDown) -> None:
+    def announce(self, answer: messages.DownPhase | messages.TakenDown) -> None:
         """Reports a phase of the end to the command that waits for it."""
         for writer in self._waiting_for_end:
             _tell(writer, answer)
@@ -125,77 +96,83 @@ class Server:
         try:
             line = await reader.readline()
             if line:
-                await self._answer(decode_command(line), reader, writer)
+                await self._answer(messages.decode_command(line), reader, writer)
         except (msgspec.DecodeError, ValueError) as error:
-            _tell(writer, Refused(reason=f"this is no command of this version: {error}"))
+            _tell(writer, messages.Refused(reason=f"this is no command of this version: {error}"))
         except OSError as error:
             _log.info("a command's connection broke: %s", error)
         finally:
             if writer not in self._waiting_for_end:
                 writer.close()
 
-    async def _answer(self, command: Command, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._ending.done() and not isinstance(command, TakeDown | StopCluster):
-            _tell(writer, Refused(reason="the cluster is being taken down"))
+    async def _answer(
+        self, command: messages.Command, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        if self._ending.done() and not isinstance(command, messages.TakeDown | messages.StopCluster):
+            _tell(writer, messages.Refused(reason="the cluster is being taken down"))
             return
         match command:
-            case GetStatus():
-                _tell(writer, Status(report=self._cluster.status()))
-            case PlayStep(step=step):
+            case messages.GetStatus():
+                _tell(writer, messages.Status(report=self._cluster.status()))
+            case messages.PlayStep(step=step):
                 _tell(writer, await self._play(step))
-            case Perform(action=action):
+            case messages.Perform(action=action):
                 _tell(writer, await self._play(action))
-            case AnnounceOrder(given=given):
+            case messages.AnnounceOrder(given=given):
                 self._cluster.announce(given)
-                _tell(writer, Recorded())
-            case RecordRequest(actions=actions, seen=seen):
+                _tell(writer, messages.Recorded())
+            case messages.RecordRequest(actions=actions, seen=seen):
                 await self._cluster.record(actions, seen)
-                _tell(writer, Recorded())
-            case AskController(api=api, request=request):
+                _tell(writer, messages.Recorded())
+            case messages.AskController(api=api, request=request):
                 _tell(writer, await self._ask_controller(api, request))
-            case LookAtReplica(broker_id=broker_id, partition=partition):
+            case messages.LookAtReplica(broker_id=broker_id, partition=partition):
                 _tell(writer, await self._look_at(ViewReplica(node_id=broker_id, partition=partition)))
-            case OpenClient(verb=verb):
+            case messages.OpenClient(verb=verb):
                 await self._host_client(verb, reader, writer)
-            case CloseClient():
-                _tell(writer, Refused(reason="no client was opened on this connection"))
-            case TakeDown(ending=ending):
+            case messages.CloseClient():
+                _tell(writer, messages.Refused(reason="no client was opened on this connection"))
+            case messages.TakeDown(ending=ending):
                 self._waiting_for_end.append(writer)
                 self.ask_for_end(ending)
-            case StopCluster():
+            case messages.StopCluster():
                 self._waiting_for_end.append(writer)
                 self.ask_for_end(None)
             case _:
                 assert_never(command)
 
-    async def _play(self, wanted: str | ActionTemplate) -> Answer:
+    async def _play(self, wanted: str | actions.ActionTemplate) -> messages.Answer:
         try:
             played = await self._cluster.play(wanted)
         except UnplayableStepError as error:
-            return Refused(reason=str(error))
+            return messages.Refused(reason=str(error))
         except (EmulatorError, grpc.aio.AioRpcError) as error:
             _log.error("step %s failed: %s", wanted, error)
-            return StepFailed(reason=str(error))
-        return StepPlayed(step=played.text, outcome=played.outcome, performed=played.performed)
+            return messages.StepFailed(reason=str(error))
+        return messages.StepPlayed(step=played.text, outcome=played.outcome, performed=played.performed)
 
-    async def _ask_controller(self, name: str, payload: bytes) -> Answer:
+    async def _ask_controller(self, name: str, payload: bytes) -> messages.Answer:
         api = next((each for each in CONTROLLER_APIS if each.name == name), None)
         if api is None:
-            return Refused(reason=f"{name}: no request of an administrator")
+            return messages.Refused(reason=f"{name}: no request of an administrator")
         request, cause_id = api.decode_request(payload)
         try:
             response = await self._cluster.ask_controller(request)
         except AdminError as error:
-            return ControllerRefused(api=error.api, error=error.error.name, subject=error.subject, reason=error.reason)
+            return messages.ControllerRefused(
+                api=error.api, error=error.error.name, subject=error.subject, reason=error.reason
+            )
         except EmulatorError as error:
-            return ControllerRefused(api=name, error=ErrorCode.NETWORK_EXCEPTION.name, subject="", reason=str(error))
-        return ControllerAnswered(response=api.encode_response(response, cause_id=cause_id))
+            return messages.ControllerRefused(
+                api=name, error=ErrorCode.NETWORK_EXCEPTION.name, subject="", reason=str(error)
+            )
+        return messages.ControllerAnswered(response=api.encode_response(response, cause_id=cause_id))
 
-    async def _look_at(self, work: ViewReplica) -> Answer:
+    async def _look_at(self, work: ViewReplica) -> messages.Answer:
         try:
-            return ReplicaSeen(view=await asyncio.to_thread(self._cluster.target.cluster.files.perform, work))
+            return messages.ReplicaSeen(view=await asyncio.to_thread(self._cluster.target.cluster.files.perform, work))
         except StorageError as error:
-            return Refused(reason=str(error))
+            return messages.Refused(reason=str(error))
 
     async def _host_client(self, verb: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name = self._cluster.open_client(verb)
@@ -204,7 +181,7 @@ class Server:
         _log.info("client=%s opened verb=%s", name, verb)
         _tell(
             writer,
-            ClientOpened(
+            messages.ClientOpened(
                 name=name,
                 history_path=str(self._cluster.clients.history_path(name)),
                 addresses=self._cluster.client_addresses(),
@@ -217,7 +194,7 @@ class Server:
         except OSError:
             line = b""
         # The end of a connection is the end of its process, and a process that is gone writes no more.
-        if line and isinstance(decode_command(line), CloseClient):
+        if line and isinstance(messages.decode_command(line), messages.CloseClient):
             self._cluster.clients.close(name)
         else:
             self._cluster.client_gone(name)
@@ -226,8 +203,8 @@ class Server:
             self._no_clients.set()
 
 
-def _tell(writer: asyncio.StreamWriter, answer: Answer) -> None:
-    writer.write(encode_line(answer))
+def _tell(writer: asyncio.StreamWriter, answer: messages.Answer) -> None:
+    writer.write(messages.encode_line(answer))
 
 
 def _view(order: StandingOrder, cluster: StandingCluster) -> AbstractAsyncContextManager[None]:
@@ -257,11 +234,11 @@ async def stand(order: StandingOrder, *, on_serving: Callable[[Server], None]) -
             await server.listen()
             on_serving(server)
             ending = await server.asked_for_end()
-        server.announce(DownPhase(text="await the clients"))
+        server.announce(messages.DownPhase(text="await the clients"))
         await server.dismiss_clients()
         if ending is None:
-            await cluster.stop(tell=lambda text: server.announce(DownPhase(text=text)))
+            await cluster.stop(tell=lambda text: server.announce(messages.DownPhase(text=text)))
         else:
-            await cluster.end(ending, tell=lambda text: server.announce(DownPhase(text=text)))
-    server.announce(TakenDown(problem=cluster.problem))
+            await cluster.end(ending, tell=lambda text: server.announce(messages.DownPhase(text=text)))
+    server.announce(messages.TakenDown(problem=cluster.problem))
     await server.close()

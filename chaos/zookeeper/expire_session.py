@@ -7,14 +7,14 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.chaos.zookeeper.metadata import ZooKeeperMetadata
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.plan.actions import ExpireSession, Outcome, effective, no_op
+from laststand.emulator.plan import actions
 from laststand.emulator.zookeeper.takeover import end_session
 
 _SEEN_WITHIN_S: Final = 10.0
 
 
-@executes(ExpireSession)
-async def expire_session(target: ProcessTarget, action: ExpireSession[NodeId]) -> Outcome:
+@executes(actions.ExpireSession)
+async def expire_session(target: ProcessTarget, action: actions.ExpireSession[NodeId]) -> actions.Outcome:
     """Ends sessions, and waits until the server's log says that the brokers' nodes went with them.
 
     Raises:
@@ -23,13 +23,13 @@ async def expire_session(target: ProcessTarget, action: ExpireSession[NodeId]) -
     """
     metadata = target.metadata
     if not isinstance(metadata, ZooKeeperMetadata):
-        return no_op("there is no ZooKeeper")
+        return actions.no_op("there is no ZooKeeper")
     await metadata.committed_end()
     registered = {}
     for node_id in map(BrokerId, action.nodes):
         registration, session_id = target.image.brokers.get(node_id), metadata.session_of(node_id)
         if registration is None or session_id is None:
-            return no_op(f"broker {node_id} has no session")
+            return actions.no_op(f"broker {node_id} has no session")
         registered[node_id] = (registration.broker_epoch, session_id)
     address = target.cluster.direct_addresses()[target.cluster.layout.controller_id]
     for _, session_id in registered.values():
@@ -45,6 +45,6 @@ async def expire_session(target: ProcessTarget, action: ExpireSession[NodeId]) -
         return Observation(reached=not left, text=f"the nodes of brokers {left} are there still")
 
     await target.wait(gone, timeout_s=_SEEN_WITHIN_S)
-    return effective(
+    return actions.effective(
         "; ".join(f"session {session:x} of broker {node} is over" for node, (_, session) in registered.items())
     )

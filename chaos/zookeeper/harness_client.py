@@ -6,17 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.core.zookeeper.exchange import (
-    OpenSession,
-    SessionEstablished,
-    SessionExpired,
-    ZooKeeperAnswered,
-    ZooKeeperConnectionLost,
-    ZooKeeperInput,
-    ZooKeeperReconnected,
-    ZooKeeperRequest,
-)
-from laststand.emulator.core.zookeeper.operations import Program
+from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.program_runner import Finished, ProgramRunner
 from laststand.emulator.zookeeper.session import ZooKeeperSession
 
@@ -42,9 +32,9 @@ class HarnessClient:
         self._runner: ProgramRunner[Any] = ProgramRunner()
         self._result: asyncio.Future[Any] | None = None
         self._one_program = asyncio.Lock()
-        self._session.execute(OpenSession())
+        self._session.execute(exchange.OpenSession())
 
-    async def run(self, program: Program[ResultT]) -> ResultT:
+    async def run(self, program: operations.Program[ResultT]) -> ResultT:
         """Runs a program to its end; returns what it returned.
 
         Raises:
@@ -67,23 +57,23 @@ class HarnessClient:
         """Ends the session."""
         await self._session.close()
 
-    def _hear(self, told: ZooKeeperInput) -> None:
+    def _hear(self, told: exchange.ZooKeeperInput) -> None:
         match told:
-            case ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
+            case exchange.ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
                 self._take(self._runner.answered(correlation_id, answers))
-            case ZooKeeperConnectionLost():
+            case exchange.ZooKeeperConnectionLost():
                 self._runner.connection_lost()
-            case SessionExpired():
+            case exchange.SessionExpired():
                 self._runner.connection_lost()
-                self._session.execute(OpenSession())
-            case ZooKeeperReconnected() | SessionEstablished():
+                self._session.execute(exchange.OpenSession())
+            case exchange.ZooKeeperReconnected() | exchange.SessionEstablished():
                 self._take(self._runner.reconnected())
             case _:
                 pass
 
-    def _take(self, outcome: ZooKeeperRequest | Finished[Any] | None) -> None:
+    def _take(self, outcome: exchange.ZooKeeperRequest | Finished[Any] | None) -> None:
         match outcome:
-            case ZooKeeperRequest():
+            case exchange.ZooKeeperRequest():
                 self._session.execute(outcome)
             case Finished(result=result) if self._result is not None and not self._result.done():
                 self._result.set_result(result)

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterable
 
 from laststand.emulator.cluster.link_messages import LinkMessages
 from laststand.emulator.cluster.zookeeper_proxy import ZooKeeperProxy
-from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.rpc.interception import Interceptor
 
 
-def server_messages(links: Iterable[Link[NodeId]], *, record: Callable[[MessageIntercepted], None]) -> LinkMessages:
+def server_messages(
+    links: Iterable[Link[NodeId]], *, record: Callable[[events.MessageIntercepted], None]
+) -> LinkMessages:
     """Returns those of these links that lead to the server, with proxies that know its messages.
 
     Args:

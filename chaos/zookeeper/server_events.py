@@ -13,9 +13,9 @@ import msgspec
 
 from laststand.emulator.cluster.child import EndCause
 from laststand.emulator.cluster.layout import ClusterLayout
+from laststand.emulator.core import events
 from laststand.emulator.core.eras import ZooKeeperSwitches, rule_texts
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.events import Event, MessageIntercepted, NodeStarted, NodeStopped, OtherRecordCommitted
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import node_properties, property_texts
 from laststand.emulator.core.types import BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
@@ -71,7 +71,7 @@ class ServerEvents:
         self._wall_ahead_ns = time.time_ns() - time.monotonic_ns()
         self._incarnations = _last_incarnations(layout)
         self._written_before = _last_written(layout)
-        self._unwritten: list[tuple[Event, int]] = []
+        self._unwritten: list[tuple[events.Event, int]] = []
         self._sessions: dict[BrokerId, SessionId] = {}
         self._taken_wall_ns = 0
 
@@ -115,7 +115,7 @@ class ServerEvents:
             clock=lambda: self._time_ns,
         )
         self._write(
-            NodeStarted(
+            events.NodeStarted(
                 cause_id=_CAUSE,
                 role=NodeRole.ZOOKEEPER,
                 incarnation_id=IncarnationId(f"zookeeper-{incarnation}"),
@@ -133,7 +133,7 @@ class ServerEvents:
         """The server's process is gone."""
         self.read_all()
         if cause is EndCause.STOPPED:
-            self._write(NodeStopped(cause_id=_CAUSE), time_ns=time.monotonic_ns())
+            self._write(events.NodeStopped(cause_id=_CAUSE), time_ns=time.monotonic_ns())
 
     def close(self) -> None:
         """Reads all that the last process of the server has left, and ends its file."""
@@ -142,7 +142,7 @@ class ServerEvents:
             self._file.close()
         self._file = None
 
-    def intercepted(self, event: MessageIntercepted) -> None:
+    def intercepted(self, event: events.MessageIntercepted) -> None:
         """Something was done to a message to or from the server."""
         self._write(event, time_ns=time.monotonic_ns())
 
@@ -177,7 +177,7 @@ class ServerEvents:
         offset = MetadataOffset(transaction.zxid)
         is_known = transaction.zxid <= self._written_before
         if not transaction.changes:
-            other = OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=transaction.name)
+            other = events.OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=transaction.name)
             if not is_known:
                 self._write(other, time_ns=time_ns)
         for change in transaction.changes:
@@ -187,7 +187,7 @@ class ServerEvents:
         self._history.passed(transaction.zxid)
         self._history.image.take_delta()
 
-    def _write(self, event: Event, *, time_ns: int) -> None:
+    def _write(self, event: events.Event, *, time_ns: int) -> None:
         if self._file is None:
             self._unwritten.append((event, time_ns))
             return

@@ -23,26 +23,10 @@ from laststand.emulator.client.admin_connection import AdminConnection
 from laststand.emulator.client.admin_error import AdminError
 from laststand.emulator.cluster.link_messages import LinkMessages
 from laststand.emulator.cluster.process_cluster import ProcessCluster
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    ConfigResourceResult,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DescribeClusterRequest,
-    DescribeConfigsRequest,
-    ElectLeadersRequest,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ListPartitionReassignmentsRequest,
-    TopicResult,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.eras import ZooKeeperSwitches, plain_switches
 from laststand.emulator.core.errors import ErrorCode, InvariantError
-from laststand.emulator.core.messages import DescribeTopicPartitionsRequest, Request, Response
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId
 from laststand.emulator.core.zookeeper.administration import (
@@ -80,7 +64,7 @@ class ZooKeeperTarget(ProcessTarget):
         data = self.events.log.data(paths.CONTROLLER)
         return None if data is None else decode_controller(data)
 
-    async def ask_controller(self, request: Request) -> Response:
+    async def ask_controller(self, request: messages.Request) -> messages.Response:
         """Writes into ZooKeeper what administrators write there, and asks the elected controller for the rest.
 
         Raises:
@@ -92,18 +76,22 @@ class ZooKeeperTarget(ProcessTarget):
         if not isinstance(rules, ZooKeeperSwitches):
             raise InvariantError("a ZooKeeper server in a cluster with other rules")
         match request:
-            case CreateTopicsRequest():
+            case admin_messages.CreateTopicsRequest():
                 return await self._create_topics(request, rules)
-            case CreatePartitionsRequest():
+            case admin_messages.CreatePartitionsRequest():
                 return await self._create_partitions(request, rules)
-            case IncrementalAlterConfigsRequest():
+            case admin_messages.IncrementalAlterConfigsRequest():
                 return await self._alter_configs(request, rules)
-            case DeleteTopicsRequest():
+            case admin_messages.DeleteTopicsRequest():
                 return await self.zookeeper.run(administrate(request, rules.zookeeper, rules.protocol))
-            case DescribeTopicPartitionsRequest() | DescribeConfigsRequest() | ListPartitionReassignmentsRequest():
+            case (
+                messages.DescribeTopicPartitionsRequest()
+                | admin_messages.DescribeConfigsRequest()
+                | admin_messages.ListPartitionReassignmentsRequest()
+            ):
                 await self.committed_end()
                 return described(request, self._view(rules))
-            case DescribeClusterRequest():
+            case admin_messages.DescribeClusterRequest():
                 await self.committed_end()
                 return described_cluster(
                     self.image,
@@ -112,43 +100,45 @@ class ZooKeeperTarget(ProcessTarget):
                     server=cluster.layout.controller_id,
                     last_zxid=self.events.log.last_zxid,
                 )
-            case ElectLeadersRequest() | AlterPartitionReassignmentsRequest():
+            case admin_messages.ElectLeadersRequest() | admin_messages.AlterPartitionReassignmentsRequest():
                 return await self._ask_elected(request)
             case _:
                 name = type(request).__name__.removesuffix("Request")
                 reason = "no controller of a cluster with ZooKeeper has such a request"
                 raise AdminError(api=name, error=ErrorCode.UNSUPPORTED_VERSION, reason=reason)
 
-    async def _create_topics(self, request: CreateTopicsRequest, rules: ZooKeeperSwitches) -> CreateTopicsResponse:
-        results: list[TopicResult] = []
+    async def _create_topics(
+        self, request: admin_messages.CreateTopicsRequest, rules: ZooKeeperSwitches
+    ) -> admin_messages.CreateTopicsResponse:
+        results: list[admin_messages.TopicResult] = []
         for topic in request.topics:
             await self.committed_end()
             placed = placed_topic(topic, self._view(rules))
-            if isinstance(placed, TopicResult):
+            if isinstance(placed, admin_messages.TopicResult):
                 results.append(placed)
             else:
                 results.append(await self.zookeeper.run(write_topic(placed, rules.zookeeper, rules.protocol)))
-        return CreateTopicsResponse(topics=tuple(results))
+        return admin_messages.CreateTopicsResponse(topics=tuple(results))
 
     async def _create_partitions(
-        self, request: CreatePartitionsRequest, rules: ZooKeeperSwitches
-    ) -> CreatePartitionsResponse:
-        results: list[TopicResult] = []
+        self, request: admin_messages.CreatePartitionsRequest, rules: ZooKeeperSwitches
+    ) -> admin_messages.CreatePartitionsResponse:
+        results: list[admin_messages.TopicResult] = []
         for wanted in request.topics:
             await self.committed_end()
             placed = placed_partitions(wanted, self._view(rules))
-            if isinstance(placed, TopicResult):
+            if isinstance(placed, admin_messages.TopicResult):
                 results.append(placed)
             elif request.validate_only:
-                results.append(TopicResult(name=wanted.name, error=ErrorCode.NONE))
+                results.append(admin_messages.TopicResult(name=wanted.name, error=ErrorCode.NONE))
             else:
                 results.append(await self.zookeeper.run(write_partitions(placed, rules.zookeeper)))
-        return CreatePartitionsResponse(topics=tuple(results))
+        return admin_messages.CreatePartitionsResponse(topics=tuple(results))
 
     async def _alter_configs(
-        self, request: IncrementalAlterConfigsRequest, rules: ZooKeeperSwitches
-    ) -> IncrementalAlterConfigsResponse:
-        results: list[ConfigResourceResult] = []
+        self, request: admin_messages.IncrementalAlterConfigsRequest, rules: ZooKeeperSwitches
+    ) -> admin_messages.IncrementalAlterConfigsResponse:
+        results: list[admin_messages.ConfigResourceResult] = []
         for resource in request.resources:
             await self.committed_end()
             problem = config_problem(resource, self._view(rules))
@@ -157,11 +147,13 @@ class ZooKeeperTarget(ProcessTarget):
             elif request.validate_only:
                 name = resource.resource_name
                 results.append(
-                    ConfigResourceResult(resource=resource.resource, resource_name=name, error=ErrorCode.NONE)
+                    admin_messages.ConfigResourceResult(
+                        resource=resource.resource, resource_name=name, error=ErrorCode.NONE
+                    )
                 )
             else:
                 results.append(await self.zookeeper.run(write_config(resource)))
-        return IncrementalAlterConfigsResponse(resources=tuple(results))
+        return admin_messages.IncrementalAlterConfigsResponse(resources=tuple(results))
 
     def _view(self, rules: ZooKeeperSwitches) -> ClusterView:
         layout = self.cluster.layout
@@ -172,7 +164,7 @@ class ZooKeeperTarget(ProcessTarget):
             node_id=layout.controller_id,
         )
 
-    async def _ask_elected(self, request: Request) -> Response:
+    async def _ask_elected(self, request: messages.Request) -> messages.Response:
         cluster = self.cluster
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _ELECTED_WITHIN_S

@@ -27,7 +27,7 @@ from laststand.emulator.analysis.tables import (
     RunRow,
     VerdictRow,
 )
-from laststand.emulator.core.events import Event
+from laststand.emulator.core import events
 from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES, tag
 
 Fill: TypeAlias = Callable[[RunSource], Iterator[tuple[Nanoseconds, msgspec.Struct]]]
@@ -50,11 +50,11 @@ FILLED: Final[Mapping[str, tuple[type[msgspec.Struct], Fill]]] = {
 """By name, the struct of a table's rows and what yields them."""
 
 
-def _table_name(kind: type[Event]) -> str:
+def _table_name(kind: type[events.Event]) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", tag(kind)).lower()
 
 
-EVENT_TABLES: Final[Mapping[str, type[Event]]] = {_table_name(kind): kind for kind in EVENT_TYPES}
+EVENT_TABLES: Final[Mapping[str, type[events.Event]]] = {_table_name(kind): kind for kind in EVENT_TYPES}
 """By name, the type of the events that a table holds."""
 
 TABLE_NAMES: Final[tuple[str, ...]] = (*FILLED, ALL_EVENTS, *EVENT_TABLES)

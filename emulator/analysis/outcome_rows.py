@@ -12,7 +12,7 @@ from laststand.emulator.analysis.tables import (
     RunRow,
     VerdictRow,
 )
-from laststand.emulator.core.events import NodeStarted, RunEnded
+from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType, SendOperation
 from laststand.emulator.core.types import LeaderEpoch, NodeId, NodeRole, Offset, ProducerEpoch
 from laststand.emulator.verification.facts.batches import LostBatch
@@ -24,7 +24,7 @@ def run_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, RunRow]]:
     sends = [operation for operation in source.operations if isinstance(operation, SendOperation)]
     begins = [send.time_ns for send in sends if send.type is OperationType.INVOKE]
     ends = [send.time_ns for send in sends if send.type is not OperationType.INVOKE]
-    started = source.evidence.facts.cluster.events.of(NodeStarted)
+    started = source.evidence.facts.cluster.events.of(events.NodeStarted)
     clock = source.clock
     yield (
         clock.begin_ns,
@@ -35,7 +35,7 @@ def run_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, RunRow]]:
             started=source.run.started,
             brokers=len({each.node for each in started if each.event.role is NodeRole.BROKER}),
             switches=dict(source.evidence.timeline.switches()),
-            problem=next((ended.problem for ended in source.evidence.timeline.of(RunEnded)), None),
+            problem=next((ended.problem for ended in source.evidence.timeline.of(events.RunEnded)), None),
         ),
     )
 

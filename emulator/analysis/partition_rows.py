@@ -8,10 +8,7 @@ from typing import Final
 from laststand.emulator.analysis.run_source import RunSource
 from laststand.emulator.analysis.schema import Nanoseconds, Records
 from laststand.emulator.analysis.tables import AvailabilityRow, HighWatermarkRow, PartitionChangeRow
-from laststand.emulator.core.events import (
-    FollowerHighWatermarkUpdated,
-    HighWatermarkAdvanced,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType, SendOperation
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.verification.facts.committed_states import CommittedState, committed_states
@@ -81,14 +78,16 @@ def availability_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, Availabi
 def high_watermark_rows(source: RunSource) -> Iterator[tuple[Nanoseconds, HighWatermarkRow]]:
     """Yields every change of a high watermark, with its time."""
     for partition in source.evidence.facts.partitions():
-        for advanced in partition.events.of(HighWatermarkAdvanced):
+        for advanced in partition.events.of(events.HighWatermarkAdvanced):
             yield Nanoseconds(advanced.time_ns), _high_watermark(advanced, role="leader")
-        for updated in partition.events.of(FollowerHighWatermarkUpdated):
+        for updated in partition.events.of(events.FollowerHighWatermarkUpdated):
             yield Nanoseconds(updated.time_ns), _high_watermark(updated, role="follower")
 
 
 def _high_watermark(
-    collected: CollectedEvent[HighWatermarkAdvanced] | CollectedEvent[FollowerHighWatermarkUpdated], *, role: str
+    collected: CollectedEvent[events.HighWatermarkAdvanced] | CollectedEvent[events.FollowerHighWatermarkUpdated],
+    *,
+    role: str,
 ) -> HighWatermarkRow:
     event = collected.event
     return HighWatermarkRow(

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.analysis.schema import Nanoseconds, Seconds
-from laststand.emulator.core.events import NodeStarted
+from laststand.emulator.core import events
 from laststand.emulator.core.history import Operation
 from laststand.emulator.core.packed.reading import is_packed, json_lines
 from laststand.emulator.verification.doubts.evidence import doubts_about_files, find_doubts
@@ -92,7 +92,7 @@ def _operations(run: RunDirectory) -> Iterator[Operation]:
 
 
 def _clock(evidence: RunEvidence, operations: tuple[Operation, ...]) -> RunClock:
-    begins = [started.time_ns for started in evidence.facts.cluster.events.of(NodeStarted)]
+    begins = [started.time_ns for started in evidence.facts.cluster.events.of(events.NodeStarted)]
     ends = [collected.time_ns for collected in evidence.timeline.events]
     return RunClock(
         begin_ns=Nanoseconds(min(begins)),

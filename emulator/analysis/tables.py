@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.analysis.schema import Milliseconds, Nanoseconds, Records, Seconds
-from laststand.emulator.core.events import Event
+from laststand.emulator.core import events
 from laststand.emulator.core.history import Attempt, PolledBatch
 from laststand.emulator.core.types import (
     BrokerId,
@@ -69,7 +69,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     type: str
 
 
-class EventRow(Event, frozen=True, kw_only=True):
+class EventRow(events.Event, frozen=True, kw_only=True):
     """Every event of every type, with the columns that all of them share; those of a type are in its own table."""
 
     topic: str | None = None

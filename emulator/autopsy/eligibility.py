@@ -10,8 +10,8 @@ from enum import Enum
 
 import msgspec
 
+from laststand.emulator.core import events
 from laststand.emulator.core.controller.election import Candidates, elect_leader
-from laststand.emulator.core.events import Election
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.switches import LastKnown
 from laststand.emulator.core.types import BrokerId, ElectionType
@@ -74,10 +74,10 @@ UNKNOWN_ELIGIBILITY = Eligibility(
 )
 
 _RULES = {
-    Election.ISR: ElectionRule.ISR,
-    Election.ELR: ElectionRule.ELR,
-    Election.LAST_KNOWN_LEADER: ElectionRule.LAST_KNOWN_LEADER,
-    Election.UNCLEAN: ElectionRule.UNCLEAN,
+    events.Election.ISR: ElectionRule.ISR,
+    events.Election.ELR: ElectionRule.ELR,
+    events.Election.LAST_KNOWN_LEADER: ElectionRule.LAST_KNOWN_LEADER,
+    events.Election.UNCLEAN: ElectionRule.UNCLEAN,
 }
 _REASONS = {
     ElectionRule.ISR: "in the ISR",

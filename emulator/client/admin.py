@@ -15,65 +15,11 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 
 from laststand.emulator.client.admin_error import AdminError
-from laststand.emulator.core.admin_messages import (
-    AlterableConfig,
-    AlterConfigsResource,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    CreatablePartitions,
-    CreatableTopic,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-    DescribedConfig,
-    DescribedFeature,
-    DescribeFeaturesRequest,
-    DescribeFeaturesResponse,
-    ElectablePartition,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    FeatureUpdate,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    OngoingReassignment,
-    PartitionResult,
-    ReassignablePartition,
-    RequestedElection,
-    TopicResult,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsResult,
-    DeleteRecordsTarget,
-    DescribedTopic,
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-    GetReplicaLogInfoRequest,
-    GetReplicaLogInfoResponse,
-    ReplicaLogInfo,
-    Request,
-    Response,
-    TopicCursor,
-)
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicId, TopicPartition
 
-Ask: TypeAlias = Callable[[NodeId, Request], Awaitable[Response]]
+Ask: TypeAlias = Callable[[NodeId, messages.Request], Awaitable[messages.Response]]
 """Sends a request to a node and returns its answer, or raises ``AdminError``."""
 
 ResponseT = TypeVar("ResponseT")
@@ -112,13 +58,15 @@ class AdminClient:
 
     # --- Topics ---------------------------------------------------------------------------------------------------
 
-    async def create_topic(self, topic: CreatableTopic) -> None:
+    async def create_topic(self, topic: admin_messages.CreatableTopic) -> None:
         """Creates a topic.
 
         Raises:
             AdminError: it was refused, or no answer came.
         """
-        response = await self._controller(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+        response = await self._controller(
+            admin_messages.CreateTopicsRequest(topics=(topic,)), admin_messages.CreateTopicsResponse
+        )
         _raise_topic_errors("CreateTopics", response.topics)
 
     async def delete_topic(self, name: str) -> None:
@@ -127,17 +75,21 @@ class AdminClient:
         Raises:
             AdminError: it was refused, or no answer came.
         """
-        response = await self._controller(DeleteTopicsRequest(topics=(name,)), DeleteTopicsResponse)
+        response = await self._controller(
+            admin_messages.DeleteTopicsRequest(topics=(name,)), admin_messages.DeleteTopicsResponse
+        )
         _raise_topic_errors("DeleteTopics", response.topics)
 
-    async def create_partitions(self, topic: CreatablePartitions, *, effort: Effort = Effort.APPLY) -> None:
+    async def create_partitions(
+        self, topic: admin_messages.CreatablePartitions, *, effort: Effort = Effort.APPLY
+    ) -> None:
         """Adds partitions to a topic.
 
         Raises:
             AdminError: it was refused, or no answer came.
         """
-        request = CreatePartitionsRequest(topics=(topic,), validate_only=effort is Effort.VALIDATE_ONLY)
-        response = await self._controller(request, CreatePartitionsResponse)
+        request = admin_messages.CreatePartitionsRequest(topics=(topic,), validate_only=effort is Effort.VALIDATE_ONLY)
+        response = await self._controller(request, admin_messages.CreatePartitionsResponse)
         _raise_topic_errors("CreatePartitions", response.topics)
 
     async def describe_topics(
@@ -146,7 +98,7 @@ class AdminClient:
         *,
         node_id: NodeId | None = None,
         page_size: int = DESCRIBED_TOPICS_MAX,
-    ) -> tuple[DescribedTopic, ...]:
+    ) -> tuple[messages.DescribedTopic, ...]:
         """Returns topics by name, each with all its partitions; a topic that does not exist has an error of its own.
 
         Pages may show different moments.
@@ -164,19 +116,21 @@ class AdminClient:
             return await self._describe_pages(asked, (), page_size)
         wanted = sorted(set(names))
         pieces = [wanted[start : start + DESCRIBED_TOPICS_MAX] for start in range(0, len(wanted), DESCRIBED_TOPICS_MAX)]
-        found: list[DescribedTopic] = []
+        found: list[messages.DescribedTopic] = []
         for piece in pieces:
             found += await self._describe_pages(asked, tuple(piece), page_size)
         return tuple(found)
 
     async def _describe_pages(
         self, node_id: NodeId, names: tuple[str, ...], page_size: int
-    ) -> tuple[DescribedTopic, ...]:
-        found: dict[str, DescribedTopic] = {}
-        cursor: TopicCursor | None = None
+    ) -> tuple[messages.DescribedTopic, ...]:
+        found: dict[str, messages.DescribedTopic] = {}
+        cursor: messages.TopicCursor | None = None
         while True:
-            request = DescribeTopicPartitionsRequest(topics=names, cursor=cursor, response_partition_limit=page_size)
-            page = await self._of(node_id, request, DescribeTopicPartitionsResponse)
+            request = messages.DescribeTopicPartitionsRequest(
+                topics=names, cursor=cursor, response_partition_limit=page_size
+            )
+            page = await self._of(node_id, request, messages.DescribeTopicPartitionsResponse)
             if page.error is not ErrorCode.NONE:
                 raise AdminError(api="DescribeTopicPartitions", error=page.error)
             for topic in page.topics:
@@ -188,8 +142,8 @@ class AdminClient:
     # --- Partitions -----------------------------------------------------------------------------------------------
 
     async def elect_leaders(
-        self, election: RequestedElection, partitions: Sequence[ElectablePartition] | None
-    ) -> tuple[PartitionResult, ...]:
+        self, election: admin_messages.RequestedElection, partitions: Sequence[admin_messages.ElectablePartition] | None
+    ) -> tuple[admin_messages.PartitionResult, ...]:
         """Elects leaders.
 
         Args:
@@ -204,22 +158,22 @@ class AdminClient:
             # REQUEST_LIMIT_REACHED is retriable: those partitions were not looked at (KIP-966, "New Errors").
             beyond = [each for each in results if each.error is ErrorCode.REQUEST_LIMIT_REACHED]
             results = [each for each in results if each.error is not ErrorCode.REQUEST_LIMIT_REACHED]
-            again = [ElectablePartition(topic=each.topic, partition=each.partition) for each in beyond]
+            again = [admin_messages.ElectablePartition(topic=each.topic, partition=each.partition) for each in beyond]
             retried = await self._elect_in_pieces(election, again)
             return *results, *(each for each in retried if each.error is not ErrorCode.ELECTION_NOT_NEEDED)
         return tuple(await self._elect_in_pieces(election, partitions))
 
     async def _elect_in_pieces(
-        self, election: RequestedElection, partitions: Sequence[ElectablePartition]
-    ) -> list[PartitionResult]:
-        results: list[PartitionResult] = []
+        self, election: admin_messages.RequestedElection, partitions: Sequence[admin_messages.ElectablePartition]
+    ) -> list[admin_messages.PartitionResult]:
+        results: list[admin_messages.PartitionResult] = []
         for start in range(0, len(partitions), ELECT_LEADERS_MAX):
             results += await self._elect(election, tuple(partitions[start : start + ELECT_LEADERS_MAX]))
         return results
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, Offset | None], leaders: Mapping[TopicPartition, BrokerId]
-    ) -> tuple[DeleteRecordsResult, ...]:
+    ) -> tuple[messages.DeleteRecordsResult, ...]:
         """Raises the log starts of partitions; each leader is asked about its own.
 
         Args:
@@ -229,36 +183,38 @@ class AdminClient:
         Raises:
             AdminError: no answer came.
         """
-        results: list[DeleteRecordsResult] = []
+        results: list[messages.DeleteRecordsResult] = []
         for leader in sorted({leaders[partition] for partition in offsets}):
             targets = tuple(
-                DeleteRecordsTarget(topic=partition.topic, partition=partition.partition, offset=offset)
+                messages.DeleteRecordsTarget(topic=partition.topic, partition=partition.partition, offset=offset)
                 for partition, offset in offsets.items()
                 if leaders[partition] == leader
             )
-            request = DeleteRecordsRequest(partitions=targets, timeout_ms=DELETE_RECORDS_TIMEOUT_MS)
-            results += (await self._of(NodeId(leader), request, DeleteRecordsResponse)).partitions
+            request = messages.DeleteRecordsRequest(partitions=targets, timeout_ms=DELETE_RECORDS_TIMEOUT_MS)
+            results += (await self._of(NodeId(leader), request, messages.DeleteRecordsResponse)).partitions
         return tuple(results)
 
     async def _elect(
-        self, election: RequestedElection, partitions: tuple[ElectablePartition, ...] | None
-    ) -> tuple[PartitionResult, ...]:
-        request = ElectLeadersRequest(election_type=election.value, partitions=partitions)
-        response = await self._controller(request, ElectLeadersResponse)
+        self,
+        election: admin_messages.RequestedElection,
+        partitions: tuple[admin_messages.ElectablePartition, ...] | None,
+    ) -> tuple[admin_messages.PartitionResult, ...]:
+        request = admin_messages.ElectLeadersRequest(election_type=election.value, partitions=partitions)
+        response = await self._controller(request, admin_messages.ElectLeadersResponse)
         _raise_error("ElectLeaders", response.error, response.error_message)
         return response.partitions
 
     async def reassign(
         self, targets: Mapping[TopicPartition, Sequence[BrokerId] | None]
-    ) -> tuple[PartitionResult, ...]:
+    ) -> tuple[admin_messages.PartitionResult, ...]:
         """Starts reassignments, or cancels them where the target is ``None``.
 
         Raises:
             AdminError: the request as a whole was refused, or no answer came.
         """
-        request = AlterPartitionReassignmentsRequest(
+        request = admin_messages.AlterPartitionReassignmentsRequest(
             partitions=tuple(
-                ReassignablePartition(
+                admin_messages.ReassignablePartition(
                     topic=name.topic,
                     partition=name.partition,
                     replicas=None if replicas is None else tuple(replicas),
@@ -266,35 +222,39 @@ class AdminClient:
                 for name, replicas in targets.items()
             )
         )
-        response = await self._controller(request, AlterPartitionReassignmentsResponse)
+        response = await self._controller(request, admin_messages.AlterPartitionReassignmentsResponse)
         _raise_error("AlterPartitionReassignments", response.error, response.error_message)
         return response.partitions
 
     async def list_reassignments(
         self, partitions: Sequence[TopicPartition] | None = None
-    ) -> tuple[OngoingReassignment, ...]:
+    ) -> tuple[admin_messages.OngoingReassignment, ...]:
         """Returns the reassignments under way, of some partitions or (``None``) of all.
 
         Raises:
             AdminError: no answer came.
         """
-        request = ListPartitionReassignmentsRequest(partitions=None if partitions is None else tuple(partitions))
-        response = await self._controller(request, ListPartitionReassignmentsResponse)
+        request = admin_messages.ListPartitionReassignmentsRequest(
+            partitions=None if partitions is None else tuple(partitions)
+        )
+        response = await self._controller(request, admin_messages.ListPartitionReassignmentsResponse)
         _raise_error("ListPartitionReassignments", response.error, "")
         return response.partitions
 
     async def replica_log_info(
         self, broker_id: BrokerId, partitions: Sequence[tuple[TopicId, int]]
-    ) -> tuple[ReplicaLogInfo, ...]:
+    ) -> tuple[messages.ReplicaLogInfo, ...]:
         """Returns what a broker holds of partitions: the last record's epoch, log end, high watermark (KIP-966).
 
         Raises:
             AdminError: no answer came.
         """
-        found: list[ReplicaLogInfo] = []
+        found: list[messages.ReplicaLogInfo] = []
         for start in range(0, len(partitions), REPLICA_LOG_INFO_MAX):
-            request = GetReplicaLogInfoRequest(partitions=tuple(partitions[start : start + REPLICA_LOG_INFO_MAX]))
-            found += (await self._of(broker_id, request, GetReplicaLogInfoResponse)).partitions
+            request = messages.GetReplicaLogInfoRequest(
+                partitions=tuple(partitions[start : start + REPLICA_LOG_INFO_MAX])
+            )
+            found += (await self._of(broker_id, request, messages.GetReplicaLogInfoResponse)).partitions
         return tuple(found)
 
     # --- Configuration and features -------------------------------------------------------------------------------
@@ -303,7 +263,7 @@ class AdminClient:
         self,
         resource: ConfigResource,
         resource_name: str,
-        changes: Sequence[AlterableConfig],
+        changes: Sequence[admin_messages.AlterableConfig],
         *,
         effort: Effort = Effort.APPLY,
     ) -> None:
@@ -312,60 +272,72 @@ class AdminClient:
         Raises:
             AdminError: it was refused, or no answer came.
         """
-        asked = AlterConfigsResource(resource=resource, resource_name=resource_name, configs=tuple(changes))
-        request = IncrementalAlterConfigsRequest(resources=(asked,), validate_only=effort is Effort.VALIDATE_ONLY)
-        [result] = (await self._controller(request, IncrementalAlterConfigsResponse)).resources
+        asked = admin_messages.AlterConfigsResource(
+            resource=resource, resource_name=resource_name, configs=tuple(changes)
+        )
+        request = admin_messages.IncrementalAlterConfigsRequest(
+            resources=(asked,), validate_only=effort is Effort.VALIDATE_ONLY
+        )
+        [result] = (await self._controller(request, admin_messages.IncrementalAlterConfigsResponse)).resources
         subject = _resource_text(resource, resource_name)
         _raise_error("IncrementalAlterConfigs", result.error, result.error_message, subject=subject)
 
     async def describe_configs(
         self, resource: ConfigResource, resource_name: str, *, names: Sequence[str] | None = None
-    ) -> tuple[DescribedConfig, ...]:
+    ) -> tuple[admin_messages.DescribedConfig, ...]:
         """Returns what is in effect and where it was set, by name; ``names`` restricts it.
 
         Raises:
             AdminError: it was refused, or no answer came.
         """
-        asked = DescribeConfigsResource(
+        asked = admin_messages.DescribeConfigsResource(
             resource=resource,
             resource_name=resource_name,
             configuration_keys=None if names is None else tuple(names),
         )
-        request = DescribeConfigsRequest(resources=(asked,))
-        [described] = (await self._controller(request, DescribeConfigsResponse)).resources
+        request = admin_messages.DescribeConfigsRequest(resources=(asked,))
+        [described] = (await self._controller(request, admin_messages.DescribeConfigsResponse)).resources
         subject = _resource_text(resource, resource_name)
         _raise_error("DescribeConfigs", described.error, described.error_message, subject=subject)
         return described.configs
 
-    async def update_features(self, updates: Sequence[FeatureUpdate], *, effort: Effort = Effort.APPLY) -> None:
+    async def update_features(
+        self, updates: Sequence[admin_messages.FeatureUpdate], *, effort: Effort = Effort.APPLY
+    ) -> None:
         """Changes finalized features, all or none.
 
         Raises:
             AdminError: one cannot be, or no answer came.
         """
-        request = UpdateFeaturesRequest(feature_updates=tuple(updates), validate_only=effort is Effort.VALIDATE_ONLY)
-        response = await self._controller(request, UpdateFeaturesResponse)
+        request = admin_messages.UpdateFeaturesRequest(
+            feature_updates=tuple(updates), validate_only=effort is Effort.VALIDATE_ONLY
+        )
+        response = await self._controller(request, admin_messages.UpdateFeaturesResponse)
         _raise_error("UpdateFeatures", response.error, response.error_message)
 
-    async def describe_features(self) -> tuple[DescribedFeature, ...]:
+    async def describe_features(self) -> tuple[admin_messages.DescribedFeature, ...]:
         """Returns every feature by name.
 
         Raises:
             AdminError: no answer came.
         """
-        response = await self._controller(DescribeFeaturesRequest(), DescribeFeaturesResponse)
+        response = await self._controller(
+            admin_messages.DescribeFeaturesRequest(), admin_messages.DescribeFeaturesResponse
+        )
         _raise_error("DescribeFeatures", response.error, "")
         return response.features
 
     # --- Brokers --------------------------------------------------------------------------------------------------
 
-    async def describe_cluster(self) -> DescribeClusterResponse:
+    async def describe_cluster(self) -> admin_messages.DescribeClusterResponse:
         """Returns the cluster's identity and its registered brokers.
 
         Raises:
             AdminError: no answer came.
         """
-        response = await self._controller(DescribeClusterRequest(), DescribeClusterResponse)
+        response = await self._controller(
+            admin_messages.DescribeClusterRequest(), admin_messages.DescribeClusterResponse
+        )
         _raise_error("DescribeCluster", response.error, "")
         return response
 
@@ -375,21 +347,23 @@ class AdminClient:
         Raises:
             AdminError: it is not registered, or no answer came.
         """
-        response = await self._controller(UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse)
+        response = await self._controller(
+            admin_messages.UnregisterBrokerRequest(broker_id=broker_id), admin_messages.UnregisterBrokerResponse
+        )
         _raise_error("UnregisterBroker", response.error, response.error_message, subject=f"broker {broker_id}")
 
     # --- The way there --------------------------------------------------------------------------------------------
 
-    async def _controller(self, request: Request, expected: type[ResponseT]) -> ResponseT:
+    async def _controller(self, request: messages.Request, expected: type[ResponseT]) -> ResponseT:
         return await self._of(self._controller_id, request, expected)
 
-    async def _of(self, node_id: NodeId, request: Request, expected: type[ResponseT]) -> ResponseT:
+    async def _of(self, node_id: NodeId, request: messages.Request, expected: type[ResponseT]) -> ResponseT:
         response = await self._ask(node_id, request)
         assert isinstance(response, expected)
         return response
 
 
-def _joined(before: DescribedTopic | None, page: DescribedTopic) -> DescribedTopic:
+def _joined(before: messages.DescribedTopic | None, page: messages.DescribedTopic) -> messages.DescribedTopic:
     if before is None:
         return page
     return msgspec.structs.replace(before, partitions=before.partitions + page.partitions)
@@ -404,6 +378,6 @@ def _raise_error(api: str, error: ErrorCode, reason: str, *, subject: str = "") 
         raise AdminError(api=api, error=error, subject=subject, reason=reason)
 
 
-def _raise_topic_errors(api: str, results: Sequence[TopicResult]) -> None:
+def _raise_topic_errors(api: str, results: Sequence[admin_messages.TopicResult]) -> None:
     for result in results:
         _raise_error(api, result.error, result.error_message, subject=f"topic {result.name}")

@@ -8,9 +8,8 @@ import grpc
 import grpc.aio
 
 from laststand.emulator.client.admin_error import AdminError
-from laststand.emulator.core.admin_messages import ElectLeadersRequest
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.rpc.apis import UnaryApi, api_of
 from laststand.emulator.rpc.channel import Channel, Keepalive, open_channel
@@ -59,7 +58,7 @@ class AdminConnection:
             await channel.close()
         self._channels.clear()
 
-    async def ask(self, node_id: NodeId, request: Request) -> Response:
+    async def ask(self, node_id: NodeId, request: messages.Request) -> messages.Response:
         """Returns a node's answer.
 
         Raises:
@@ -67,7 +66,7 @@ class AdminConnection:
         """
         api = api_of(request, node_id)
         method = self._channel(node_id, api).unary(api.path)
-        timeout_s = None if isinstance(request, ElectLeadersRequest) else self._timeout_s
+        timeout_s = None if isinstance(request, admin_messages.ElectLeadersRequest) else self._timeout_s
         try:
             payload = await method(api.encode_request(request, cause_id=self._cause_id), timeout_s)
         except grpc.aio.AioRpcError as failure:

@@ -10,6 +10,7 @@ from laststand.emulator.client.counters import Counters
 from laststand.emulator.client.history import History
 from laststand.emulator.client.records import polled_batches, polled_records
 from laststand.emulator.client.shell import Links, Shell
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.steps import (
     Abandoned,
@@ -18,10 +19,7 @@ from laststand.emulator.core.client.steps import (
     PollRecorded,
     RecordsReceived,
 )
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inputs import ResponseReceived, Started
-from laststand.emulator.core.messages import FetchPartitionResponse, FetchRequest, FetchResponse
 from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, Offset, TopicPartition
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.rpc.outbound import Outcome
@@ -78,7 +76,7 @@ class RunningConsumer:
 
     def start(self) -> None:
         """Begins to read; everything else happens in callbacks."""
-        self._shell.step(Started(cause_id=CauseId(self._config.name)))
+        self._shell.step(inputs.Started(cause_id=CauseId(self._config.name)))
 
     async def read_all(self, *, timeout_ms: int) -> None:
         """Reads as a final consumer, and waits until every partition is through or the time is over."""
@@ -95,21 +93,23 @@ class RunningConsumer:
         self._shell.step(Abandoned(cause_id=CauseId(self._config.name)))
         await self._shell.close()
 
-    def _attachments(self, request: SendRequest) -> Sequence[Attachment]:
-        if isinstance(request.request, FetchRequest):
+    def _attachments(self, request: effects.SendRequest) -> Sequence[Attachment]:
+        if isinstance(request.request, messages.FetchRequest):
             target = request.request.partitions[0]
             self._asked[request.correlation_id] = (target.topic_partition, target.fetch_offset)
         return ()
 
     def _outcome(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> ConsumerInput:
         asked = self._asked.pop(outcome.correlation_id, None)
-        if not isinstance(outcome, ResponseReceived) or not isinstance(outcome.response, FetchResponse):
+        if not isinstance(outcome, inputs.ResponseReceived) or not isinstance(outcome.response, messages.FetchResponse):
             return outcome
         assert asked is not None, "an answer to a fetch that was never sent"
         partition, position = asked
         response = outcome.response
         if response.error is not ErrorCode.NONE or not response.partitions:
-            answer = FetchPartitionResponse(topic=partition.topic, partition=partition.partition, error=response.error)
+            answer = messages.FetchPartitionResponse(
+                topic=partition.topic, partition=partition.partition, error=response.error
+            )
         else:
             answer = response.partitions[0]
         block = attachments[0] if attachments else b""

@@ -7,14 +7,12 @@ from typing import TypeAlias
 from laststand.emulator.client.history import History
 from laststand.emulator.client.pace import operation_id
 from laststand.emulator.client.shell import Links, Shell
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.settings import ProducerSettings
 from laststand.emulator.core.client.steps import Abandoned, BatchContent, ProducerInput, RecordsOffered, SendRecorded
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.history import OperationType
-from laststand.emulator.core.inputs import Started
-from laststand.emulator.core.messages import ProduceRequest
 from laststand.emulator.core.types import Acks, BrokerId, CauseId
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.rpc.outbound import Outcome
@@ -76,7 +74,7 @@ class Sending:
 
     def start(self) -> None:
         """Begins to look for leaders; everything else happens in callbacks."""
-        self._shell.step(Started(cause_id=CauseId(self._name)))
+        self._shell.step(inputs.Started(cause_id=CauseId(self._name)))
 
     @property
     def has_room(self) -> bool:
@@ -104,8 +102,8 @@ class Sending:
         self._payloads[operation_id(self._name, content.first_record_id)] = payload
         return descriptor
 
-    def _attachments(self, request: SendRequest) -> Sequence[Attachment]:
-        if not isinstance(request.request, ProduceRequest):
+    def _attachments(self, request: effects.SendRequest) -> Sequence[Attachment]:
+        if not isinstance(request.request, messages.ProduceRequest):
             return ()
         if request.request.acks == Acks.NONE:  # finished as soon as it is sent
             return (self._payloads.pop(request.cause_id),)

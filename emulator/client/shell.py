@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 from laststand.emulator.client.config import Wire
 from laststand.emulator.client.history import History
 from laststand.emulator.client.records import parse_fetched
-from laststand.emulator.core.effects import SendRequest
-from laststand.emulator.core.inputs import TimerFired
+from laststand.emulator.core import effects, inputs
 from laststand.emulator.core.types import CLIENT_ID, CauseId, NodeId
 from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.rpc.channel import Keepalive
@@ -37,7 +36,7 @@ def now_ms() -> int:
 class StateMachine(Protocol[InputT, EffectT]):
     """What producer and consumer have in common."""
 
-    def step(self, incoming: InputT | TimerFired, *, now_ms: int) -> Sequence[EffectT | SendRequest]:
+    def step(self, incoming: InputT | inputs.TimerFired, *, now_ms: int) -> Sequence[EffectT | effects.SendRequest]:
         """Takes in one thing that happened and returns what to do about it."""
         ...
 
@@ -118,7 +117,7 @@ class Shell(Generic[InputT, EffectT]):
         history: History,
         to_input: Callable[[Outcome, tuple[bytes, ...]], InputT],
         record: Callable[[EffectT], None],
-        attachments: Callable[[SendRequest], Sequence[Attachment]],
+        attachments: Callable[[effects.SendRequest], Sequence[Attachment]],
     ) -> None:
         self._core = core
         self._history = history
@@ -130,13 +129,13 @@ class Shell(Generic[InputT, EffectT]):
         self._is_closed = False
         self._outbound = links.outbound(self._deliver)
 
-    def step(self, incoming: InputT | TimerFired) -> None:
+    def step(self, incoming: InputT | inputs.TimerFired) -> None:
         """Passes an input to the core and executes its effects. Does nothing once the shell is closed."""
         if self._is_closed:
             return
-        requests: list[SendRequest] = []
+        requests: list[effects.SendRequest] = []
         for effect in self._core.step(incoming, now_ms=now_ms()):
-            if isinstance(effect, SendRequest):
+            if isinstance(effect, effects.SendRequest):
                 requests.append(effect)
             else:
                 self._record(effect)
@@ -178,4 +177,4 @@ class Shell(Generic[InputT, EffectT]):
     def _fire(self) -> None:
         self._timer = None
         self._timer_ms = None
-        self.step(TimerFired(cause_id=_TIMER_CAUSE))
+        self.step(inputs.TimerFired(cause_id=_TIMER_CAUSE))

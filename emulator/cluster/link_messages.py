@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeAlias
 
 from laststand.emulator.cluster.ports import LOOPBACK
-from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.rpc.frame_proxy import FrameProxy
@@ -35,7 +35,7 @@ class LinkMessages:
         links: Collection[Link[NodeId]],
         *,
         make_proxy: MakeProxy,
-        record: Callable[[MessageIntercepted], None],
+        record: Callable[[events.MessageIntercepted], None],
     ) -> None:
         self._links: Final = frozenset(links)
         self._make_proxy = make_proxy

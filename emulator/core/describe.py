@@ -6,30 +6,24 @@ partitions over all topics; topics that do not exist cost nothing. Kafka's ``Des
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.messages import (
-    DescribedPartition,
-    DescribedTopic,
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-    TopicCursor,
-)
 from laststand.emulator.core.types import TopicPartition
 
 
 class _Page(msgspec.Struct, frozen=True, kw_only=True):
-    topics: tuple[DescribedTopic, ...]
-    next_cursor: TopicCursor | None
+    topics: tuple[messages.DescribedTopic, ...]
+    next_cursor: messages.TopicCursor | None
 
 
 def describe_topic_partitions(
     image: MetadataImage,
-    request: DescribeTopicPartitionsRequest,
+    request: messages.DescribeTopicPartitionsRequest,
     *,
     partition_limit: int,
     unauthorized: frozenset[str] = frozenset(),
-) -> DescribeTopicPartitionsResponse:
+) -> messages.DescribeTopicPartitionsResponse:
     """Returns the page that a request asks for.
 
     Args:
@@ -40,25 +34,25 @@ def describe_topic_partitions(
     """
     cursor = request.cursor
     if cursor is not None and (cursor.partition < 0 or (request.topics and cursor.topic not in request.topics)):
-        return DescribeTopicPartitionsResponse(error=ErrorCode.INVALID_REQUEST)
+        return messages.DescribeTopicPartitionsResponse(error=ErrorCode.INVALID_REQUEST)
     first = "" if cursor is None else cursor.topic
     names = sorted(name for name in set(request.topics or image.topics) if name >= first)
     limit = max(1, min(partition_limit, request.response_partition_limit))
     page = _fill(image, [name for name in names if name not in unauthorized], cursor, limit=limit)
     forbidden = [name for name in names if name in unauthorized] if request.topics else []
-    return DescribeTopicPartitionsResponse(
+    return messages.DescribeTopicPartitionsResponse(
         error=ErrorCode.NONE,
         topics=(*page.topics, *(_failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in forbidden)),
         next_cursor=page.next_cursor,
     )
 
 
-def _fill(image: MetadataImage, names: list[str], cursor: TopicCursor | None, *, limit: int) -> _Page:
-    topics: list[DescribedTopic] = []
+def _fill(image: MetadataImage, names: list[str], cursor: messages.TopicCursor | None, *, limit: int) -> _Page:
+    topics: list[messages.DescribedTopic] = []
     remaining = limit
     for name in names:
         if remaining == 0:
-            return _Page(topics=tuple(topics), next_cursor=TopicCursor(topic=name, partition=0))
+            return _Page(topics=tuple(topics), next_cursor=messages.TopicCursor(topic=name, partition=0))
         if name not in image.topics:
             topics.append(_failed(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
@@ -66,23 +60,23 @@ def _fill(image: MetadataImage, names: list[str], cursor: TopicCursor | None, *,
         partitions = image.partitions_of(name)
         described = tuple(_describe(image, partition) for partition in partitions[start : start + remaining])
         topics.append(
-            DescribedTopic(name=name, error=ErrorCode.NONE, topic_id=image.topics[name], partitions=described)
+            messages.DescribedTopic(name=name, error=ErrorCode.NONE, topic_id=image.topics[name], partitions=described)
         )
         remaining -= len(described)
         end = start + len(described)
         if end < len(partitions):
-            return _Page(topics=tuple(topics), next_cursor=TopicCursor(topic=name, partition=end))
+            return _Page(topics=tuple(topics), next_cursor=messages.TopicCursor(topic=name, partition=end))
     return _Page(topics=tuple(topics), next_cursor=None)
 
 
-def _failed(name: str, error: ErrorCode) -> DescribedTopic:
-    return DescribedTopic(name=name, error=error, topic_id=None, partitions=())
+def _failed(name: str, error: ErrorCode) -> messages.DescribedTopic:
+    return messages.DescribedTopic(name=name, error=error, topic_id=None, partitions=())
 
 
-def _describe(image: MetadataImage, partition: TopicPartition) -> DescribedPartition:
+def _describe(image: MetadataImage, partition: TopicPartition) -> messages.DescribedPartition:
     state = image.partitions[partition]
     alive = {broker.broker_id for broker in image.brokers.values() if not broker.fenced}
-    return DescribedPartition(
+    return messages.DescribedPartition(
         partition=partition.partition,
         error=ErrorCode.NONE,
         leader=state.leader,

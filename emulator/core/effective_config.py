@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import ConfigSource
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.properties import (
     NodeProperties,
     TopicProperties,
@@ -59,7 +59,7 @@ class ConfigValue(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     value: str | None
-    source: ConfigSource
+    source: admin_messages.ConfigSource
 
 
 def dynamic_topic_values(image: DynamicConfig, name: str, *, topic: str, node_id: NodeId) -> list[ConfigValue]:
@@ -67,7 +67,7 @@ def dynamic_topic_values(image: DynamicConfig, name: str, *, topic: str, node_id
     values = []
     on_topic = image.config(ConfigResource.TOPIC, topic, name)
     if on_topic is not None:
-        values.append(ConfigValue(name=name, value=on_topic, source=ConfigSource.DYNAMIC_TOPIC_CONFIG))
+        values.append(ConfigValue(name=name, value=on_topic, source=admin_messages.ConfigSource.DYNAMIC_TOPIC_CONFIG))
     behind = NODE_PROPERTY_OF.get(name)
     return values if behind is None else values + dynamic_node_values(image, behind, node_id=node_id)
 
@@ -81,8 +81,8 @@ def dynamic_topic_value(image: DynamicConfig, name: str, *, topic: str, node_id:
 def dynamic_node_values(image: DynamicConfig, name: str, *, node_id: NodeId) -> list[ConfigValue]:
     """Returns where a node's property is set dynamically, strongest first."""
     places = (
-        (str(node_id), ConfigSource.DYNAMIC_BROKER_CONFIG),
-        (CLUSTER, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (str(node_id), admin_messages.ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (CLUSTER, admin_messages.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
     )
     return [
         ConfigValue(name=name, value=value, source=source)
@@ -93,11 +93,13 @@ def dynamic_node_values(image: DynamicConfig, name: str, *, node_id: NodeId) -> 
 
 def static_node_values(name: str, *, static: NodeProperties) -> list[ConfigValue]:
     """Returns what a node's file gives a property, where that is not the default, and the default."""
-    default = ConfigValue(name=name, value=_text(NodeProperties(), name), source=ConfigSource.DEFAULT_CONFIG)
+    default = ConfigValue(
+        name=name, value=_text(NodeProperties(), name), source=admin_messages.ConfigSource.DEFAULT_CONFIG
+    )
     own = _text(static, name)
     if own == default.value:
         return [default]
-    return [ConfigValue(name=name, value=own, source=ConfigSource.STATIC_BROKER_CONFIG), default]
+    return [ConfigValue(name=name, value=own, source=admin_messages.ConfigSource.STATIC_BROKER_CONFIG), default]
 
 
 def topic_values(
@@ -109,7 +111,7 @@ def topic_values(
     if behind is not None:
         return dynamic + static_node_values(behind, static=static)
     unset = topic_properties(static, {})
-    default = ConfigValue(name=name, value=_text(unset, name), source=ConfigSource.DEFAULT_CONFIG)
+    default = ConfigValue(name=name, value=_text(unset, name), source=admin_messages.ConfigSource.DEFAULT_CONFIG)
     return [*dynamic, default]
 
 

@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from laststand.emulator.core import messages, records
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
 from laststand.emulator.core.events import ControllerEvent, Event
-from laststand.emulator.core.messages import Request, Response
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.types import (
     BrokerEpoch,
     CauseId,
@@ -36,7 +35,7 @@ class SendRequest(Effect, frozen=True, kw_only=True):
 
     destination: NodeId
     correlation_id: CorrelationId
-    request: Request
+    request: messages.Request
     timeout_ms: int
     cause_id: CauseId
 
@@ -45,7 +44,7 @@ class SendResponse(Effect, frozen=True, kw_only=True):
     """Answer a ``RequestReceived``; each is answered exactly once."""
 
     request_id: RequestId
-    response: Response
+    response: messages.Response
     cause_id: CauseId
 
 
@@ -71,14 +70,14 @@ class AppendMetadata(Effect, frozen=True, kw_only=True):
     can write down what this process was killed before writing.
     """
 
-    batch: MetadataBatch
+    batch: records.MetadataBatch
     events: tuple[ControllerEvent, ...]
 
 
 class PublishMetadata(Effect, frozen=True, kw_only=True):
     """Stream a batch, durable by now, to every subscribed broker."""
 
-    batch: MetadataBatch
+    batch: records.MetadataBatch
     cause_id: CauseId
 
 

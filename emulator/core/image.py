@@ -7,21 +7,8 @@ changed since it was last called, however many records that were (Kafka's ``Part
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from laststand.emulator.core import records
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.records import (
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    ConfigRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    Record,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnregisterBrokerRecord,
-)
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -75,7 +62,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
     adding_replicas: tuple[BrokerId, ...] = ()
     removing_replicas: tuple[BrokerId, ...] = ()
 
-    def after(self, change: PartitionChangeRecord) -> "PartitionState":
+    def after(self, change: records.PartitionChangeRecord) -> "PartitionState":
         """Returns the state after a change: partition epoch + 1, leader epoch + 1 iff the change names a leader."""
         fields = {name: value for name in _CHANGEABLE if not isinstance(value := getattr(change, name), UnsetType)}
         bump = 0 if change.leader is UNSET else 1
@@ -193,7 +180,7 @@ class MetadataImage:
         self._touched_configs.clear()
         return delta
 
-    def replay(self, record: Record, *, offset: MetadataOffset) -> None:
+    def replay(self, record: records.Record, *, offset: MetadataOffset) -> None:
         """Applies one record.
 
         Raises:
@@ -202,30 +189,30 @@ class MetadataImage:
         if offset != self.next_offset:
             raise InvariantError(f"record at {offset} replayed on an image that ends at {self.next_offset}")
         match record:
-            case PartitionChangeRecord():
+            case records.PartitionChangeRecord():
                 self._replay_partition_change(record)
-            case BrokerRegistrationChangeRecord():
+            case records.BrokerRegistrationChangeRecord():
                 self._replay_broker_change(record)
-            case PartitionRecord():
+            case records.PartitionRecord():
                 self._replay_partition(record)
-            case RegisterBrokerRecord():
+            case records.RegisterBrokerRecord():
                 self._replay_registration(record, offset)
-            case UnregisterBrokerRecord(broker_id=broker_id):
+            case records.UnregisterBrokerRecord(broker_id=broker_id):
                 self._touched_brokers.add(broker_id)
                 del self.brokers[broker_id]
-            case TopicRecord(name=name, topic_id=topic_id):
+            case records.TopicRecord(name=name, topic_id=topic_id):
                 self.topics[name] = topic_id
                 self.topic_names[topic_id] = name
                 self.partition_counts[name] = 0
-            case RemoveTopicRecord(topic_id=topic_id):
+            case records.RemoveTopicRecord(topic_id=topic_id):
                 self._remove_topic(topic_id)
-            case ConfigRecord():
+            case records.ConfigRecord():
                 self._replay_config(record)
-            case ClearElrRecord(topic_id=topic_id):
+            case records.ClearElrRecord(topic_id=topic_id):
                 self._clear_elr(topic_id)
-            case FeatureLevelRecord(name=name, feature_level=level):
+            case records.FeatureLevelRecord(name=name, feature_level=level):
                 self.features[name] = level
-            case ProducerIdsRecord(next_producer_id=next_producer_id):
+            case records.ProducerIdsRecord(next_producer_id=next_producer_id):
                 self.next_producer_id = next_producer_id
         self.next_offset = MetadataOffset(offset + 1)
 
@@ -251,7 +238,7 @@ class MetadataImage:
             raise InvariantError(f"record of unknown topic id {topic_id} at {self.next_offset}")
         return self.topic_names[topic_id]
 
-    def _replay_partition(self, record: PartitionRecord) -> None:
+    def _replay_partition(self, record: records.PartitionRecord) -> None:
         topic = self._topic_name(record.topic_id)
         self.partition_counts[topic] = max(self.partition_counts[topic], record.partition + 1)
         state = PartitionState(
@@ -270,13 +257,13 @@ class MetadataImage:
         )
         self._set_partition(TopicPartition(topic, record.partition), state)
 
-    def _replay_partition_change(self, record: PartitionChangeRecord) -> None:
+    def _replay_partition_change(self, record: records.PartitionChangeRecord) -> None:
         partition = TopicPartition(self._topic_name(record.topic_id), record.partition)
         if partition not in self.partitions:
             raise InvariantError(f"change of unknown partition {partition} at {self.next_offset}")
         self._set_partition(partition, self.partitions[partition].after(record))
 
-    def _replay_registration(self, record: RegisterBrokerRecord, offset: MetadataOffset) -> None:
+    def _replay_registration(self, record: records.RegisterBrokerRecord, offset: MetadataOffset) -> None:
         self._touched_brokers.add(record.broker_id)
         self.brokers[record.broker_id] = BrokerRegistration(
             broker_id=record.broker_id,
@@ -289,7 +276,7 @@ class MetadataImage:
             rack=record.rack,
         )
 
-    def _replay_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
+    def _replay_broker_change(self, record: records.BrokerRegistrationChangeRecord) -> None:
         registration = self.brokers.get(record.broker_id)
         if registration is None or registration.broker_epoch != record.broker_epoch:
             raise InvariantError(f"change of broker {record.broker_id} epoch {record.broker_epoch}: {registration}")
@@ -309,7 +296,7 @@ class MetadataImage:
         if self._configs.pop((ConfigResource.TOPIC, topic), None) is not None:
             self._touched_configs.add((ConfigResource.TOPIC, topic))
 
-    def _replay_config(self, record: ConfigRecord) -> None:
+    def _replay_config(self, record: records.ConfigRecord) -> None:
         resource = (record.resource, record.resource_name)
         self._touched_configs.add(resource)
         values = self._configs.setdefault(resource, {})

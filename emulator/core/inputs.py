@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from laststand.emulator.core import messages, records
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
-from laststand.emulator.core.messages import Request, Response
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,
@@ -44,14 +43,14 @@ class RequestReceived(NodeInput, frozen=True, kw_only=True):
     """Somebody asks; answered by ``SendResponse`` with the same ``request_id``, at once or later."""
 
     request_id: RequestId
-    request: Request
+    request: messages.Request
 
 
 class ResponseReceived(NodeInput, frozen=True, kw_only=True):
     """The answer to a ``SendRequest``."""
 
     correlation_id: CorrelationId
-    response: Response
+    response: messages.Response
 
 
 class RequestFailed(NodeInput, frozen=True, kw_only=True):
@@ -92,7 +91,7 @@ class MetadataStreamOpened(NodeInput, frozen=True, kw_only=True):
 class MetadataReceived(NodeInput, frozen=True, kw_only=True):
     """Committed batches in order; several may have been waiting."""
 
-    batches: tuple[MetadataBatch, ...]
+    batches: tuple[records.MetadataBatch, ...]
 
 
 class MetadataStreamLost(NodeInput, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import AdminRequest, AdminResponse
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch, LogSpan
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.message import Message
@@ -496,7 +496,7 @@ Request: TypeAlias = (
     | BrokerHeartbeatRequest
     | AlterPartitionRequest
     | AllocateProducerIdsRequest
-    | AdminRequest
+    | admin_messages.AdminRequest
     | DescribeTopicPartitionsRequest
     | MetadataRequest
     | InitProducerIdRequest
@@ -513,7 +513,7 @@ Response: TypeAlias = (
     | BrokerHeartbeatResponse
     | AlterPartitionResponse
     | AllocateProducerIdsResponse
-    | AdminResponse
+    | admin_messages.AdminResponse
     | DescribeTopicPartitionsResponse
     | MetadataResponse
     | InitProducerIdResponse

@@ -7,8 +7,8 @@ three of them: RECOVERING exists from 3.2-IV0 on (KIP-704), a shrinking ISR stop
 
 from typing import Final
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.messages import FeatureRange
 
 METADATA_VERSION: Final = "metadata.version"
 """Name of the feature whose level says which metadata records may be written."""
@@ -66,8 +66,8 @@ CLEAN_SHUTDOWN_PROOF: Final = ELR
 """From here on a broker epoch in the clean-shutdown file proves a clean shutdown (KIP-966)."""
 
 BROKER_FEATURES: Final = (
-    FeatureRange(name=METADATA_VERSION, min_supported_version=1, max_supported_version=LATEST),
-    FeatureRange(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),
+    messages.FeatureRange(name=METADATA_VERSION, min_supported_version=1, max_supported_version=LATEST),
+    messages.FeatureRange(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),
 )
 """What a broker of this program supports and says so when it registers."""
 

@@ -31,29 +31,7 @@ from kio.schema.update_features.v1 import response as features_updated
 from kio.static.primitive import i8, i16, i32, i64
 from kio.static.protocol import Entity
 
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ConfigOperation,
-    ConfigResourceResult,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    PartitionResult,
-    TopicResult,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
-from laststand.emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResult, Request
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, NodeId, Offset
 from laststand.emulator.kafka.calls import Call, error_of, to_kafka, to_milliseconds, to_name
 
@@ -64,12 +42,12 @@ _UPGRADE_TYPES: Final = {
     FeatureUpgradeType.SAFE_DOWNGRADE: 2,
     FeatureUpgradeType.UNSAFE_DOWNGRADE: 3,
 }
-_OPERATIONS: Final = {ConfigOperation.SET: 0, ConfigOperation.DELETE: 1}
+_OPERATIONS: Final = {admin_messages.ConfigOperation.SET: 0, admin_messages.ConfigOperation.DELETE: 1}
 _METADATA_TOPIC: Final = to_name("__cluster_metadata")
 _UP_TO_HIGH_WATERMARK: Final = -1
 
 
-def _create_topics(request: CreateTopicsRequest) -> Call:
+def _create_topics(request: admin_messages.CreateTopicsRequest) -> Call:
     topics = tuple(
         create_topics.CreatableTopic(
             name=to_name(topic.name),
@@ -90,17 +68,17 @@ def _create_topics(request: CreateTopicsRequest) -> Call:
     )
 
 
-def _topics_created(told: topics_created.CreateTopicsResponse) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
+def _topics_created(told: topics_created.CreateTopicsResponse) -> admin_messages.CreateTopicsResponse:
+    return admin_messages.CreateTopicsResponse(
         topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in told.topics)
     )
 
 
-def _topic(name: str | None, error: KafkaError, message: str | None) -> TopicResult:
-    return TopicResult(name=name or "", error=error_of(error), error_message=message or "")
+def _topic(name: str | None, error: KafkaError, message: str | None) -> admin_messages.TopicResult:
+    return admin_messages.TopicResult(name=name or "", error=error_of(error), error_message=message or "")
 
 
-def _delete_topics(request: DeleteTopicsRequest) -> Call:
+def _delete_topics(request: admin_messages.DeleteTopicsRequest) -> Call:
     topics = tuple(delete_topics.DeleteTopicState(name=to_name(name), topic_id=None) for name in request.topics)
     return Call(
         delete_topics.DeleteTopicsRequest(topics=topics, timeout=_TIMEOUT),
@@ -109,13 +87,13 @@ def _delete_topics(request: DeleteTopicsRequest) -> Call:
     )
 
 
-def _topics_deleted(told: topics_deleted.DeleteTopicsResponse) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(
+def _topics_deleted(told: topics_deleted.DeleteTopicsResponse) -> admin_messages.DeleteTopicsResponse:
+    return admin_messages.DeleteTopicsResponse(
         topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in told.responses)
     )
 
 
-def _create_partitions(request: CreatePartitionsRequest) -> Call:
+def _create_partitions(request: admin_messages.CreatePartitionsRequest) -> Call:
     topics = tuple(
         create_partitions.CreatePartitionsTopic(
             name=to_name(topic.name),
@@ -135,13 +113,13 @@ def _create_partitions(request: CreatePartitionsRequest) -> Call:
     )
 
 
-def _partitions_created(told: partitions_created.CreatePartitionsResponse) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
+def _partitions_created(told: partitions_created.CreatePartitionsResponse) -> admin_messages.CreatePartitionsResponse:
+    return admin_messages.CreatePartitionsResponse(
         topics=tuple(_topic(each.name, each.error_code, each.error_message) for each in told.results)
     )
 
 
-def _alter_configs(request: IncrementalAlterConfigsRequest) -> Call:
+def _alter_configs(request: admin_messages.IncrementalAlterConfigsRequest) -> Call:
     resources = tuple(
         alter_configs.AlterConfigsResource(
             resource_type=i8(_RESOURCES[each.resource]),
@@ -162,11 +140,13 @@ def _alter_configs(request: IncrementalAlterConfigsRequest) -> Call:
     )
 
 
-def _configs_altered(told: configs_altered.IncrementalAlterConfigsResponse) -> IncrementalAlterConfigsResponse:
+def _configs_altered(
+    told: configs_altered.IncrementalAlterConfigsResponse,
+) -> admin_messages.IncrementalAlterConfigsResponse:
     kinds = {number: resource for resource, number in _RESOURCES.items()}
-    return IncrementalAlterConfigsResponse(
+    return admin_messages.IncrementalAlterConfigsResponse(
         resources=tuple(
-            ConfigResourceResult(
+            admin_messages.ConfigResourceResult(
                 resource=kinds[each.resource_type],
                 resource_name=each.resource_name,
                 error=error_of(each.error_code),
@@ -177,7 +157,7 @@ def _configs_altered(told: configs_altered.IncrementalAlterConfigsResponse) -> I
     )
 
 
-def _elect_leaders(request: ElectLeadersRequest) -> Call:
+def _elect_leaders(request: admin_messages.ElectLeadersRequest) -> Call:
     partitions = None
     if request.partitions is not None:
         partitions = tuple(
@@ -193,9 +173,9 @@ def _elect_leaders(request: ElectLeadersRequest) -> Call:
     )
 
 
-def _leaders_elected(told: leaders_elected.ElectLeadersResponse) -> ElectLeadersResponse:
+def _leaders_elected(told: leaders_elected.ElectLeadersResponse) -> admin_messages.ElectLeadersResponse:
     partitions = tuple(
-        PartitionResult(
+        admin_messages.PartitionResult(
             topic=topic.topic,
             partition=each.partition_id,
             error=error_of(each.error_code),
@@ -204,10 +184,10 @@ def _leaders_elected(told: leaders_elected.ElectLeadersResponse) -> ElectLeaders
         for topic in told.replica_election_results
         for each in topic.partition_result
     )
-    return ElectLeadersResponse(error=error_of(told.error_code), partitions=partitions)
+    return admin_messages.ElectLeadersResponse(error=error_of(told.error_code), partitions=partitions)
 
 
-def _reassign(request: AlterPartitionReassignmentsRequest) -> Call:
+def _reassign(request: admin_messages.AlterPartitionReassignmentsRequest) -> Call:
     topics = tuple(
         reassign.ReassignableTopic(
             name=to_name(each.topic),
@@ -227,9 +207,11 @@ def _reassign(request: AlterPartitionReassignmentsRequest) -> Call:
     )
 
 
-def _reassigned(told: reassigned.AlterPartitionReassignmentsResponse) -> AlterPartitionReassignmentsResponse:
+def _reassigned(
+    told: reassigned.AlterPartitionReassignmentsResponse,
+) -> admin_messages.AlterPartitionReassignmentsResponse:
     partitions = tuple(
-        PartitionResult(
+        admin_messages.PartitionResult(
             topic=topic.name,
             partition=each.partition_index,
             error=error_of(each.error_code),
@@ -238,12 +220,12 @@ def _reassigned(told: reassigned.AlterPartitionReassignmentsResponse) -> AlterPa
         for topic in told.responses
         for each in topic.partitions
     )
-    return AlterPartitionReassignmentsResponse(
+    return admin_messages.AlterPartitionReassignmentsResponse(
         error=error_of(told.error_code), error_message=told.error_message or "", partitions=partitions
     )
 
 
-def _update_features(request: UpdateFeaturesRequest) -> Call:
+def _update_features(request: admin_messages.UpdateFeaturesRequest) -> Call:
     updates = tuple(
         update_features.FeatureUpdateKey(
             feature=each.feature,
@@ -261,13 +243,13 @@ def _update_features(request: UpdateFeaturesRequest) -> Call:
     )
 
 
-def _features_updated(told: features_updated.UpdateFeaturesResponse) -> UpdateFeaturesResponse:
+def _features_updated(told: features_updated.UpdateFeaturesResponse) -> admin_messages.UpdateFeaturesResponse:
     errors = [(told.error_code, told.error_message), *((each.error_code, each.error_message) for each in told.results)]
     error, message = next((each for each in errors if each[0] is not KafkaError.none), errors[0])
-    return UpdateFeaturesResponse(error=error_of(error), error_message=message or "")
+    return admin_messages.UpdateFeaturesResponse(error=error_of(error), error_message=message or "")
 
 
-def _unregister_broker(request: UnregisterBrokerRequest) -> Call:
+def _unregister_broker(request: admin_messages.UnregisterBrokerRequest) -> Call:
     return Call(
         unregister_broker.UnregisterBrokerRequest(broker_id=KafkaBrokerId(request.broker_id)),
         broker_unregistered.UnregisterBrokerResponse,
@@ -275,11 +257,13 @@ def _unregister_broker(request: UnregisterBrokerRequest) -> Call:
     )
 
 
-def _broker_unregistered(told: broker_unregistered.UnregisterBrokerResponse) -> UnregisterBrokerResponse:
-    return UnregisterBrokerResponse(error=error_of(told.error_code), error_message=told.error_message or "")
+def _broker_unregistered(told: broker_unregistered.UnregisterBrokerResponse) -> admin_messages.UnregisterBrokerResponse:
+    return admin_messages.UnregisterBrokerResponse(
+        error=error_of(told.error_code), error_message=told.error_message or ""
+    )
 
 
-def _delete_records(request: DeleteRecordsRequest) -> Call:
+def _delete_records(request: messages.DeleteRecordsRequest) -> Call:
     topics = tuple(
         delete_records.DeleteRecordsTopic(
             name=to_name(each.topic),
@@ -299,10 +283,10 @@ def _delete_records(request: DeleteRecordsRequest) -> Call:
     )
 
 
-def _records_deleted(told: records_deleted.DeleteRecordsResponse) -> DeleteRecordsResponse:
-    return DeleteRecordsResponse(
+def _records_deleted(told: records_deleted.DeleteRecordsResponse) -> messages.DeleteRecordsResponse:
+    return messages.DeleteRecordsResponse(
         partitions=tuple(
-            DeleteRecordsResult(
+            messages.DeleteRecordsResult(
                 topic=topic.name,
                 partition=each.partition_index,
                 error=error_of(each.error_code),
@@ -315,19 +299,19 @@ def _records_deleted(told: records_deleted.DeleteRecordsResponse) -> DeleteRecor
 
 
 _CALLS: Final[dict[type, Callable[..., Call]]] = {
-    CreateTopicsRequest: _create_topics,
-    DeleteTopicsRequest: _delete_topics,
-    CreatePartitionsRequest: _create_partitions,
-    IncrementalAlterConfigsRequest: _alter_configs,
-    ElectLeadersRequest: _elect_leaders,
-    AlterPartitionReassignmentsRequest: _reassign,
-    UpdateFeaturesRequest: _update_features,
-    UnregisterBrokerRequest: _unregister_broker,
-    DeleteRecordsRequest: _delete_records,
+    admin_messages.CreateTopicsRequest: _create_topics,
+    admin_messages.DeleteTopicsRequest: _delete_topics,
+    admin_messages.CreatePartitionsRequest: _create_partitions,
+    admin_messages.IncrementalAlterConfigsRequest: _alter_configs,
+    admin_messages.ElectLeadersRequest: _elect_leaders,
+    admin_messages.AlterPartitionReassignmentsRequest: _reassign,
+    admin_messages.UpdateFeaturesRequest: _update_features,
+    admin_messages.UnregisterBrokerRequest: _unregister_broker,
+    messages.DeleteRecordsRequest: _delete_records,
 }
 
 
-def admin_call(request: Request) -> Call:
+def admin_call(request: messages.Request) -> Call:
     """Returns the call of an administrator's request.
 
     Raises:

@@ -16,8 +16,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32, i32Timedelta
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import Response
 from laststand.emulator.core.types import BrokerId, NodeId, TopicId
 
 _NONE: Final = -1
@@ -35,7 +35,7 @@ class Call(NamedTuple):
 
     request: RequestPayload
     response: type[ResponsePayload]
-    decode: Callable[[Entity], tuple[Response, tuple[bytes, ...]]]
+    decode: Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]
 
 
 Versions = Mapping[int, int]

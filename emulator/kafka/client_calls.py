@@ -20,27 +20,7 @@ from kio.schema.types import ProducerId as KafkaProducerId
 from kio.static.primitive import Records, i8, i16, i32, i64
 from kio.static.protocol import Entity
 
-from laststand.emulator.core.messages import (
-    FetchPartition,
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ListOffsetsPosition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsResult,
-    MetadataPartition,
-    MetadataRequest,
-    MetadataResponse,
-    MetadataTopic,
-    ProducePartition,
-    ProducePartitionResponse,
-    ProduceRequest,
-    ProduceResponse,
-    Response,
-)
+from laststand.emulator.core import messages
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId
 from laststand.emulator.kafka.calls import (
     Call,
@@ -62,7 +42,7 @@ _BY_ID: Final = 13
 _CONSUMER: Final = KafkaBrokerId(-1)
 
 
-def metadata_call(request: MetadataRequest) -> Call:
+def metadata_call(request: messages.MetadataRequest) -> Call:
     """Returns the call of MetadataRequest."""
     topics = tuple(metadata.MetadataRequestTopic(topic_id=None, name=to_name(name)) for name in request.topics)
     return Call(
@@ -74,15 +54,15 @@ def metadata_call(request: MetadataRequest) -> Call:
     )
 
 
-def _metadata(entity: Entity) -> tuple[Response, tuple[bytes, ...]]:
+def _metadata(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
     told = cast(metadata_told.MetadataResponse, entity)
     topics = tuple(
-        MetadataTopic(
+        messages.MetadataTopic(
             name=topic.name or "",
             error=error_of(topic.error_code),
             topic_id=topic_id_of(topic.topic_id),
             partitions=tuple(
-                MetadataPartition(
+                messages.MetadataPartition(
                     partition=each.partition_index,
                     error=error_of(each.error_code),
                     leader=broker_or_none(each.leader_id),
@@ -96,10 +76,10 @@ def _metadata(entity: Entity) -> tuple[Response, tuple[bytes, ...]]:
         for topic in told.topics
     )
     brokers = tuple(BrokerId(NodeId(broker.node_id)) for broker in told.brokers)
-    return MetadataResponse(brokers=brokers, controller_id=None, topics=topics), ()
+    return messages.MetadataResponse(brokers=brokers, controller_id=None, topics=topics), ()
 
 
-def init_producer_id_call(request: InitProducerIdRequest) -> Call:
+def init_producer_id_call(request: messages.InitProducerIdRequest) -> Call:
     """Returns the call of InitProducerIdRequest."""
     return Call(
         init_producer_id.InitProducerIdRequest(
@@ -113,9 +93,9 @@ def init_producer_id_call(request: InitProducerIdRequest) -> Call:
     )
 
 
-def _producer_id(entity: Entity) -> tuple[Response, tuple[bytes, ...]]:
+def _producer_id(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
     given = cast(producer_id_given.InitProducerIdResponse, entity)
-    response = InitProducerIdResponse(
+    response = messages.InitProducerIdResponse(
         error=error_of(given.error_code),
         producer_id=ProducerId(given.producer_id),
         producer_epoch=ProducerEpoch(given.producer_epoch),
@@ -123,7 +103,7 @@ def _producer_id(entity: Entity) -> tuple[Response, tuple[bytes, ...]]:
     return response, ()
 
 
-def produce_call(request: ProduceRequest, attachments: Sequence[Attachment], versions: Versions) -> Call:
+def produce_call(request: messages.ProduceRequest, attachments: Sequence[Attachment], versions: Versions) -> Call:
     """Returns the call of ProduceRequest, whose batches are the attachments, one per partition."""
     batches = [Records(bytes(attachment)) for attachment in attachments]
     timeout, acks = to_milliseconds(request.timeout_ms), i16(request.acks)
@@ -160,12 +140,14 @@ def produce_call(request: ProduceRequest, attachments: Sequence[Attachment], ver
     )
 
 
-def _produced(asked: Sequence[ProducePartition]) -> Callable[[Entity], tuple[Response, tuple[bytes, ...]]]:
-    def decode(entity: Entity) -> tuple[Response, tuple[bytes, ...]]:
+def _produced(
+    asked: Sequence[messages.ProducePartition],
+) -> Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]:
+    def decode(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
         told = cast(produced_by_name.ProduceResponse | produced_by_id.ProduceResponse, entity)
         answers = [answer for topic in told.responses for answer in topic.partition_responses]
         partitions = tuple(
-            ProducePartitionResponse(
+            messages.ProducePartitionResponse(
                 topic=each.topic,
                 partition=each.partition,
                 error=error_of(answer.error_code),
@@ -176,12 +158,12 @@ def _produced(asked: Sequence[ProducePartition]) -> Callable[[Entity], tuple[Res
             )
             for each, answer in zip(asked, answers, strict=True)
         )
-        return ProduceResponse(partitions=partitions), ()
+        return messages.ProduceResponse(partitions=partitions), ()
 
     return decode
 
 
-def fetch_call(request: FetchRequest, parse: ParseFetched) -> Call:
+def fetch_call(request: messages.FetchRequest, parse: ParseFetched) -> Call:
     """Returns the call of a consumer's FetchRequest; ``parse`` reads the headers of fetched batches."""
     return Call(
         fetch.FetchRequest(
@@ -201,7 +183,7 @@ def fetch_call(request: FetchRequest, parse: ParseFetched) -> Call:
     )
 
 
-def _fetch_partition(asked: FetchPartition) -> fetch.FetchPartition:
+def _fetch_partition(asked: messages.FetchPartition) -> fetch.FetchPartition:
     return fetch.FetchPartition(
         partition=i32(asked.partition),
         current_leader_epoch=to_epoch(asked.current_leader_epoch),
@@ -212,16 +194,16 @@ def _fetch_partition(asked: FetchPartition) -> fetch.FetchPartition:
 
 
 def _fetched(
-    asked: Sequence[FetchPartition], parse: ParseFetched
-) -> Callable[[Entity], tuple[Response, tuple[bytes, ...]]]:
-    def decode(entity: Entity) -> tuple[Response, tuple[bytes, ...]]:
+    asked: Sequence[messages.FetchPartition], parse: ParseFetched
+) -> Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]:
+    def decode(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
         told = cast(fetched.FetchResponse, entity)
         answers = [answer for topic in told.responses for answer in topic.partitions]
         blocks = tuple(_whole_batches(answer.records or b"") for answer in answers)
         if len(answers) != len(asked):
-            return FetchResponse(partitions=(), error=error_of(told.error_code)), ()
+            return messages.FetchResponse(partitions=(), error=error_of(told.error_code)), ()
         partitions = tuple(
-            FetchPartitionResponse(
+            messages.FetchPartitionResponse(
                 topic=each.topic,
                 partition=each.partition,
                 error=error_of(answer.error_code),
@@ -236,7 +218,7 @@ def _fetched(
             )
             for each, answer, block in zip(asked, answers, blocks, strict=True)
         )
-        return FetchResponse(partitions=partitions, error=error_of(told.error_code)), blocks
+        return messages.FetchResponse(partitions=partitions, error=error_of(told.error_code)), blocks
 
     return decode
 
@@ -246,7 +228,7 @@ def _whole_batches(block: bytes) -> bytes:
     return block[: scan_batches(BytesFile(block), check=BatchValidation.HEADERS).valid_bytes]
 
 
-def list_offsets_call(request: ListOffsetsRequest) -> Call:
+def list_offsets_call(request: messages.ListOffsetsRequest) -> Call:
     """Returns the call of a consumer's ListOffsetsRequest."""
     return Call(
         list_offsets.ListOffsetsRequest(
@@ -271,12 +253,14 @@ def list_offsets_call(request: ListOffsetsRequest) -> Call:
     )
 
 
-def _listed(asked: Sequence[ListOffsetsPosition]) -> Callable[[Entity], tuple[Response, tuple[bytes, ...]]]:
-    def decode(entity: Entity) -> tuple[Response, tuple[bytes, ...]]:
+def _listed(
+    asked: Sequence[messages.ListOffsetsPosition],
+) -> Callable[[Entity], tuple[messages.Response, tuple[bytes, ...]]]:
+    def decode(entity: Entity) -> tuple[messages.Response, tuple[bytes, ...]]:
         told = cast(offsets_listed.ListOffsetsResponse, entity)
         answers = [answer for topic in told.topics for answer in topic.partitions]
         partitions = tuple(
-            ListOffsetsResult(
+            messages.ListOffsetsResult(
                 topic=each.topic,
                 partition=each.partition,
                 error=error_of(answer.error_code),
@@ -285,7 +269,7 @@ def _listed(asked: Sequence[ListOffsetsPosition]) -> Callable[[Entity], tuple[Re
             )
             for each, answer in zip(asked, answers, strict=True)
         )
-        return ListOffsetsResponse(partitions=partitions), ()
+        return messages.ListOffsetsResponse(partitions=partitions), ()
 
     return decode
 

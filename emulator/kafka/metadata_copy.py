@@ -17,9 +17,9 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import records
 from laststand.emulator.core.errors import CorruptRecordError, InvariantError, StorageError
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.records import PartitionChangeRecord, PartitionRecord, Record
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, TopicId
 from laststand.emulator.kafka.fields import FieldError
 from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord, directories_of
@@ -50,7 +50,7 @@ class DatedRecord(msgspec.Struct, frozen=True, kw_only=True):
     timestamp_ms: int
     leader_epoch: LeaderEpoch
     batch_offset: MetadataOffset
-    record: Record | OtherRecord
+    record: records.Record | OtherRecord
     directories: tuple[str, ...] | None = None
 
 
@@ -94,7 +94,7 @@ def replica_directories(copy: MetadataCopy) -> dict[tuple[TopicId, int], dict[Br
     replicas: dict[tuple[TopicId, int], tuple[BrokerId, ...]] = {}
     for dated in copy.records:
         record = dated.record
-        if not isinstance(record, PartitionRecord | PartitionChangeRecord):
+        if not isinstance(record, records.PartitionRecord | records.PartitionChangeRecord):
             continue
         partition = (record.topic_id, record.partition)
         if isinstance(record.replicas, tuple):

@@ -14,20 +14,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from laststand.emulator.core.records import (
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    ConfigRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    Record,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnregisterBrokerRecord,
-)
+from laststand.emulator.core import records
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -78,7 +65,7 @@ class MetadataRecordDecoder:
     def __init__(self) -> None:
         self._topic_ids: dict[str, TopicId] = {}
 
-    def decode(self, value: bytes) -> Record | OtherRecord:
+    def decode(self, value: bytes) -> records.Record | OtherRecord:
         """Returns the record that a value holds.
 
         Raises:
@@ -95,15 +82,15 @@ class MetadataRecordDecoder:
         if api_key not in _READERS:
             raise FieldError(f"metadata record of unknown kind {api_key}")
         record = _READERS[api_key](reader, version)
-        if isinstance(record, TopicRecord):
+        if isinstance(record, records.TopicRecord):
             self._topic_ids[record.name] = record.topic_id
         return record
 
-    def _clear_elr(self, reader: FieldReader) -> ClearElrRecord:
+    def _clear_elr(self, reader: FieldReader) -> records.ClearElrRecord:
         name = reader.text()
         if name and name not in self._topic_ids:
             raise FieldError(f"a record clears the ELR of {name}, which is no topic")
-        return ClearElrRecord(topic_id=self._topic_ids[name] if name else None)
+        return records.ClearElrRecord(topic_id=self._topic_ids[name] if name else None)
 
 
 def directories_of(value: bytes) -> tuple[str, ...] | None:
@@ -129,7 +116,7 @@ def directories_of(value: bytes) -> tuple[str, ...] | None:
     return None
 
 
-def _register_broker(reader: FieldReader, version: int) -> RegisterBrokerRecord:
+def _register_broker(reader: FieldReader, version: int) -> records.RegisterBrokerRecord:
     broker_id = _broker(reader)
     if version >= 2:
         reader.boolean()  # whether it is a ZooKeeper broker that migrates
@@ -139,7 +126,7 @@ def _register_broker(reader: FieldReader, version: int) -> RegisterBrokerRecord:
     rack, fenced = reader.string(), reader.boolean()
     in_controlled_shutdown = version >= 1 and reader.boolean()
     tagged = reader.tagged()
-    return RegisterBrokerRecord(
+    return records.RegisterBrokerRecord(
         broker_id=broker_id,
         incarnation_id=incarnation_id,
         broker_epoch=broker_epoch,
@@ -158,26 +145,26 @@ def _skip_feature(reader: FieldReader) -> None:
     _ = reader.text(), reader.int16(), reader.int16(), reader.tagged()
 
 
-def _unregister_broker(reader: FieldReader, _: int) -> UnregisterBrokerRecord:
-    return UnregisterBrokerRecord(broker_id=_broker(reader), broker_epoch=BrokerEpoch(reader.int64()))
+def _unregister_broker(reader: FieldReader, _: int) -> records.UnregisterBrokerRecord:
+    return records.UnregisterBrokerRecord(broker_id=_broker(reader), broker_epoch=BrokerEpoch(reader.int64()))
 
 
-def _topic(reader: FieldReader, _: int) -> TopicRecord:
-    return TopicRecord(name=reader.text(), topic_id=TopicId(reader.uuid()))
+def _topic(reader: FieldReader, _: int) -> records.TopicRecord:
+    return records.TopicRecord(name=reader.text(), topic_id=TopicId(reader.uuid()))
 
 
-def _remove_topic(reader: FieldReader, _: int) -> RemoveTopicRecord:
-    return RemoveTopicRecord(topic_id=TopicId(reader.uuid()))
+def _remove_topic(reader: FieldReader, _: int) -> records.RemoveTopicRecord:
+    return records.RemoveTopicRecord(topic_id=TopicId(reader.uuid()))
 
 
-def _partition(reader: FieldReader, version: int) -> PartitionRecord:
+def _partition(reader: FieldReader, version: int) -> records.PartitionRecord:
     partition, topic_id = reader.int32(), TopicId(reader.uuid())
     replicas, isr, removing, adding = _brokers(reader), _brokers(reader), _brokers(reader), _brokers(reader)
     leader, leader_epoch, partition_epoch = reader.int32(), reader.int32(), reader.int32()
     if version >= 1:
         reader.array(reader.uuid)
     tagged = reader.tagged()
-    return PartitionRecord(
+    return records.PartitionRecord(
         topic_id=topic_id,
         partition=partition,
         replicas=replicas,
@@ -193,10 +180,10 @@ def _partition(reader: FieldReader, version: int) -> PartitionRecord:
     )
 
 
-def _partition_change(reader: FieldReader, _: int) -> PartitionChangeRecord:
+def _partition_change(reader: FieldReader, _: int) -> records.PartitionChangeRecord:
     partition, topic_id = reader.int32(), TopicId(reader.uuid())
     tagged = reader.tagged()
-    return PartitionChangeRecord(
+    return records.PartitionChangeRecord(
         topic_id=topic_id,
         partition=partition,
         isr=_brokers(tagged[0]) if 0 in tagged else UNSET,
@@ -210,44 +197,44 @@ def _partition_change(reader: FieldReader, _: int) -> PartitionChangeRecord:
     )
 
 
-def _config(reader: FieldReader, _: int) -> ConfigRecord | OtherRecord:
+def _config(reader: FieldReader, _: int) -> records.ConfigRecord | OtherRecord:
     kind = reader.int8()
     if kind not in _RESOURCES:
         return OtherRecord("ConfigRecord")
-    return ConfigRecord(
+    return records.ConfigRecord(
         resource=_RESOURCES[kind], resource_name=reader.text(), name=reader.text(), value=reader.string()
     )
 
 
-def _feature_level(reader: FieldReader, _: int) -> FeatureLevelRecord:
-    return FeatureLevelRecord(name=reader.text(), feature_level=reader.int16())
+def _feature_level(reader: FieldReader, _: int) -> records.FeatureLevelRecord:
+    return records.FeatureLevelRecord(name=reader.text(), feature_level=reader.int16())
 
 
-def _producer_ids(reader: FieldReader, _: int) -> ProducerIdsRecord:
-    return ProducerIdsRecord(
+def _producer_ids(reader: FieldReader, _: int) -> records.ProducerIdsRecord:
+    return records.ProducerIdsRecord(
         broker_id=_broker(reader),
         broker_epoch=BrokerEpoch(reader.int64()),
         next_producer_id=ProducerId(reader.int64()),
     )
 
 
-def _fence_broker(reader: FieldReader, _: int) -> BrokerRegistrationChangeRecord:
-    return BrokerRegistrationChangeRecord(
+def _fence_broker(reader: FieldReader, _: int) -> records.BrokerRegistrationChangeRecord:
+    return records.BrokerRegistrationChangeRecord(
         broker_id=_broker(reader), broker_epoch=BrokerEpoch(reader.int64()), fenced=True
     )
 
 
-def _unfence_broker(reader: FieldReader, _: int) -> BrokerRegistrationChangeRecord:
-    return BrokerRegistrationChangeRecord(
+def _unfence_broker(reader: FieldReader, _: int) -> records.BrokerRegistrationChangeRecord:
+    return records.BrokerRegistrationChangeRecord(
         broker_id=_broker(reader), broker_epoch=BrokerEpoch(reader.int64()), fenced=False
     )
 
 
-def _registration_change(reader: FieldReader, _: int) -> BrokerRegistrationChangeRecord:
+def _registration_change(reader: FieldReader, _: int) -> records.BrokerRegistrationChangeRecord:
     broker_id, broker_epoch = _broker(reader), BrokerEpoch(reader.int64())
     tagged = reader.tagged()
     fenced = tagged[0].int8() if 0 in tagged else 0
-    return BrokerRegistrationChangeRecord(
+    return records.BrokerRegistrationChangeRecord(
         broker_id=broker_id,
         broker_epoch=broker_epoch,
         fenced=UNSET if fenced == 0 else fenced > 0,
@@ -260,7 +247,7 @@ _CLEAR_ELR: Final = 28
 _PARTITION: Final = 3
 _PARTITION_CHANGE: Final = 5
 _CHANGED_DIRECTORIES: Final = 8
-_READERS: Final[dict[int, Callable[[FieldReader, int], Record | OtherRecord]]] = {
+_READERS: Final[dict[int, Callable[[FieldReader, int], records.Record | OtherRecord]]] = {
     0: _register_broker,
     1: _unregister_broker,
     2: _topic,

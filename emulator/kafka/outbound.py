@@ -9,16 +9,8 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.errors import TransportError
-from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
-from laststand.emulator.core.messages import (
-    FetchRequest,
-    InitProducerIdRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    ProduceRequest,
-    Request,
-)
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
 from laststand.emulator.kafka.calls import Call, Versions
 from laststand.emulator.kafka.client_calls import (
@@ -71,7 +63,7 @@ class KafkaOutbound:
         *,
         destination: NodeId,
         correlation_id: CorrelationId,
-        request: Request,
+        request: messages.Request,
         timeout_ms: int,
         cause_id: CauseId,
         attachments: Sequence[Attachment] = (),
@@ -94,7 +86,7 @@ class KafkaOutbound:
         self,
         destination: NodeId,
         correlation_id: CorrelationId,
-        request: Request,
+        request: messages.Request,
         timeout_ms: int,
         cause_id: CauseId,
         attachments: Sequence[Attachment],
@@ -104,7 +96,7 @@ class KafkaOutbound:
             async with asyncio.timeout(timeout_ms / 1000):
                 connection = await self._connection(destination, type(request))
                 call = self._call_of(request, attachments, connection.versions)
-                if isinstance(request, ProduceRequest) and request.acks == Acks.NONE:
+                if isinstance(request, messages.ProduceRequest) and request.acks == Acks.NONE:
                     connection.send(call.request)
                     return
                 answer = await connection.ask(call.request, call.response)
@@ -114,22 +106,22 @@ class KafkaOutbound:
             _log.debug("request=%s peer=%d failed reason=%s", type(request).__name__, destination, error)
         else:
             response, blocks = call.decode(answer)
-            received = ResponseReceived(cause_id=cause_id, correlation_id=correlation_id, response=response)
+            received = inputs.ResponseReceived(cause_id=cause_id, correlation_id=correlation_id, response=response)
             self._deliver(received, blocks)
             return
-        self._deliver(RequestFailed(cause_id=cause_id, correlation_id=correlation_id, failure=failure), ())
+        self._deliver(inputs.RequestFailed(cause_id=cause_id, correlation_id=correlation_id, failure=failure), ())
 
-    def _call_of(self, request: Request, attachments: Sequence[Attachment], versions: Versions) -> Call:
+    def _call_of(self, request: messages.Request, attachments: Sequence[Attachment], versions: Versions) -> Call:
         match request:
-            case MetadataRequest():
+            case messages.MetadataRequest():
                 return metadata_call(request)
-            case InitProducerIdRequest():
+            case messages.InitProducerIdRequest():
                 return init_producer_id_call(request)
-            case ProduceRequest():
+            case messages.ProduceRequest():
                 return produce_call(request, attachments, versions)
-            case FetchRequest():
+            case messages.FetchRequest():
                 return fetch_call(request, self._parse_fetched)
-            case ListOffsetsRequest():
+            case messages.ListOffsetsRequest():
                 return list_offsets_call(request)
             case _:
                 raise TypeError(f"clients do not send {type(request).__name__}")

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from laststand.emulator.core.events import LogOpened, PowerLost
+from laststand.emulator.core import events
 from laststand.emulator.live.curves import HeldCurve, RisingCurve
 from laststand.emulator.verification.facts.partition import ACKS_ALL
 from laststand.emulator.verification.story.cluster import time_us
@@ -91,12 +91,12 @@ class PartitionRecord:
                 self.flush(node, time_ns, topic_id, max(ends))
 
     def _note_flush_state(self, node: int, time_ns: int, event: Taking) -> None:
-        if isinstance(event, LogOpened):
+        if isinstance(event, events.LogOpened):
             self._flushed[node, event.topic_id].fall(time_ns, event.recovery_point)
             self.flush(node, time_ns, event.topic_id, event.recovery_point)
         elif (node, event.topic_id) in self._flushed:
             self._flushed[node, event.topic_id].fall(time_ns, end_after(event))
-            if isinstance(event, PowerLost):
+            if isinstance(event, events.PowerLost):
                 self.flush(node, time_ns, event.topic_id, end_after(event))
 
     def acknowledge(self, topic_id: str, acks: Ints, epochs: Ints, times: Ints, ends: Ints, counts: Ints) -> None:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from laststand.emulator.core.events import AnyEvent
+from laststand.emulator.core import events
 from laststand.emulator.core.packed.layout import CELL, HEADER, KINDS_END, LINE_KINDS, WORD
 from laststand.emulator.core.packed.reading import is_packed, whole_end
 from laststand.emulator.storage.line_file import line_files
@@ -39,7 +39,7 @@ class NewEvents(NamedTuple):
 
     file: str
     process: tuple[int, int]
-    rare: list[CollectedEvent[AnyEvent]]
+    rare: list[CollectedEvent[events.AnyEvent]]
     rows: dict[type[msgspec.Struct], Columns]
 
     @property

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.inputs import BrokerInput, RequestReceived, ResponseReceived
-from laststand.emulator.core.messages import FetchResponse, ProduceRequest
 from laststand.emulator.core.types import TopicPartition
-from laststand.emulator.core.zookeeper.exchange import ZooKeeperInput
+from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.storage import record_batch
 from laststand.emulator.storage.filesystem import Buffer
@@ -33,7 +32,11 @@ def parse_fetched(records: bytes) -> tuple[BatchDescriptor, ...]:
 
 
 def batch_bytes(
-    incoming: BrokerInput | ZooKeeperInput, attachments: Sequence[bytes], partition: TopicPartition, *, count: int
+    incoming: inputs.BrokerInput | exchange.ZooKeeperInput,
+    attachments: Sequence[bytes],
+    partition: TopicPartition,
+    *,
+    count: int,
 ) -> list[Buffer]:
     """Returns the bytes of the first ``count`` batches that an input carries for a partition.
 
@@ -47,11 +50,11 @@ def batch_bytes(
         InvariantError: it carries none.
     """
     match incoming:
-        case RequestReceived(request=ProduceRequest(partitions=produced)):
+        case inputs.RequestReceived(request=messages.ProduceRequest(partitions=produced)):
             for block, entry in zip(attachments, produced, strict=True):
                 if entry.topic_partition == partition:
                     return [block]
-        case ResponseReceived(response=FetchResponse(partitions=fetched)):
+        case inputs.ResponseReceived(response=messages.FetchResponse(partitions=fetched)):
             for block, answer in zip(attachments, fetched, strict=True):
                 if answer.topic_partition == partition:
                     return _cut(block, answer.batches, count)

@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
 from laststand.emulator.core.errors import StorageError
-from laststand.emulator.core.inputs import LoadedLog, StrayLog
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerEpoch, NodeId, Offset, TopicId, TopicPartition
@@ -88,7 +88,7 @@ class BrokerFiles:
         for directory in self._directories:
             directory.renew_clean_shutdown(broker_epoch)
 
-    def load(self) -> tuple[LoadedLog, ...]:
+    def load(self) -> tuple[inputs.LoadedLog, ...]:
         """Opens and where needed recovers every log; may take long.
 
         A directory that cannot be loaded is left out from now on, as long as there is another (Kafka's ``LogManager``).
@@ -96,7 +96,7 @@ class BrokerFiles:
         Raises:
             StorageError: no directory could be loaded.
         """
-        loaded: list[LoadedLog] = []
+        loaded: list[inputs.LoadedLog] = []
         for directory in list(self._directories):
             try:
                 loaded += directory.load_logs(self._settings_of)
@@ -119,7 +119,7 @@ class BrokerFiles:
         self._directory_of(partition).delete_log(partition, now_ms=now_ms, delay_ms=delay_ms)
 
     @property
-    def strays(self) -> tuple[StrayLog, ...]:
+    def strays(self) -> tuple[inputs.StrayLog, ...]:
         """What was set aside as stray, once logs are loaded."""
         return tuple(stray for directory in self._directories for stray in directory.strays)
 
@@ -127,7 +127,7 @@ class BrokerFiles:
         """Sets a log aside for good."""
         self._directory_of(partition).rename_stray_log(partition)
 
-    def delete_stray(self, stray: StrayLog) -> None:
+    def delete_stray(self, stray: inputs.StrayLog) -> None:
         """Removes what was set aside of that partition and topic id."""
         for directory in self._directories:
             directory.delete_strays(stray)

@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING
 
 from prometheus_client.metrics_core import Metric
 
+from laststand.emulator.core import events
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import (
-    AlterPartitionAnswered,
-    AlterPartitionProposed,
-    AppendRole,
-    BatchAppended,
-    Event,
-)
 from laststand.emulator.core.types import BrokerId
 from laststand.emulator.node.metric_families import counter, gauge, partition_gauge
 from laststand.emulator.node.produce_times import ProduceTimes
@@ -52,15 +46,15 @@ class BrokerMetrics:
         self._failures = 0
         self._records = 0
 
-    def count(self, event: Event) -> None:
+    def count(self, event: events.Event) -> None:
         """Counts an event, if a metric depends on it."""
         match event:
-            case BatchAppended(role=AppendRole.LEADER):
+            case events.BatchAppended(role=events.AppendRole.LEADER):
                 self._records += event.record_count
-            case AlterPartitionProposed():
+            case events.AlterPartitionProposed():
                 growth = len(event.proposed_isr) - len(event.committed_isr)
                 self._growth[event.topic, event.partition] = growth
-            case AlterPartitionAnswered():
+            case events.AlterPartitionAnswered():
                 growth = self._growth.pop((event.topic, event.partition), 0)
                 if event.error != ErrorCode.NONE.name:
                     self._failures += 1

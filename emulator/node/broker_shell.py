@@ -13,48 +13,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
 
+from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
-from laststand.emulator.core.effects import (
-    AppendToLog,
-    BrokerEffect,
-    CloseConnection,
-    CloseLogs,
-    CreateLog,
-    DeleteLog,
-    DeleteStrayLog,
-    LoadLogs,
-    OpenMetadataStream,
-    RaiseLogStart,
-    RecordEvent,
-    RecoverLog,
-    RenameStrayLog,
-    RestartLog,
-    SendRequest,
-    SendResponse,
-    StopNode,
-    SyncLog,
-    TruncateLog,
-    WriteEpochCheckpoint,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
-)
 from laststand.emulator.core.errors import InvariantError, StorageError
-from laststand.emulator.core.events import LogFlushed, MessageIntercepted, OrderReceived
-from laststand.emulator.core.inputs import (
-    BrokerInput,
-    LogRecovered,
-    LogsLoaded,
-    RequestReceived,
-    ShutdownRequested,
-    Started,
-    StrayLog,
-    TimerFired,
-)
-from laststand.emulator.core.messages import FetchResponse, ProduceRequest, Request
 from laststand.emulator.core.node_clock import NodeClock
 from laststand.emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, MetadataOffset
-from laststand.emulator.core.zookeeper.exchange import ZooKeeperInput
+from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from laststand.emulator.node.broker_files import BrokerFiles
 from laststand.emulator.node.cause_ids import CauseIds
@@ -87,7 +52,7 @@ Departure: TypeAlias = Callable[[], None]
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """An input, and the record bytes that came with it: one block per partition of its message."""
 
-    incoming: BrokerInput | ZooKeeperInput
+    incoming: inputs.BrokerInput | exchange.ZooKeeperInput
     attachments: tuple[bytes, ...] = ()
 
 
@@ -139,7 +104,7 @@ class BrokerShell:
             clock=self._clock,
             run_turn=self._run_turn,
             next_deadline_ms=self._next_deadline_ms,
-            timer_input=lambda: Arrival(incoming=TimerFired(cause_id=self._causes.timer())),
+            timer_input=lambda: Arrival(incoming=inputs.TimerFired(cause_id=self._causes.timer())),
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
         interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_between_turns)
@@ -173,9 +138,11 @@ class BrokerShell:
     def _next_deadline_ms(self) -> int | None:
         return self._kraft_broker.next_deadline_ms()
 
-    def _step(self, incoming: BrokerInput | ZooKeeperInput, *, now_ms: int) -> Iterable[BrokerEffect]:
+    def _step(
+        self, incoming: inputs.BrokerInput | exchange.ZooKeeperInput, *, now_ms: int
+    ) -> Iterable[effects.BrokerEffect]:
         """Hands an input to the core; yields what is to be done here, in order."""
-        if isinstance(incoming, ZooKeeperInput):
+        if isinstance(incoming, exchange.ZooKeeperInput):
             raise InvariantError(f"{type(incoming).__name__} is nothing to a broker of a KRaft cluster")
         return self._kraft_broker.step(incoming, now_ms=now_ms)
 
@@ -214,7 +181,7 @@ class BrokerShell:
                 parse_fetched=parse_fetched,
                 deliver=self._deliver,
             )
-            self._loop.start(Arrival(incoming=Started(cause_id=self._causes.start())))
+            self._loop.start(Arrival(incoming=inputs.Started(cause_id=self._causes.start())))
             try:
                 await self._stopped.wait()
             except asyncio.CancelledError:
@@ -230,28 +197,30 @@ class BrokerShell:
 
     def request_shutdown(self) -> None:
         """Asks the core to end in order."""
-        self._put(ShutdownRequested(cause_id=self._causes.shutdown()))
+        self._put(inputs.ShutdownRequested(cause_id=self._causes.shutdown()))
 
     # --- What comes in --------------------------------------------------------------------------------------------
 
-    def _put(self, incoming: BrokerInput | ZooKeeperInput) -> None:
+    def _put(self, incoming: inputs.BrokerInput | exchange.ZooKeeperInput) -> None:
         self._loop.put(Arrival(incoming=incoming))
 
-    def _put_first(self, incoming: BrokerInput) -> None:
+    def _put_first(self, incoming: inputs.BrokerInput) -> None:
         self._loop.put_first(Arrival(incoming=incoming))
 
-    def _record_between_turns(self, event: MessageIntercepted | OrderReceived | LogFlushed) -> None:
+    def _record_between_turns(
+        self, event: events.MessageIntercepted | events.OrderReceived | events.LogFlushed
+    ) -> None:
         # Nothing else waits for its write.
         log_event(event)
         self._events.add(event)
         self._events.flush()
 
     def _receive(
-        self, request: Request, cause_id: CauseId, attachments: tuple[bytes, ...], responder: Responder
+        self, request: messages.Request, cause_id: CauseId, attachments: tuple[bytes, ...], responder: Responder
     ) -> None:
-        if self._produce_times is not None and isinstance(request, ProduceRequest):
+        if self._produce_times is not None and isinstance(request, messages.ProduceRequest):
             responder = self._produce_times.timed(responder)
-        received = RequestReceived(cause_id=cause_id, request_id=self._requests.add(responder), request=request)
+        received = inputs.RequestReceived(cause_id=cause_id, request_id=self._requests.add(responder), request=request)
         self._loop.put(Arrival(incoming=received, attachments=attachments))
 
     def _deliver(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> None:
@@ -262,11 +231,11 @@ class BrokerShell:
     def _run_turn(self, arrivals: list[Arrival]) -> None:
         turn_ns = time.monotonic_ns()
         now_ms = self._clock.local_ms(monotonic_ms(turn_ns))
-        end: CloseLogs | StopNode | None = None
+        end: effects.CloseLogs | effects.StopNode | None = None
         for arrival in arrivals:
             for effect in self._step(arrival.incoming, now_ms=now_ms):
                 match effect:
-                    case CloseLogs() | StopNode():
+                    case effects.CloseLogs() | effects.StopNode():
                         end = effect
                     case _:
                         self._execute(effect, arrival)
@@ -278,61 +247,61 @@ class BrokerShell:
         if end is not None:
             self._end(end)
 
-    def _execute(self, effect: BrokerEffect, arrival: Arrival) -> None:
+    def _execute(self, effect: effects.BrokerEffect, arrival: Arrival) -> None:
         match effect:
-            case RecordEvent(event=event):
+            case effects.RecordEvent(event=event):
                 log_event(event)
                 self._events.add(event)
                 if self._metrics is not None:
                     self._metrics.count(event)
-            case AppendToLog(partition=partition, batches=batches):
+            case effects.AppendToLog(partition=partition, batches=batches):
                 self._files.append(partition, batches, self._batch_bytes(effect, arrival))
-            case SendResponse():
+            case effects.SendResponse():
                 self._answer(effect)
-            case SendRequest():
+            case effects.SendRequest():
                 self._departures.append(lambda: self._send(effect))
-            case CloseConnection(request_id=request_id):
+            case effects.CloseConnection(request_id=request_id):
                 self._departures.append(self._requests.take(request_id).disconnect)
-            case TruncateLog(partition=partition, offset=offset):
+            case effects.TruncateLog(partition=partition, offset=offset):
                 self._files.truncate(partition, offset)
-            case RestartLog(partition=partition, offset=offset):
+            case effects.RestartLog(partition=partition, offset=offset):
                 self._files.restart(partition, offset)
-            case SyncLog(partition=partition):
+            case effects.SyncLog(partition=partition):
                 self._files.sync(partition)
-            case WriteEpochCheckpoint(partition=partition, epochs=epochs):
+            case effects.WriteEpochCheckpoint(partition=partition, epochs=epochs):
                 self._files.write_epochs(partition, epochs)
-            case RaiseLogStart(partition=partition, offset=offset):
+            case effects.RaiseLogStart(partition=partition, offset=offset):
                 self._files.raise_log_start(partition, offset)
-            case CreateLog(partition=partition, topic_id=topic_id):
+            case effects.CreateLog(partition=partition, topic_id=topic_id):
                 self._files.create(partition, topic_id)
-            case DeleteLog(partition=partition):
+            case effects.DeleteLog(partition=partition):
                 self._files.delete(partition, now_ms=monotonic_ms())
-            case RenameStrayLog(partition=partition):
+            case effects.RenameStrayLog(partition=partition):
                 self._files.rename_stray(partition)
-            case DeleteStrayLog(partition=partition, topic_id=topic_id):
-                self._files.delete_stray(StrayLog(partition=partition, topic_id=topic_id))
-            case RecoverLog(partition=partition):
+            case effects.DeleteStrayLog(partition=partition, topic_id=topic_id):
+                self._files.delete_stray(inputs.StrayLog(partition=partition, topic_id=topic_id))
+            case effects.RecoverLog(partition=partition):
                 self._start_scan(effect, self._files.recovery_scan(partition), arrival.incoming.cause_id)
-            case WriteHighWatermarks(high_watermarks=high_watermarks):
+            case effects.WriteHighWatermarks(high_watermarks=high_watermarks):
                 self._files.write_high_watermarks(high_watermarks)
-            case WriteLogCheckpoints():
+            case effects.WriteLogCheckpoints():
                 self._files.write_checkpoints()
-            case LoadLogs():
+            case effects.LoadLogs():
                 self._logs_task = self._tasks.create_task(self._keep_logs(arrival.incoming.cause_id))
-            case OpenMetadataStream(from_offset=from_offset):
+            case effects.OpenMetadataStream(from_offset=from_offset):
                 self._departures.append(lambda: self._open_metadata_stream(from_offset))
-            case CloseLogs() | StopNode():
+            case effects.CloseLogs() | effects.StopNode():
                 raise AssertionError("the end of the process is not executed among other effects")
             case _:
                 assert_never(effect)
 
-    def _batch_bytes(self, effect: AppendToLog, arrival: Arrival) -> list[Buffer]:
+    def _batch_bytes(self, effect: effects.AppendToLog, arrival: Arrival) -> list[Buffer]:
         return batch_bytes(arrival.incoming, arrival.attachments, effect.partition, count=len(effect.batches))
 
-    def _answer(self, effect: SendResponse) -> None:
+    def _answer(self, effect: effects.SendResponse) -> None:
         responder = self._requests.take(effect.request_id)
         attachments: Sequence[bytes] = ()
-        if isinstance(effect.response, FetchResponse):
+        if isinstance(effect.response, messages.FetchResponse):
             attachments = [
                 b"" if answer.span is None else self._files.read(answer.topic_partition, answer.span)
                 for answer in effect.response.partitions
@@ -341,7 +310,7 @@ class BrokerShell:
             lambda: responder.answer(effect.response, cause_id=effect.cause_id, attachments=attachments)
         )
 
-    def _send(self, effect: SendRequest) -> None:
+    def _send(self, effect: effects.SendRequest) -> None:
         self._outbound.send(
             destination=effect.destination,
             correlation_id=effect.correlation_id,
@@ -353,9 +322,9 @@ class BrokerShell:
     def _done_with(self, arrival: Arrival) -> None:
         """A produce request with acks=0 gets no answer; a failure has closed its connection by now."""
         incoming = arrival.incoming
-        if isinstance(incoming, RequestReceived):
+        if isinstance(incoming, inputs.RequestReceived):
             request = incoming.request
-            if isinstance(request, ProduceRequest) and request.acks == Acks.NONE:
+            if isinstance(request, messages.ProduceRequest) and request.acks == Acks.NONE:
                 self._requests.forget(incoming.request_id)
 
     # --- What takes longer than a turn ----------------------------------------------------------------------------
@@ -363,7 +332,7 @@ class BrokerShell:
     async def _keep_logs(self, cause_id: CauseId) -> None:
         # In a thread, which alone touches them until it is done: heartbeats go on during a long recovery.
         logs = await asyncio.to_thread(self._files.load)
-        loaded = LogsLoaded(
+        loaded = inputs.LogsLoaded(
             cause_id=cause_id, logs=logs, strays=self._files.strays, failed_log_dirs=self._files.failed_ids
         )
         self._put(loaded)
@@ -376,12 +345,12 @@ class BrokerShell:
         )
         await maintenance.run(self._causes)
 
-    def _start_scan(self, effect: RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
+    def _start_scan(self, effect: effects.RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
         task = self._tasks.create_task(self._scan(effect, scan, cause_id))
         self._scan_tasks.add(task)
         task.add_done_callback(self._scan_tasks.discard)
 
-    async def _scan(self, effect: RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
+    async def _scan(self, effect: effects.RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
         try:
             found = await asyncio.to_thread(scan.run)
         except StorageError:
@@ -389,7 +358,7 @@ class BrokerShell:
             if partition is not None and partition.is_leader and partition.leader_epoch == effect.leader_epoch:
                 raise
             return  # led by another since, which had the files cut or set aside: nobody waits for this any more
-        recovered = LogRecovered(
+        recovered = inputs.LogRecovered(
             cause_id=cause_id,
             partition=effect.partition,
             leader_epoch=effect.leader_epoch,
@@ -407,12 +376,12 @@ class BrokerShell:
             read_metadata(channel, from_offset=from_offset, cause_id=self._causes.stream(), deliver=self._put)
         )
 
-    def _end(self, effect: CloseLogs | StopNode) -> None:
+    def _end(self, effect: effects.CloseLogs | effects.StopNode) -> None:
         self._loop.stop()
         match effect:
-            case CloseLogs(broker_epoch=broker_epoch):
+            case effects.CloseLogs(broker_epoch=broker_epoch):
                 self._files.close(broker_epoch)
-            case StopNode(proven_epoch=proven_epoch):
+            case effects.StopNode(proven_epoch=proven_epoch):
                 if proven_epoch is not None:
                     self._files.renew_proof(proven_epoch)
         self._stopped.set()

@@ -8,14 +8,8 @@ from collections.abc import Iterable
 
 from prometheus_client.metrics_core import Metric
 
+from laststand.emulator.core import events
 from laststand.emulator.core.controller.controller import Controller
-from laststand.emulator.core.events import (
-    Election,
-    Event,
-    PartitionChanged,
-    UncleanLeaderElected,
-    UncleanMethod,
-)
 from laststand.emulator.node.metric_families import counter, gauge, partition_gauge
 
 _CONTROLLER = "kafka_controller_kafkacontroller"
@@ -37,22 +31,22 @@ class ControllerMetrics:
         self._elections_from_elr = 0
         self._leader_changes = 0
 
-    def count(self, event: Event) -> None:
+    def count(self, event: events.Event) -> None:
         """Counts an event, if a metric depends on it."""
         match event:
-            case PartitionChanged():
+            case events.PartitionChanged():
                 self._count_change(event)
-            case UncleanLeaderElected(method=UncleanMethod.LONGEST_LOG):
+            case events.UncleanLeaderElected(method=events.UncleanMethod.LONGEST_LOG):
                 self._recoveries += 1
             case _:
                 pass
 
-    def _count_change(self, event: PartitionChanged) -> None:
-        self._leader_changes += event.election is not Election.NONE
+    def _count_change(self, event: events.PartitionChanged) -> None:
+        self._leader_changes += event.election is not events.Election.NONE
         match event.election:
-            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER:
+            case events.Election.UNCLEAN | events.Election.LAST_KNOWN_LEADER:
                 self._unclean_elections += 1
-            case Election.ELR:
+            case events.Election.ELR:
                 self._elections_from_elr += 1
             case _:
                 pass

@@ -6,9 +6,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.controller.controller import Controller
-from laststand.emulator.core.effects import DrawNumber, PublishMetadata, SendRequest, SendResponse, StopNode
-from laststand.emulator.core.events import MessageIntercepted, OrderReceived
 from laststand.emulator.core.inputs import (
     ControllerInput,
     NumberDrawn,
@@ -17,7 +16,6 @@ from laststand.emulator.core.inputs import (
     Started,
     TimerFired,
 )
-from laststand.emulator.core.messages import Request
 from laststand.emulator.core.node_clock import NodeClock
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.node.batch_bytes import parse_fetched
@@ -143,14 +141,14 @@ class ControllerShell:
         """Asks the core to end in order."""
         self._loop.put(ShutdownRequested(cause_id=self._causes.shutdown()))
 
-    def _record_between_turns(self, event: MessageIntercepted | OrderReceived) -> None:
+    def _record_between_turns(self, event: events.MessageIntercepted | events.OrderReceived) -> None:
         # Nothing else waits for its write.
         log_event(event)
         self._events.add(event)
         self._events.flush()
 
     def _receive(
-        self, request: Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
+        self, request: messages.Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
     ) -> None:
         request_id = self._requests.add(responder)
         self._loop.put(RequestReceived(cause_id=cause_id, request_id=request_id, request=request))
@@ -169,7 +167,7 @@ class ControllerShell:
         self._events.flush(at_ns=turn_ns)
         for departure in departures:
             match departure:
-                case SendRequest():
+                case effects.SendRequest():
                     self._outbound.send(
                         destination=departure.destination,
                         correlation_id=departure.correlation_id,
@@ -177,14 +175,14 @@ class ControllerShell:
                         timeout_ms=departure.timeout_ms,
                         cause_id=departure.cause_id,
                     )
-                case SendResponse(request_id=request_id, response=response, cause_id=cause_id):
+                case effects.SendResponse(request_id=request_id, response=response, cause_id=cause_id):
                     self._requests.take(request_id).answer(response, cause_id=cause_id, attachments=())
-                case PublishMetadata(batch=batch, cause_id=cause_id):
+                case effects.PublishMetadata(batch=batch, cause_id=cause_id):
                     self._hub.publish(batch, cause_id=cause_id)
-                case DrawNumber():
+                case effects.DrawNumber():
                     number = secrets.randbits(_DRAW_BITS)
                     self._loop.put_first(NumberDrawn(cause_id=self._causes.draw(), number=number))
-                case StopNode():
+                case effects.StopNode():
                     self._loop.stop()
                     self._stopped.set()
                 case _:

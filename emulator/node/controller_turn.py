@@ -8,23 +8,16 @@ which ends the process: what is durable is unknown then.
 from collections.abc import Sequence
 from typing import TypeAlias, assert_never
 
+from laststand.emulator.core import effects
 from laststand.emulator.core.controller.controller import Controller
-from laststand.emulator.core.effects import (
-    AppendMetadata,
-    ControllerEffect,
-    DrawNumber,
-    PublishMetadata,
-    RecordEvent,
-    SendRequest,
-    SendResponse,
-    StopNode,
-)
 from laststand.emulator.core.events import Event
 from laststand.emulator.core.inputs import ControllerInput, MetadataSynced
 from laststand.emulator.core.types import MetadataOffset
 from laststand.emulator.node.metadata_journal import MetadataJournal
 
-Departure: TypeAlias = SendRequest | SendResponse | PublishMetadata | DrawNumber | StopNode
+Departure: TypeAlias = (
+    effects.SendRequest | effects.SendResponse | effects.PublishMetadata | effects.DrawNumber | effects.StopNode
+)
 """What leaves the turn, after its events."""
 
 
@@ -65,15 +58,21 @@ class ControllerTurns:
         return events, departures
 
     def _execute(
-        self, effect: ControllerEffect, events: list[Event], departures: list[Departure]
+        self, effect: effects.ControllerEffect, events: list[Event], departures: list[Departure]
     ) -> MetadataOffset | None:
         match effect:
-            case AppendMetadata(batch=batch, events=batch_events):
+            case effects.AppendMetadata(batch=batch, events=batch_events):
                 self._journal.append(batch, batch_events)
                 return batch.end_offset
-            case RecordEvent(event=event):
+            case effects.RecordEvent(event=event):
                 events.append(event)
-            case SendRequest() | SendResponse() | PublishMetadata() | DrawNumber() | StopNode():
+            case (
+                effects.SendRequest()
+                | effects.SendResponse()
+                | effects.PublishMetadata()
+                | effects.DrawNumber()
+                | effects.StopNode()
+            ):
                 departures.append(effect)
             case _:
                 assert_never(effect)

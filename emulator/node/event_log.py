@@ -6,50 +6,32 @@ INFO is a change of leader, ISR or broker state, WARNING is possible loss, DEBUG
 import logging
 from typing import Final
 
-from laststand.emulator.core.events import (
-    BecameFollower,
-    BecameLeader,
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerStateChanged,
-    BrokerUnfenced,
-    Election,
-    Event,
-    LogTruncated,
-    MessageIntercepted,
-    OrderReceived,
-    PartitionChanged,
-    PeerReachable,
-    PeerUnreachable,
-    UncleanLeaderElected,
-    UncleanRecoveryDropped,
-    UncleanRecoveryStarted,
-)
+from laststand.emulator.core import events
 
 _log: Final = logging.getLogger(__name__)
 
 _INFO: Final = frozenset(
     {
-        BecameFollower,
-        BecameLeader,
-        BrokerFenced,
-        BrokerRegistered,
-        BrokerStateChanged,
-        BrokerUnfenced,
-        LogTruncated,
-        MessageIntercepted,
-        OrderReceived,
-        PartitionChanged,
-        PeerReachable,
-        PeerUnreachable,
-        UncleanLeaderElected,
-        UncleanRecoveryDropped,
-        UncleanRecoveryStarted,
+        events.BecameFollower,
+        events.BecameLeader,
+        events.BrokerFenced,
+        events.BrokerRegistered,
+        events.BrokerStateChanged,
+        events.BrokerUnfenced,
+        events.LogTruncated,
+        events.MessageIntercepted,
+        events.OrderReceived,
+        events.PartitionChanged,
+        events.PeerReachable,
+        events.PeerUnreachable,
+        events.UncleanLeaderElected,
+        events.UncleanRecoveryDropped,
+        events.UncleanRecoveryStarted,
     }
 )
 
 
-def log_event(event: Event) -> None:
+def log_event(event: events.Event) -> None:
     """Logs an event at the level that it deserves."""
     level = logging.DEBUG
     if type(event) in _INFO:
@@ -58,13 +40,13 @@ def log_event(event: Event) -> None:
         _log.log(level, "%s cause_id=%s", event.describe(), event.cause_id)
 
 
-def _is_possible_loss(event: Event) -> bool:
+def _is_possible_loss(event: events.Event) -> bool:
     match event:
-        case LogTruncated(new_end_offset=new_end_offset, high_watermark=high_watermark):
+        case events.LogTruncated(new_end_offset=new_end_offset, high_watermark=high_watermark):
             return new_end_offset < high_watermark
-        case PartitionChanged(election=Election.UNCLEAN | Election.LAST_KNOWN_LEADER):
+        case events.PartitionChanged(election=events.Election.UNCLEAN | events.Election.LAST_KNOWN_LEADER):
             return True
-        case UncleanLeaderElected():
+        case events.UncleanLeaderElected():
             return True
         case _:
             return False

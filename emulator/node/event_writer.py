@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import events
 from laststand.emulator.core.errors import StorageError
-from laststand.emulator.core.events import Event, FileSealed
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.storage.line_file import LineFile
 
@@ -23,7 +23,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 _EVENT_STARTS: Final = b'"type":'
 
 
-def encode_event(event: Event) -> bytes:
+def encode_event(event: events.Event) -> bytes:
     """Returns an event as it ends its line: its own JSON without the opening brace."""
     return _ENCODER.encode(event)[1:]
 
@@ -67,9 +67,9 @@ class EventWriter:
         self._file = LineFile(descriptor, Path(path), constants=envelope)
         self._prefix = _ENCODER.encode(envelope)[:-1]
         self._sequence = 0
-        self._events: list[Event] = []
+        self._events: list[events.Event] = []
 
-    def add(self, event: Event) -> None:
+    def add(self, event: events.Event) -> None:
         """Adds an event to the turn's write."""
         self._events.append(event)
 
@@ -96,13 +96,13 @@ class EventWriter:
         except OSError as error:
             raise StorageError(path=self._path, reason=error.strerror or "write failed") from error
 
-    def _text(self, event: Event, sequence: int, time_ns: int) -> bytes:
+    def _text(self, event: events.Event, sequence: int, time_ns: int) -> bytes:
         return b'%s,"sequence":%d,"time_ns":%d,%s' % (self._prefix, sequence, time_ns, encode_event(event))
 
     def close(self) -> None:
         """Closes the file after a last write, and a line that seals it."""
         self.flush()
         cause_id, digest = CauseId(f"seal-{self._node_id}"), self._file.digest
-        self.add(FileSealed(cause_id=cause_id, lines=digest.lines, digest=digest.hexdigest()))
+        self.add(events.FileSealed(cause_id=cause_id, lines=digest.lines, digest=digest.hexdigest()))
         self.flush()
         self._file.close()

@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from laststand.emulator.core import events, inputs
 from laststand.emulator.core.broker.kraft.broker import Broker
-from laststand.emulator.core.events import LogFlushed
-from laststand.emulator.core.inputs import SegmentsDeleted
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import Offset, TopicPartition
 from laststand.emulator.node.broker_files import BrokerFiles
@@ -42,8 +41,8 @@ class LogMaintenance:
         broker: "Broker | ZooKeeperBroker",
         properties: NodeProperties,
         *,
-        put_first: Callable[[SegmentsDeleted], None],
-        record: Callable[[LogFlushed], None],
+        put_first: Callable[[inputs.SegmentsDeleted], None],
+        record: Callable[[events.LogFlushed], None],
     ) -> None:
         self._files = files
         self._broker = broker
@@ -74,7 +73,7 @@ class LogMaintenance:
     def _tell_of_flushes(self, causes: CauseIds) -> None:
         for log, recovery_point in self._files.take_risen_recovery_points():
             if log.topic_id is not None:
-                flushed = LogFlushed(
+                flushed = events.LogFlushed(
                     cause_id=causes.timer(),
                     topic=log.partition.topic,
                     partition=log.partition.partition,
@@ -87,7 +86,9 @@ class LogMaintenance:
         # Records are dated by the calendar, not by the machine's monotonic clock.
         wall_ms = time.time_ns() // 1_000_000
         for partition, log_start_offset in self._files.apply_retention(self._high_watermark_of, now_ms=wall_ms):
-            deleted = SegmentsDeleted(cause_id=causes.timer(), partition=partition, log_start_offset=log_start_offset)
+            deleted = inputs.SegmentsDeleted(
+                cause_id=causes.timer(), partition=partition, log_start_offset=log_start_offset
+            )
             self._put_first(deleted)
 
     def _high_watermark_of(self, partition: TopicPartition) -> Offset:

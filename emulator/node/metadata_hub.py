@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
-from laststand.emulator.core.records import MetadataBatch
+from laststand.emulator.core import records
 from laststand.emulator.core.types import CauseId, MetadataOffset
 from laststand.emulator.rpc.inbound import StreamMessage, SubscriptionEndedError
 from laststand.emulator.rpc.metadata_codec import MetadataStreamRequest, encode_stream_response
@@ -26,7 +26,7 @@ class MetadataHub:
         cause_id: of those batches, whose causes are not kept.
     """
 
-    def __init__(self, batches: Iterable[MetadataBatch], *, cause_id: CauseId) -> None:
+    def __init__(self, batches: Iterable[records.MetadataBatch], *, cause_id: CauseId) -> None:
         self._batches = list(batches)
         self._causes = [cause_id] * len(self._batches)
         self._subscriptions: set[Subscription] = set()
@@ -36,7 +36,7 @@ class MetadataHub:
         """End of the committed history, exclusive."""
         return self._batches[-1].end_offset if self._batches else MetadataOffset(0)
 
-    def publish(self, batch: MetadataBatch, *, cause_id: CauseId) -> None:
+    def publish(self, batch: records.MetadataBatch, *, cause_id: CauseId) -> None:
         """Adds a durable batch and wakes every reader."""
         self._batches.append(batch)
         self._causes.append(cause_id)

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import records
 from laststand.emulator.core.errors import InvariantError, StorageError
 from laststand.emulator.core.events import ControllerEvent
-from laststand.emulator.core.records import MetadataBatch, decode_records, encode_records
 from laststand.emulator.storage.filesystem import FileSystem
 from laststand.emulator.storage.metadata_log import MetadataLog
 
@@ -49,7 +49,7 @@ class MetadataJournal:
         try:
             entries = [_DECODER.decode(payload.payload) for payload in found]
             self.batches = tuple(
-                MetadataBatch(base_offset=payload.base_offset, records=decode_records(entry.records))
+                records.MetadataBatch(base_offset=payload.base_offset, records=records.decode_records(entry.records))
                 for payload, entry in zip(found, entries, strict=True)
             )
             """What was found at opening, in order."""
@@ -58,7 +58,7 @@ class MetadataJournal:
         except msgspec.DecodeError as error:
             raise StorageError(path=directory, reason=str(error)) from error
 
-    def append(self, batch: MetadataBatch, events: tuple[ControllerEvent, ...]) -> None:
+    def append(self, batch: records.MetadataBatch, events: tuple[ControllerEvent, ...]) -> None:
         """Writes a batch and its events; both are durable once ``sync`` has returned.
 
         Raises:
@@ -67,7 +67,7 @@ class MetadataJournal:
         """
         if batch.base_offset != self._log.end_offset:
             raise InvariantError(f"batch at {batch.base_offset} appended to a log that ends at {self._log.end_offset}")
-        entry = _Entry(records=encode_records(batch.records), events=events)
+        entry = _Entry(records=records.encode_records(batch.records), events=events)
         self._log.append(_ENCODER.encode(entry), record_count=len(batch.records))
 
     def sync(self) -> None:

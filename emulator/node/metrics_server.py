@@ -12,7 +12,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from laststand.emulator.core.events import Event
+from laststand.emulator.core import events
 
 PATH: Final = "/metrics"
 _REQUEST_TIMEOUT_S: Final = 5.0
@@ -22,7 +22,7 @@ _REQUEST_BYTES_MAX: Final = 16 << 10
 class NodeMetrics(Protocol):
     """The metrics of a broker, or of a controller."""
 
-    def count(self, event: Event) -> None:
+    def count(self, event: events.Event) -> None:
         """Counts an event that the node writes."""
 
     def collect(self) -> Iterable[Metric]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from prometheus_client.metrics_core import HistogramMetricFamily, Metric
 
-from laststand.emulator.core.messages import Response
+from laststand.emulator.core import messages
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.rpc.data_codec import Attachment
 from laststand.emulator.rpc.inbound import Responder
@@ -55,7 +55,7 @@ class _TimedResponder:
         self._times = times
         self._began_s = time.monotonic()
 
-    def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+    def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         self._times.add((time.monotonic() - self._began_s) * _MS_PER_S)
         self._responder.answer(response, cause_id=cause_id, attachments=attachments)
 

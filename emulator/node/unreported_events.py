@@ -6,7 +6,7 @@ keeps the events with their records; the next process first writes those that no
 
 from collections.abc import Iterable, Sequence
 
-from laststand.emulator.core.events import ControllerEvent
+from laststand.emulator.core import events
 from laststand.emulator.node.event_writer import encode_event, event_of_line
 
 
@@ -29,6 +29,8 @@ def read_reported(paths: Iterable[str]) -> frozenset[bytes]:
     return frozenset(reported)
 
 
-def unreported_events(kept: Sequence[ControllerEvent], reported: frozenset[bytes]) -> list[ControllerEvent]:
+def unreported_events(
+    kept: Sequence[events.ControllerEvent], reported: frozenset[bytes]
+) -> list[events.ControllerEvent]:
     """Returns, in order, the events of the metadata log that are not among those reported."""
     return [event for event in kept if encode_event(event) not in reported]

@@ -7,25 +7,12 @@ others do, and what the core wants of ZooKeeper goes to the session, after the t
 from collections.abc import Iterator
 from typing import Final
 
+from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
-from laststand.emulator.core.effects import AppendToLog, BrokerEffect
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.events import PeerReachable, PeerUnreachable
-from laststand.emulator.core.inputs import BrokerInput, RequestReceived
-from laststand.emulator.core.messages import ProduceRequest
 from laststand.emulator.core.types import IncarnationId, RequestFailure
-from laststand.emulator.core.zookeeper.exchange import (
-    CloseSession,
-    OpenSession,
-    SessionEstablished,
-    SessionExpired,
-    ZooKeeperConnectionLost,
-    ZooKeeperEffect,
-    ZooKeeperInput,
-    ZooKeeperReconnected,
-    ZooKeeperRequest,
-)
+from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.core.zookeeper.process import ZooKeeperProcess
 from laststand.emulator.core.zookeeper.traffic import NetworkedProcess
 from laststand.emulator.node.batch_bytes import batch_bytes
@@ -36,7 +23,7 @@ from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.storage.filesystem import Buffer, FileSystem
 from laststand.emulator.zookeeper.session import ZooKeeperSession
 
-_TO_ZOOKEEPER: Final = (ZooKeeperRequest, OpenSession, CloseSession)
+_TO_ZOOKEEPER: Final = (exchange.ZooKeeperRequest, exchange.OpenSession, exchange.CloseSession)
 
 
 class ZooKeeperBrokerShell(BrokerShell):
@@ -75,7 +62,9 @@ class ZooKeeperBrokerShell(BrokerShell):
     def _next_deadline_ms(self) -> int | None:
         return self._networked.next_deadline_ms()
 
-    def _step(self, incoming: BrokerInput | ZooKeeperInput, *, now_ms: int) -> Iterator[BrokerEffect]:
+    def _step(
+        self, incoming: inputs.BrokerInput | exchange.ZooKeeperInput, *, now_ms: int
+    ) -> Iterator[effects.BrokerEffect]:
         for effect in self._networked.step(incoming, now_ms=now_ms):
             if isinstance(effect, _TO_ZOOKEEPER):
                 self._tell_zookeeper(effect)
@@ -84,25 +73,29 @@ class ZooKeeperBrokerShell(BrokerShell):
 
     # --- ZooKeeper ------------------------------------------------------------------------------------------------
 
-    def _tell_zookeeper(self, effect: ZooKeeperEffect) -> None:
+    def _tell_zookeeper(self, effect: exchange.ZooKeeperEffect) -> None:
         self._departures.append(lambda: self._session.execute(effect))
 
-    def _hear(self, told: ZooKeeperInput) -> None:
+    def _hear(self, told: exchange.ZooKeeperInput) -> None:
         server = self._config.controller_id
         match told:
-            case ZooKeeperConnectionLost(cause_id=cause_id) if not self._is_out_of_reach:
+            case exchange.ZooKeeperConnectionLost(cause_id=cause_id) if not self._is_out_of_reach:
                 self._is_out_of_reach = True
-                self._events.add(PeerUnreachable(cause_id=cause_id, peer=server, failure=RequestFailure.DISCONNECTED))
-            case ZooKeeperReconnected() | SessionEstablished() | SessionExpired() if self._is_out_of_reach:
+                self._events.add(
+                    events.PeerUnreachable(cause_id=cause_id, peer=server, failure=RequestFailure.DISCONNECTED)
+                )
+            case exchange.ZooKeeperReconnected() | exchange.SessionEstablished() | exchange.SessionExpired() if (
+                self._is_out_of_reach
+            ):
                 self._is_out_of_reach = False
-                self._events.add(PeerReachable(cause_id=told.cause_id, peer=server))
+                self._events.add(events.PeerReachable(cause_id=told.cause_id, peer=server))
             case _:
                 pass
         self._put(told)
 
     # --- Requests that wait ---------------------------------------------------------------------------------------
 
-    def _batch_bytes(self, effect: AppendToLog, arrival: Arrival) -> list[Buffer]:
+    def _batch_bytes(self, effect: effects.AppendToLog, arrival: Arrival) -> list[Buffer]:
         """Finds the bytes beside the input of this step, or beside a request that had to wait for it."""
         for kept in self._kept:
             if _carries(kept, effect):
@@ -111,7 +104,7 @@ class ZooKeeperBrokerShell(BrokerShell):
 
     def _done_with(self, arrival: Arrival) -> None:
         waiting = self._broker.held_requests
-        if waiting and isinstance(arrival.incoming, RequestReceived) and arrival.incoming.request_id in waiting:
+        if waiting and isinstance(arrival.incoming, inputs.RequestReceived) and arrival.incoming.request_id in waiting:
             self._kept.append(arrival)
             return
         super()._done_with(arrival)
@@ -122,15 +115,15 @@ class ZooKeeperBrokerShell(BrokerShell):
 
 
 def _request_id(arrival: Arrival) -> int:
-    assert isinstance(arrival.incoming, RequestReceived), "only requests wait"
+    assert isinstance(arrival.incoming, inputs.RequestReceived), "only requests wait"
     return arrival.incoming.request_id
 
 
-def _carries(arrival: Arrival, effect: AppendToLog) -> bool:
+def _carries(arrival: Arrival, effect: effects.AppendToLog) -> bool:
     """Whether what is to be appended came with a request: no two batches of a partition have one checksum."""
-    assert isinstance(arrival.incoming, RequestReceived), "only requests wait"
+    assert isinstance(arrival.incoming, inputs.RequestReceived), "only requests wait"
     request = arrival.incoming.request
-    return isinstance(request, ProduceRequest) and any(
+    return isinstance(request, messages.ProduceRequest) and any(
         entry.topic_partition == effect.partition and getattr(entry.batch, "crc", None) == effect.batches[0].crc
         for entry in request.partitions
     )

@@ -16,10 +16,9 @@ from typing import Annotated, Final, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages, events
 from laststand.emulator.core.disk import DiskOperation
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import RequestedDeletion
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import BrokerId, FeatureUpgradeType, NodeId, Offset, TopicPartition, Way
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY as IBP_PROPERTY
@@ -858,18 +857,18 @@ class AlterConfig(AdminAction, frozen=True, kw_only=True, tag="alter_config"):
 class ElectLeaders(AdminAction, frozen=True, kw_only=True, tag="elect_leaders"):
     """Ask for leaders; ``leader`` belongs to a designated election alone."""
 
-    election: Annotated[RequestedElection, ElectionField()]
+    election: Annotated[admin_messages.RequestedElection, ElectionField()]
     partitions: Annotated[tuple[TopicPartition, ...], PartitionSet()]
     leader: Annotated[BrokerId | None, OptionalBrokerId("leader")] = None
 
     @property
     def unclean_elections(self) -> tuple[TopicPartition, ...]:
         """The partitions that may get an unclean leader by it."""
-        return () if self.election is RequestedElection.PREFERRED else self.partitions
+        return () if self.election is admin_messages.RequestedElection.PREFERRED else self.partitions
 
     def problems(self) -> Iterator[str]:
         """Yields why the arguments do not go together."""
-        if (self.leader is not None) != (self.election is RequestedElection.DESIGNATED):
+        if (self.leader is not None) != (self.election is admin_messages.RequestedElection.DESIGNATED):
             yield "a designated election, and no other, names its leader"
 
 
@@ -926,9 +925,9 @@ class DeleteRecords(AdminAction, frozen=True, kw_only=True, tag="delete_records"
     offset: Annotated[Offset | None, DeletionOffset()]
 
     @property
-    def deletions(self) -> tuple[RequestedDeletion, ...]:
+    def deletions(self) -> tuple[events.RequestedDeletion, ...]:
         """What it asks for, as the events have it."""
-        return (RequestedDeletion(partition=str(self.partition), offset=self.offset),)
+        return (events.RequestedDeletion(partition=str(self.partition), offset=self.offset),)
 
 
 # --- All of them --------------------------------------------------------------------------------------------------

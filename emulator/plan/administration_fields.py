@@ -5,8 +5,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from laststand.emulator.core import metadata_version
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages, metadata_version
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.properties import check_topic_properties, node_properties
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, TopicPartition
@@ -126,14 +125,14 @@ class ElectionField:
     keys: tuple[str, ...] = ("type",)
     is_required = True
 
-    def read(self, fields: Fields, names: Names) -> RequestedElection:
-        kinds = {each.name.lower(): each for each in RequestedElection}
+    def read(self, fields: Fields, names: Names) -> admin_messages.RequestedElection:
+        kinds = {each.name.lower(): each for each in admin_messages.RequestedElection}
         return kinds[fields.required("type").choice(kinds)]
 
-    def write(self, value: RequestedElection) -> dict[str, YamlValue]:
+    def write(self, value: admin_messages.RequestedElection) -> dict[str, YamlValue]:
         return {"type": value.name.lower()}
 
-    def problems(self, value: RequestedElection, names: Names) -> Iterator[str]:
+    def problems(self, value: admin_messages.RequestedElection, names: Names) -> Iterator[str]:
         yield from ()
 
 

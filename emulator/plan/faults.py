@@ -8,28 +8,9 @@ as ``0->100 AlterPartition request``.
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId
-from laststand.emulator.plan.actions import (
-    Action,
-    ClockJump,
-    DeposeController,
-    Expire,
-    ExpireSession,
-    Flap,
-    FlipBit,
-    HealAll,
-    HealLink,
-    HealNodes,
-    LoseResponses,
-    OnBrokers,
-    OnChannel,
-    OnLink,
-    OnNodes,
-    Release,
-    Reset,
-    deed_of,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.nodes import CONTROLLER
 
@@ -51,9 +32,9 @@ class Fault(NamedTuple):
         return (self.on,) if isinstance(self.on, int) else ()
 
     @property
-    def links(self) -> tuple[FaultLink, ...]:
+    def links(self) -> tuple[events.FaultLink, ...]:
         """The link that it is done to, or to whose messages."""
-        return (FaultLink(self.on.source, self.on.target),) if isinstance(self.on, Link | Channel) else ()
+        return (events.FaultLink(self.on.source, self.on.target),) if isinstance(self.on, Link | Channel) else ()
 
 
 EVERYTHING: Final = Fault("all", None)
@@ -63,27 +44,27 @@ _ANY_LINK_FAULT: Final = "heal"
 """Stands for every fault of a link, or of messages of one kind."""
 
 
-def faults_of(action: Action) -> tuple[Fault, ...]:
+def faults_of(action: actions.Action) -> tuple[Fault, ...]:
     """Returns the faults that an action begins. One that is over when the action is counts too."""
-    name = deed_of(action).fault
+    name = actions.deed_of(action).fault
     match action:
         case _ if name is None or action.is_repair:
             return ()
-        case DeposeController():
+        case actions.DeposeController():
             return (Fault(name, CONTROLLER),)
-        case Expire(nodes=nodes):
+        case actions.Expire(nodes=nodes):
             return tuple(Fault(name, Link(node, CONTROLLER)) for node in nodes)
-        case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
+        case actions.OnNodes(nodes=nodes) | actions.OnBrokers(nodes=nodes):
             return tuple(Fault(name, node) for node in nodes)
-        case OnLink(link=link) | LoseResponses(link=link):
+        case actions.OnLink(link=link) | actions.LoseResponses(link=link):
             return (Fault(name, link),)
-        case OnChannel(channel=channel):
+        case actions.OnChannel(channel=channel):
             return (Fault(name, channel),)
         case _:
             raise AssertionError(f"nobody knows the target of {action}")
 
 
-def ended_by(action: Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault, ...]:
+def ended_by(action: actions.Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault, ...]:
     """Returns the faults that an action ends.
 
     Args:
@@ -91,30 +72,38 @@ def ended_by(action: Action, *, broken: Collection[Link[NodeId]]) -> tuple[Fault
         broken: links on which anything was wrong before.
     """
     match action:
-        case HealAll():
+        case actions.HealAll():
             return (EVERYTHING,)
-        case HealNodes(nodes=nodes):
+        case actions.HealNodes(nodes=nodes):
             links = tuple(Fault(_ANY_LINK_FAULT, link) for link in sorted(broken) if set(link) & set(nodes))
             return (*(Fault(_ANY_LINK_FAULT, node) for node in nodes), *links)
-        case HealLink(link=link):
+        case actions.HealLink(link=link):
             return (Fault(_ANY_LINK_FAULT, link),)
-        case Release(channel=channel, count=None):
+        case actions.Release(channel=channel, count=None):
             return (Fault(_ANY_LINK_FAULT, channel),)
-        case Reset() | Expire() | ExpireSession() | DeposeController() | Flap() | ClockJump() | FlipBit():
+        case (
+            actions.Reset()
+            | actions.Expire()
+            | actions.ExpireSession()
+            | actions.DeposeController()
+            | actions.Flap()
+            | actions.ClockJump()
+            | actions.FlipBit()
+        ):
             return faults_of(action)
-        case OnNodes(nodes=nodes) | OnBrokers(nodes=nodes):
+        case actions.OnNodes(nodes=nodes) | actions.OnBrokers(nodes=nodes):
             return tuple(Fault(name, node) for name in _ended_on_nodes(action) for node in nodes)
         case _:
             return ()
 
 
-def _ended_on_nodes(action: Action) -> list[str]:
-    row = deed_of(action)
+def _ended_on_nodes(action: actions.Action) -> list[str]:
+    row = actions.deed_of(action)
     return [row.fault] if action.is_repair and row.fault is not None else sorted(row.heals)
 
 
 def fault_events(
-    action: Action,
+    action: actions.Action,
     *,
     bit: str | None,
     cause_id: CauseId,
@@ -123,7 +112,7 @@ def fault_events(
     broken: Collection[Link[NodeId]],
     begun_ns: int,
     proved_ns: int,
-) -> Iterator[Event]:
+) -> Iterator[events.Event]:
     """Yields the events that put an action on record.
 
     Args:
@@ -138,7 +127,7 @@ def fault_events(
     """
     proved = None if bit is None else proved_ns
     for fault in faults_of(action):
-        yield FaultInjected(
+        yield events.FaultInjected(
             cause_id=cause_id,
             fault=fault.name,
             target=fault.target,
@@ -150,7 +139,7 @@ def fault_events(
             proved_ns=proved,
         )
     for fault in ended_by(action, broken=broken):
-        yield FaultHealed(
+        yield events.FaultHealed(
             cause_id=cause_id,
             fault=fault.name,
             target=fault.target,
@@ -163,5 +152,5 @@ def fault_events(
         )
 
 
-def _all_links(fault: Fault, broken: Collection[Link[NodeId]]) -> tuple[FaultLink, ...]:
-    return tuple(FaultLink(*link) for link in sorted(broken)) if fault == EVERYTHING else ()
+def _all_links(fault: Fault, broken: Collection[Link[NodeId]]) -> tuple[events.FaultLink, ...]:
+    return tuple(events.FaultLink(*link) for link in sorted(broken)) if fault == EVERYTHING else ()

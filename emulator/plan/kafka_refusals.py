@@ -4,21 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.kafka.api_names import API_KEYS, FETCH
-from laststand.emulator.plan.actions import (
-    ActionTemplate,
-    ClockJump,
-    ClockRate,
-    DeposeController,
-    DiskError,
-    DiskFull,
-    ElectLeaders,
-    ExpireSession,
-    LoseSyncs,
-    OnChannel,
-    SlowDisk,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, SYNC, Channel
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
@@ -34,23 +22,23 @@ _ELECTION: Final = "Kafka has no such election"
 
 _REFUSED: Final[Mapping[type, str]] = MappingProxyType(
     {
-        SlowDisk: _DISK,
-        LoseSyncs: _DISK,
-        DiskError: _DISK,
-        DiskFull: _DISK,
-        ClockRate: _CLOCK,
-        ClockJump: _CLOCK,
-        ExpireSession: _NO_ZOOKEEPER,
-        DeposeController: _NO_ZOOKEEPER,
+        actions.SlowDisk: _DISK,
+        actions.LoseSyncs: _DISK,
+        actions.DiskError: _DISK,
+        actions.DiskFull: _DISK,
+        actions.ClockRate: _CLOCK,
+        actions.ClockJump: _CLOCK,
+        actions.ExpireSession: _NO_ZOOKEEPER,
+        actions.DeposeController: _NO_ZOOKEEPER,
     }
 )
 
 
-def refusal_on_kafka(action: ActionTemplate) -> str | None:
+def refusal_on_kafka(action: actions.ActionTemplate) -> str | None:
     """Returns why an action cannot be done to Apache Kafka; ``None`` if it can."""
-    if isinstance(action, ElectLeaders) and action.election > RequestedElection.UNCLEAN:
+    if isinstance(action, actions.ElectLeaders) and action.election > admin_messages.RequestedElection.UNCLEAN:
         return _ELECTION
-    if isinstance(action, OnChannel) and (reason := _refused_messages(action.channel)) is not None:
+    if isinstance(action, actions.OnChannel) and (reason := _refused_messages(action.channel)) is not None:
         return reason
     return refused_kind(type(action)) or action.refused_by(DriverName.PROCESS)
 

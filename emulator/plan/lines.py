@@ -13,17 +13,7 @@ from typing import Final
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.types import ConfigResource, FeatureUpgradeType, NodeId
-from laststand.emulator.plan.actions import (
-    DEEDS,
-    Action,
-    ActionTemplate,
-    AlterConfig,
-    CancelReassignment,
-    Deed,
-    UpdateFeature,
-    deed_of,
-    with_nodes,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
 from laststand.emulator.plan.fields import PartitionField, Words
 from laststand.emulator.plan.names import Names
@@ -35,30 +25,32 @@ MIN_ISR: Final = "min.insync.replicas"
 
 _SHORT_FORMS: Final = ("min-isr orders value=1", "elr-feature level=0", "reassign orders-0 replicas=none")
 
-_BY_LINE_VERB: Final[Mapping[str, Deed]] = MappingProxyType(
-    {row.line_verb: row for row in DEEDS.values() if row.line_verb}
+_BY_LINE_VERB: Final[Mapping[str, actions.Deed]] = MappingProxyType(
+    {row.line_verb: row for row in actions.DEEDS.values() if row.line_verb}
 )
 
 LINE_VERBS: Final = (*_BY_LINE_VERB, "min-isr", "elr-feature")
 """First words of lines."""
 
 
-def format_action(action: Action) -> str:
+def format_action(action: actions.Action) -> str:
     """Returns an action's line."""
     match action:
-        case AlterConfig(
+        case actions.AlterConfig(
             config=ConfigChange(resource=ConfigResource.TOPIC, name=name, changes=((key, str() as value),))
         ) if key == MIN_ISR and action == min_isr(name, int(value)):
             return f"min-isr {name} value={value}"
-        case UpdateFeature(target=FeatureLevel(feature=feature, level=level)) if (
+        case actions.UpdateFeature(target=FeatureLevel(feature=feature, level=level)) if (
             feature == ELR_VERSION and action == elr_feature(level)
         ):
             return f"elr-feature level={level}"
-        case CancelReassignment(partition=partition) if action == CancelReassignment(partition=partition):
+        case actions.CancelReassignment(partition=partition) if action == actions.CancelReassignment(
+            partition=partition
+        ):
             return f"reassign {partition} replicas=none"
         case _:
             pass
-    row = deed_of(action)
+    row = actions.deed_of(action)
     if not row.line_verb:
         return action_text(action).removeprefix("{").removesuffix("}")
     words = [word for name, field in row.fields.items() for word in field.format(getattr(action, name))]
@@ -66,7 +58,7 @@ def format_action(action: Action) -> str:
     return " ".join([row.line_verb, *sorted(words, key=lambda word: "=" in word)])
 
 
-def parse_action(line: str, names: Names | None = None) -> Action:
+def parse_action(line: str, names: Names | None = None) -> actions.Action:
     """Returns the action of a line.
 
     Args:
@@ -77,12 +69,12 @@ def parse_action(line: str, names: Names | None = None) -> Action:
         ConfigError: it is none.
     """
     try:
-        return with_nodes(_parse(line, names), _known)
+        return actions.with_nodes(_parse(line, names), _known)
     except (ValueError, KeyError):
         raise _complaint(line) from None
 
 
-def parse_words(row: Deed, words: Words) -> ActionTemplate:
+def parse_words(row: actions.Deed, words: Words) -> actions.ActionTemplate:
     """Returns the action of a row that some words stand for; nodes may be roles.
 
     Raises:
@@ -95,17 +87,17 @@ def parse_words(row: Deed, words: Words) -> ActionTemplate:
     return row.kind(**given)  # type: ignore[return-value]
 
 
-def _parse(line: str, names: Names | None) -> ActionTemplate:
+def _parse(line: str, names: Names | None) -> actions.ActionTemplate:
     verb, *rest = line.split()
     words = Words(rest)
     match verb:
         case "min-isr":
-            action: ActionTemplate = min_isr(words.take(), int(words.take_pair("value") or ""))
+            action: actions.ActionTemplate = min_isr(words.take(), int(words.take_pair("value") or ""))
         case "elr-feature":
             action = elr_feature(int(words.take_pair("level") or ""))
         case "reassign" if "replicas=none" in rest:
             words.take_pair("replicas")
-            action = CancelReassignment(partition=PartitionField().parse(words))
+            action = actions.CancelReassignment(partition=PartitionField().parse(words))
         case _ if verb in _BY_LINE_VERB:
             action = parse_words(_BY_LINE_VERB[verb], words)
         case _ if verb.endswith(":") and names is not None:
@@ -116,7 +108,7 @@ def _parse(line: str, names: Names | None) -> ActionTemplate:
     return action
 
 
-def _parse_step(line: str, names: Names) -> ActionTemplate:
+def _parse_step(line: str, names: Names) -> actions.ActionTemplate:
     try:
         return read_text(line, names, path=Path("plan"))
     except ScenarioError as error:
@@ -131,7 +123,7 @@ def _known(node: NodeRef) -> NodeId:
 
 def _complaint(line: str) -> ConfigError:
     verb = line.split()[0] if line.split() else ""
-    examples = [row.example for row in DEEDS.values() if row.line_verb == verb]
+    examples = [row.example for row in actions.DEEDS.values() if row.line_verb == verb]
     examples += [form for form in _SHORT_FORMS if form.split()[0] == verb]
     if examples:
         return ConfigError(key=verb, value=line, expected=" or ".join(f"a line as '{each}'" for each in examples))
@@ -141,14 +133,16 @@ def _complaint(line: str) -> ConfigError:
 # --- Short forms --------------------------------------------------------------------------------------------------
 
 
-def min_isr(topic: str, value: int) -> AlterConfig:
+def min_isr(topic: str, value: int) -> actions.AlterConfig:
     """Returns the request for another ``min.insync.replicas`` of a topic."""
-    return AlterConfig(config=ConfigChange(resource=ConfigResource.TOPIC, name=topic, changes=((MIN_ISR, str(value)),)))
+    return actions.AlterConfig(
+        config=ConfigChange(resource=ConfigResource.TOPIC, name=topic, changes=((MIN_ISR, str(value)),))
+    )
 
 
-def elr_feature(level: int) -> UpdateFeature:
+def elr_feature(level: int) -> actions.UpdateFeature:
     """Returns the request for a level of ``eligible.leader.replicas.version``."""
-    return UpdateFeature(
+    return actions.UpdateFeature(
         target=FeatureLevel(ELR_VERSION, level),
         upgrade_type=FeatureUpgradeType.UPGRADE if level > 0 else FeatureUpgradeType.SAFE_DOWNGRADE,
     )

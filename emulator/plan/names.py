@@ -9,8 +9,8 @@ from typing import Final, get_args
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import suggestion
-from laststand.emulator.core.messages import Request
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
 from laststand.emulator.plan.channels import STREAM, SYNC, ZOOKEEPER_APIS, Link
 from laststand.emulator.plan.nodes import (
@@ -37,7 +37,7 @@ ALL: Final = "all"
 """Stands for every partition."""
 
 _APIS: Final = (
-    *sorted((*(each.__name__.removesuffix("Request") for each in get_args(Request)), *ZOOKEEPER_APIS)),
+    *sorted((*(each.__name__.removesuffix("Request") for each in get_args(messages.Request)), *ZOOKEEPER_APIS)),
     STREAM,
     SYNC,
 )

@@ -2,26 +2,26 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.plan.actions import Action, ActionTemplate, deed_of
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.kafka_refusals import refusal_on_kafka
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.plan import Plan
 
 
-def problems(action: ActionTemplate, names: Names) -> Iterator[str]:
+def problems(action: actions.ActionTemplate, names: Names) -> Iterator[str]:
     """Yields why an action can never do anything where these are the names."""
-    for name, field in deed_of(action).fields.items():
+    for name, field in actions.deed_of(action).fields.items():
         yield from field.problems(getattr(action, name), names)
     yield from action.problems()
 
 
-def refusal(action: ActionTemplate, driver: DriverName) -> str | None:
+def refusal(action: actions.ActionTemplate, driver: DriverName) -> str | None:
     """Returns why a driver does not have an action; ``None`` if it has."""
     return refusal_on_kafka(action) if driver is DriverName.KAFKA else action.refused_by(driver)
 
 
-def find_problem(plan: Plan, action: Action) -> str | None:
+def find_problem(plan: Plan, action: actions.Action) -> str | None:
     """Returns why an action can never do anything in this plan; ``None`` if it can."""
     names = Names(brokers=plan.brokers, partitions=plan.partitions)
     for each in plan.actions:

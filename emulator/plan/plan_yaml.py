@@ -24,7 +24,7 @@ from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.switches import DEFAULT_ERA
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Action, with_nodes
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import TopicSpec
 from laststand.emulator.plan.fields import PLANNED_PRODUCERS, YamlValue, plain
 from laststand.emulator.plan.names import Names
@@ -156,7 +156,7 @@ def _topics(cursor: Cursor, brokers: int) -> tuple[PlannedTopic, ...]:
     return tuple(topics)
 
 
-def _step(cursor: Cursor, names: Names) -> Action:
+def _step(cursor: Cursor, names: Names) -> actions.Action:
     with cursor.fields() as verbs:
         if len(verbs.keys) != 1:
             cursor.fail(f"a step is one of {', '.join(VERBS)}, found {', '.join(verbs.keys) or 'nothing'}")
@@ -172,4 +172,4 @@ def _step(cursor: Cursor, names: Names) -> Action:
             argument.fail(f"a plan names nodes by their ids, not {node}")
         return node
 
-    return with_nodes(action, known)
+    return actions.with_nodes(action, known)

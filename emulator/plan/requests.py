@@ -3,57 +3,11 @@
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from laststand.emulator.core.admin_messages import (
-    AdminRequest,
-    AlterableConfig,
-    AlterConfigsResource,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ConfigOperation,
-    CreatablePartitions,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectablePartition,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    FeatureUpdate,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ReassignablePartition,
-    RequestedElection,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.messages import (
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTarget,
-    Request,
-    Response,
-)
 from laststand.emulator.core.types import BrokerId, ConfigResource, TopicId, TopicPartition
-from laststand.emulator.plan.actions import (
-    Administration,
-    AlterConfig,
-    CancelReassignment,
-    CreatePartitions,
-    CreateTopic,
-    DeleteRecords,
-    DeleteTopic,
-    ElectLeaders,
-    Reassign,
-    RecreateTopic,
-    UnregisterBroker,
-    UpdateFeature,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
 from laststand.emulator.plan.topics import PlannedTopic
 
@@ -62,8 +16,8 @@ DELETE_RECORDS_TIMEOUT_MS: Final = 4_000
 
 
 def requests_of(
-    action: Administration, image: MetadataImage, *, topic_id: TopicId
-) -> tuple[AdminRequest | DeleteRecordsRequest, ...]:
+    action: actions.Administration, image: MetadataImage, *, topic_id: TopicId
+) -> tuple[admin_messages.AdminRequest | messages.DeleteRecordsRequest, ...]:
     """Returns the requests of an action, in order.
 
     Args:
@@ -72,37 +26,45 @@ def requests_of(
         topic_id: of a topic that is created.
     """
     match action:
-        case CreateTopic(topic=topic):
-            return (CreateTopicsRequest(topics=(topic.creatable(topic_id),)),)
-        case DeleteTopic(name=name):
-            return (DeleteTopicsRequest(topics=(name,)),)
-        case RecreateTopic(name=name):
-            again = CreateTopicsRequest(topics=(existing_topic(name, image).creatable(topic_id),))
-            return (DeleteTopicsRequest(topics=(name,)), again)
-        case CreatePartitions(name=name, count=count):
-            return (CreatePartitionsRequest(topics=(CreatablePartitions(name=name, count=count),)),)
-        case AlterConfig(config=config):
+        case actions.CreateTopic(topic=topic):
+            return (admin_messages.CreateTopicsRequest(topics=(topic.creatable(topic_id),)),)
+        case actions.DeleteTopic(name=name):
+            return (admin_messages.DeleteTopicsRequest(topics=(name,)),)
+        case actions.RecreateTopic(name=name):
+            again = admin_messages.CreateTopicsRequest(topics=(existing_topic(name, image).creatable(topic_id),))
+            return (admin_messages.DeleteTopicsRequest(topics=(name,)), again)
+        case actions.CreatePartitions(name=name, count=count):
+            return (
+                admin_messages.CreatePartitionsRequest(
+                    topics=(admin_messages.CreatablePartitions(name=name, count=count),)
+                ),
+            )
+        case actions.AlterConfig(config=config):
             configs = tuple(_config(key, value) for key, value in config.changes)
-            resource = AlterConfigsResource(resource=config.resource, resource_name=config.name, configs=configs)
-            return (IncrementalAlterConfigsRequest(resources=(resource,)),)
-        case ElectLeaders(election=election, partitions=partitions, leader=leader):
+            resource = admin_messages.AlterConfigsResource(
+                resource=config.resource, resource_name=config.name, configs=configs
+            )
+            return (admin_messages.IncrementalAlterConfigsRequest(resources=(resource,)),)
+        case actions.ElectLeaders(election=election, partitions=partitions, leader=leader):
             electable = tuple(
-                ElectablePartition(topic=each.topic, partition=each.partition, desired_leader=leader)
+                admin_messages.ElectablePartition(topic=each.topic, partition=each.partition, desired_leader=leader)
                 for each in partitions
             )
-            return (ElectLeadersRequest(election_type=int(election), partitions=electable),)
-        case Reassign(partition=partition, replicas=replicas):
+            return (admin_messages.ElectLeadersRequest(election_type=int(election), partitions=electable),)
+        case actions.Reassign(partition=partition, replicas=replicas):
             return (_reassignment(partition, replicas),)
-        case CancelReassignment(partition=partition):
+        case actions.CancelReassignment(partition=partition):
             return (_reassignment(partition, None),)
-        case UpdateFeature(target=target, upgrade_type=upgrade_type):
-            update = FeatureUpdate(feature=target.feature, max_version_level=target.level, upgrade_type=upgrade_type)
-            return (UpdateFeaturesRequest(feature_updates=(update,)),)
-        case UnregisterBroker(broker_id=broker_id):
-            return (UnregisterBrokerRequest(broker_id=broker_id),)
-        case DeleteRecords(partition=partition, offset=offset):
-            below = DeleteRecordsTarget(topic=partition.topic, partition=partition.partition, offset=offset)
-            return (DeleteRecordsRequest(partitions=(below,), timeout_ms=DELETE_RECORDS_TIMEOUT_MS),)
+        case actions.UpdateFeature(target=target, upgrade_type=upgrade_type):
+            update = admin_messages.FeatureUpdate(
+                feature=target.feature, max_version_level=target.level, upgrade_type=upgrade_type
+            )
+            return (admin_messages.UpdateFeaturesRequest(feature_updates=(update,)),)
+        case actions.UnregisterBroker(broker_id=broker_id):
+            return (admin_messages.UnregisterBrokerRequest(broker_id=broker_id),)
+        case actions.DeleteRecords(partition=partition, offset=offset):
+            below = messages.DeleteRecordsTarget(topic=partition.topic, partition=partition.partition, offset=offset)
+            return (messages.DeleteRecordsRequest(partitions=(below,), timeout_ms=DELETE_RECORDS_TIMEOUT_MS),)
         case _:
             assert_never(action)
 
@@ -117,95 +79,97 @@ def existing_topic(name: str, image: MetadataImage) -> PlannedTopic:
     )
 
 
-def _config(name: str, value: str | None) -> AlterableConfig:
-    operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
-    return AlterableConfig(name=name, operation=operation, value=value)
+def _config(name: str, value: str | None) -> admin_messages.AlterableConfig:
+    operation = admin_messages.ConfigOperation.DELETE if value is None else admin_messages.ConfigOperation.SET
+    return admin_messages.AlterableConfig(name=name, operation=operation, value=value)
 
 
 def _reassignment(
     partition: TopicPartition, replicas: tuple[BrokerId, ...] | None
-) -> AlterPartitionReassignmentsRequest:
-    target = ReassignablePartition(topic=partition.topic, partition=partition.partition, replicas=replicas)
-    return AlterPartitionReassignmentsRequest(partitions=(target,))
+) -> admin_messages.AlterPartitionReassignmentsRequest:
+    target = admin_messages.ReassignablePartition(
+        topic=partition.topic, partition=partition.partition, replicas=replicas
+    )
+    return admin_messages.AlterPartitionReassignmentsRequest(partitions=(target,))
 
 
-def actions_of(request: Request) -> Iterator[Administration]:
+def actions_of(request: messages.Request) -> Iterator[actions.Administration]:
     """Yields the actions that a request was, none for one that changes nothing.
 
     A topic whose replicas the controller chooses has none, and an election in all partitions names none.
     """
     match request:
         case (
-            CreatePartitionsRequest(validate_only=True)
-            | IncrementalAlterConfigsRequest(validate_only=True)
-            | UpdateFeaturesRequest(validate_only=True)
+            admin_messages.CreatePartitionsRequest(validate_only=True)
+            | admin_messages.IncrementalAlterConfigsRequest(validate_only=True)
+            | admin_messages.UpdateFeaturesRequest(validate_only=True)
         ):
             return
-        case CreateTopicsRequest(topics=created):
+        case admin_messages.CreateTopicsRequest(topics=created):
             for topic in created:
-                yield CreateTopic(
+                yield actions.CreateTopic(
                     topic=PlannedTopic(name=topic.name, replicas=topic.assignments, properties=topic.configs)
                 )
-        case DeleteTopicsRequest(topics=deleted):
+        case admin_messages.DeleteTopicsRequest(topics=deleted):
             for name in deleted:
-                yield DeleteTopic(name=name)
-        case CreatePartitionsRequest(topics=grown):
+                yield actions.DeleteTopic(name=name)
+        case admin_messages.CreatePartitionsRequest(topics=grown):
             for each in grown:
-                yield CreatePartitions(name=each.name, count=each.count)
-        case IncrementalAlterConfigsRequest(resources=resources):
+                yield actions.CreatePartitions(name=each.name, count=each.count)
+        case admin_messages.IncrementalAlterConfigsRequest(resources=resources):
             for resource in resources:
                 changes = tuple((config.name, config.value) for config in resource.configs)
                 name = resource.resource_name
-                yield AlterConfig(config=ConfigChange(resource=resource.resource, name=name, changes=changes))
-        case ElectLeadersRequest():
+                yield actions.AlterConfig(config=ConfigChange(resource=resource.resource, name=name, changes=changes))
+        case admin_messages.ElectLeadersRequest():
             yield _election(request)
-        case AlterPartitionReassignmentsRequest(partitions=partitions):
+        case admin_messages.AlterPartitionReassignmentsRequest(partitions=partitions):
             for target in partitions:
                 partition = TopicPartition(target.topic, target.partition)
                 if target.replicas is None:
-                    yield CancelReassignment(partition=partition)
+                    yield actions.CancelReassignment(partition=partition)
                 else:
-                    yield Reassign(partition=partition, replicas=target.replicas)
-        case UpdateFeaturesRequest(feature_updates=updates):
+                    yield actions.Reassign(partition=partition, replicas=target.replicas)
+        case admin_messages.UpdateFeaturesRequest(feature_updates=updates):
             for update in updates:
                 level = FeatureLevel(update.feature, update.max_version_level)
-                yield UpdateFeature(target=level, upgrade_type=update.upgrade_type)
-        case UnregisterBrokerRequest(broker_id=broker_id):
-            yield UnregisterBroker(broker_id=broker_id)
-        case DeleteRecordsRequest(partitions=targets):
+                yield actions.UpdateFeature(target=level, upgrade_type=update.upgrade_type)
+        case admin_messages.UnregisterBrokerRequest(broker_id=broker_id):
+            yield actions.UnregisterBroker(broker_id=broker_id)
+        case messages.DeleteRecordsRequest(partitions=targets):
             for asked in targets:
-                yield DeleteRecords(partition=TopicPartition(asked.topic, asked.partition), offset=asked.offset)
+                yield actions.DeleteRecords(partition=TopicPartition(asked.topic, asked.partition), offset=asked.offset)
         case _:
             return
 
 
-def _election(request: ElectLeadersRequest) -> ElectLeaders:
+def _election(request: admin_messages.ElectLeadersRequest) -> actions.ElectLeaders:
     wanted = request.partitions or ()
-    return ElectLeaders(
-        election=RequestedElection(request.election_type),
+    return actions.ElectLeaders(
+        election=admin_messages.RequestedElection(request.election_type),
         partitions=tuple(TopicPartition(each.topic, each.partition) for each in wanted),
         leader=wanted[0].desired_leader if wanted else None,
     )
 
 
-def errors_of(response: Response) -> list[tuple[ErrorCode, str]]:
+def errors_of(response: messages.Response) -> list[tuple[ErrorCode, str]]:
     """Returns the error and message for each subject of a response, in request order."""
     match response:
         case (
-            CreateTopicsResponse(topics=topics)
-            | DeleteTopicsResponse(topics=topics)
-            | CreatePartitionsResponse(topics=topics)
+            admin_messages.CreateTopicsResponse(topics=topics)
+            | admin_messages.DeleteTopicsResponse(topics=topics)
+            | admin_messages.CreatePartitionsResponse(topics=topics)
         ):
             return [(each.error, each.error_message) for each in topics]
-        case IncrementalAlterConfigsResponse(resources=resources):
+        case admin_messages.IncrementalAlterConfigsResponse(resources=resources):
             return [(each.error, each.error_message) for each in resources]
-        case ElectLeadersResponse() | AlterPartitionReassignmentsResponse():
+        case admin_messages.ElectLeadersResponse() | admin_messages.AlterPartitionReassignmentsResponse():
             if response.error is not ErrorCode.NONE:
                 return [(response.error, response.error_message)]
             return [(each.error, each.error_message) for each in response.partitions]
-        case DeleteRecordsResponse(partitions=partitions):
+        case messages.DeleteRecordsResponse(partitions=partitions):
             return [(each.error, "") for each in partitions]
-        case UpdateFeaturesResponse() | UnregisterBrokerResponse():
+        case admin_messages.UpdateFeaturesResponse() | admin_messages.UnregisterBrokerResponse():
             return [(response.error, response.error_message)]
         case _:
             raise AssertionError(f"{response} answers no administrator")

@@ -17,13 +17,13 @@ from typing import Final
 
 import yaml
 
-from laststand.emulator.plan.actions import DEEDS, ActionTemplate, Deed, deed_of, nodes_of
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import YamlValue
 from laststand.emulator.plan.names import ALL, Names
 from laststand.emulator.plan.nodes import GROUP_WORDS, DrawnNodes, NodeRef, RackNodes, parse_node
 from laststand.emulator.plan.yaml_cursor import Cursor, Fields, open_document
 
-VERBS: Final = tuple(dict.fromkeys(row.verb for row in DEEDS.values()))
+VERBS: Final = tuple(dict.fromkeys(row.verb for row in actions.DEEDS.values()))
 """All verbs, in the order of the table."""
 
 BINDING: Final = "as"
@@ -69,7 +69,7 @@ def unknown_step(word: str, allowed: Sequence[str]) -> str:
     return f"there is no such step or fault, allowed: {', '.join(allowed)}{meant}"
 
 
-def read_action(verb: str, argument: Cursor, names: Names) -> tuple[ActionTemplate, str | None]:
+def read_action(verb: str, argument: Cursor, names: Names) -> tuple[actions.ActionTemplate, str | None]:
     """Returns the action of a verb and its arguments, and the name that it gives its node with ``as``.
 
     Args:
@@ -80,7 +80,7 @@ def read_action(verb: str, argument: Cursor, names: Names) -> tuple[ActionTempla
     Raises:
         ScenarioError: there is no such action.
     """
-    rows = [row for row in DEEDS.values() if row.verb == verb]
+    rows = [row for row in actions.DEEDS.values() if row.verb == verb]
     bare = next((row for row in rows if not row.fields), None)
     if bare is not None and argument.is_scalar:
         if argument.text() != ALL:
@@ -94,7 +94,7 @@ def read_action(verb: str, argument: Cursor, names: Names) -> tuple[ActionTempla
         bind = None if given is None else names.new_name(given)
         action = _read_fields(with_fields, fields, names)
         names.add_partitions(action.new_partitions)
-        if given is not None and not all(map(_is_one, nodes_of(action))):
+        if given is not None and not all(map(_is_one, actions.nodes_of(action))):
             given.fail("a name is for one node, and there are several")
         return action, bind
 
@@ -103,7 +103,7 @@ def _is_one(node: NodeRef) -> bool:
     return not isinstance(node, RackNodes) and not (isinstance(node, DrawnNodes) and node.count > 1)
 
 
-def _how_to_write(verb: str, rows: list[Deed], argument: Cursor) -> str:
+def _how_to_write(verb: str, rows: list[actions.Deed], argument: Cursor) -> str:
     """Returns how to write an action whose argument is no mapping, with the argument where it fits."""
     given = argument.text() if argument.is_scalar else argument.flow_text()
     forms = []
@@ -131,16 +131,16 @@ def _is_node(text: str) -> bool:
     return True
 
 
-def _read_fields(rows: list[Deed], fields: Fields, names: Names) -> ActionTemplate:
+def _read_fields(rows: list[actions.Deed], fields: Fields, names: Names) -> actions.ActionTemplate:
     row = max(rows, key=lambda row: sum(key in fields.keys for field in row.fields.values() for key in field.keys))
     given = {name: field.read(fields, names) for name, field in row.fields.items()}
-    action: ActionTemplate = row.kind(**given)  # type: ignore[assignment]
+    action: actions.ActionTemplate = row.kind(**given)  # type: ignore[assignment]
     for problem in action.problems():
         fields.owner.fail(problem)
     return action
 
 
-def read_text(text: str, names: Names, *, path: Path) -> ActionTemplate:
+def read_text(text: str, names: Names, *, path: Path) -> actions.ActionTemplate:
     """Returns the action of a step that stands alone.
 
     Raises:
@@ -156,16 +156,16 @@ def read_text(text: str, names: Names, *, path: Path) -> ActionTemplate:
     return read_action(verb, argument, names)[0]
 
 
-def action_entry(action: ActionTemplate) -> dict[str, YamlValue]:
+def action_entry(action: actions.ActionTemplate) -> dict[str, YamlValue]:
     """Returns an action as an entry of a document, which ``read_action`` reads."""
-    row = deed_of(action)
+    row = actions.deed_of(action)
     entries: dict[str, YamlValue] = {}
     for name, field in row.fields.items():
         entries.update(field.write(getattr(action, name)))
     return {row.verb: entries if row.fields else ALL}
 
 
-def action_text(action: ActionTemplate) -> str:
+def action_text(action: actions.ActionTemplate) -> str:
     """Returns an action as one line of YAML, such as ``{kill: {node: 1}}``."""
     return flow_text(action_entry(action))
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import CreatableTopic
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.errors import ConfigError, suggestion
 from laststand.emulator.core.properties import check_topic_properties
 from laststand.emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
@@ -31,9 +31,11 @@ class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
         """Its partitions in ascending order."""
         return tuple(TopicPartition(self.name, index) for index in range(len(self.replicas)))
 
-    def creatable(self, topic_id: TopicId) -> CreatableTopic:
+    def creatable(self, topic_id: TopicId) -> admin_messages.CreatableTopic:
         """Returns the topic as the controller takes it."""
-        return CreatableTopic(name=self.name, topic_id=topic_id, assignments=self.replicas, configs=self.properties)
+        return admin_messages.CreatableTopic(
+            name=self.name, topic_id=topic_id, assignments=self.replicas, configs=self.properties
+        )
 
 
 def draw_topic_id(chance: Random) -> TopicId:

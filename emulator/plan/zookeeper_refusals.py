@@ -3,43 +3,28 @@
 from typing import Final
 
 from laststand.emulator.core.types import ClusterKind
-from laststand.emulator.plan.actions import (
-    ActionTemplate,
-    ClockJump,
-    ClockRate,
-    DeposeController,
-    DiskError,
-    DiskFull,
-    Duplicate,
-    DuplicateNext,
-    ExpireSession,
-    LoseSyncs,
-    OnChannel,
-    OnNodes,
-    PowerLoss,
-    ReleaseNewest,
-    SlowDisk,
-    Start,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import SESSION_APIS
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import CONTROLLER, NodeRef
 
 NO_ZOOKEEPER: Final = "there is no ZooKeeper in this era"
 
-_OF_DISKS: Final = (SlowDisk, LoseSyncs, DiskError, DiskFull)
-_OF_CLOCKS: Final = (ClockRate, ClockJump)
+_OF_DISKS: Final = (actions.SlowDisk, actions.LoseSyncs, actions.DiskError, actions.DiskFull)
+_OF_CLOCKS: Final = (actions.ClockRate, actions.ClockJump)
 
 
-def era_refusal(action: ActionTemplate, *, kind: ClusterKind) -> str | None:
+def era_refusal(action: actions.ActionTemplate, *, kind: ClusterKind) -> str | None:
     """Returns why no driver has an action in clusters of a kind; ``None`` if some have."""
-    is_upgrade = isinstance(action, Start) and action.inter_broker_protocol_version is not None
-    if kind is ClusterKind.KRAFT and (is_upgrade or isinstance(action, ExpireSession | DeposeController)):
+    is_upgrade = isinstance(action, actions.Start) and action.inter_broker_protocol_version is not None
+    if kind is ClusterKind.KRAFT and (
+        is_upgrade or isinstance(action, actions.ExpireSession | actions.DeposeController)
+    ):
         return NO_ZOOKEEPER
     return None
 
 
-def server_refusal(action: ActionTemplate, *, kind: ClusterKind, driver: DriverName) -> str | None:
+def server_refusal(action: actions.ActionTemplate, *, kind: ClusterKind, driver: DriverName) -> str | None:
     """Returns why an action cannot be done beside a real ZooKeeper server, or beside none; ``None`` if it can.
 
     Args:
@@ -49,24 +34,24 @@ def server_refusal(action: ActionTemplate, *, kind: ClusterKind, driver: DriverN
     """
     if kind is ClusterKind.KRAFT:
         return era_refusal(action, kind=kind)
-    if isinstance(action, OnChannel) and CONTROLLER in (action.channel.source, action.channel.target):
+    if isinstance(action, actions.OnChannel) and CONTROLLER in (action.channel.source, action.channel.target):
         return _refused_messages(action)
-    if not isinstance(action, OnNodes) or CONTROLLER not in action.nodes:
+    if not isinstance(action, actions.OnNodes) or CONTROLLER not in action.nodes:
         return None
     if isinstance(action, _OF_DISKS):
         return "a real ZooKeeper server uses the machine's disk as it is"
     if isinstance(action, _OF_CLOCKS):
         return "a real ZooKeeper server uses the machine's clock as it is"
-    if isinstance(action, PowerLoss) and driver is DriverName.DOCKER:
+    if isinstance(action, actions.PowerLoss) and driver is DriverName.DOCKER:
         return "it is not recorded what a ZooKeeper server in a container syncs"
     return None
 
 
-def _refused_messages(action: OnChannel[NodeRef]) -> str | None:
+def _refused_messages(action: actions.OnChannel[NodeRef]) -> str | None:
     if action.channel.source == CONTROLLER:
         return "a ZooKeeper server calls nobody"
     if action.channel.api not in SESSION_APIS:
         return f"brokers ask a ZooKeeper server for {', '.join(SESSION_APIS)}"
-    if isinstance(action, Duplicate | DuplicateNext | ReleaseNewest):
+    if isinstance(action, actions.Duplicate | actions.DuplicateNext | actions.ReleaseNewest):
         return "a connection to a ZooKeeper server carries each message once, and in order"
     return None

@@ -6,7 +6,7 @@ A script shows the edge that is nearest to the pointer, and what else followed f
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.report.lanes import why
 from laststand.emulator.report.picture import Box, PartitionPicture
 from laststand.emulator.report.words import NodeNames, members, number
@@ -18,10 +18,10 @@ EDGES_MAX: Final = 400
 """Edges of a picture of which a page tells; of more, as many are left out between them."""
 
 _ENDS: Final = {
-    IncarnationEnd.POWER_LOST: "loses power",
-    IncarnationEnd.KILLED: "is killed",
-    IncarnationEnd.STOPPED: "is stopped",
-    IncarnationEnd.UNEXPECTED: "dies",
+    events.IncarnationEnd.POWER_LOST: "loses power",
+    events.IncarnationEnd.KILLED: "is killed",
+    events.IncarnationEnd.STOPPED: "is stopped",
+    events.IncarnationEnd.UNEXPECTED: "dies",
 }
 _ANSWER: Final = "ProduceAnswered"
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import events
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.events import AnyEvent
 from laststand.emulator.core.history import HistoryLine
 from laststand.emulator.report.jepsen import jepsen_lines
 from laststand.emulator.report.perfetto import trace_events
@@ -27,7 +27,7 @@ class TraceFormat(Enum):
     SHIVIZ = "shiviz"
 
 
-_EVENT: Final[msgspec.json.Decoder[AnyEvent]] = msgspec.json.Decoder(AnyEvent)
+_EVENT: Final[msgspec.json.Decoder[events.AnyEvent]] = msgspec.json.Decoder(events.AnyEvent)
 _ENVELOPE: Final = msgspec.json.Decoder(Line)
 _HISTORY: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 

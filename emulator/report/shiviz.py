@@ -14,14 +14,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import AnyEvent, Event, FileSealed, FileVouched, MetadataApplied, NodeStarted
+from laststand.emulator.core import events
 from laststand.emulator.verification.tables.event_lines import FREQUENT
 from laststand.emulator.verification.tables.vocabulary import COMMITTED
 
 READ_BY: Final = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
 """What ShiViz asks for to read such a log."""
 
-_LEFT_OUT: Final[tuple[type[Event], ...]] = (*FREQUENT, FileSealed, FileVouched)
+_LEFT_OUT: Final[tuple[type[events.Event], ...]] = (*FREQUENT, events.FileSealed, events.FileVouched)
 
 
 class LoggedEvent(NamedTuple):
@@ -31,7 +31,7 @@ class LoggedEvent(NamedTuple):
     node: int
     incarnation: int
     sequence: int
-    event: AnyEvent
+    event: events.AnyEvent
 
 
 _Clock = dict[str, int]
@@ -61,19 +61,21 @@ def shiviz_lines(events: Iterable[LoggedEvent]) -> Iterator[str]:
 
 
 def _hosts(told: Iterable[LoggedEvent]) -> dict[int, str]:
-    roles = {each.node: each.event.role.value for each in told if isinstance(each.event, NodeStarted)}
+    roles = {each.node: each.event.role.value for each in told if isinstance(each.event, events.NodeStarted)}
     return {each.node: f"{roles.get(each.node, 'node')}-{each.node}" for each in told}
 
 
-def _causes(event: AnyEvent, first_of_cause: dict[str, _Clock], committed: dict[int, _Clock]) -> Iterator[_Clock]:
+def _causes(
+    event: events.AnyEvent, first_of_cause: dict[str, _Clock], committed: dict[int, _Clock]
+) -> Iterator[_Clock]:
     if event.cause_id in first_of_cause:
         yield first_of_cause[event.cause_id]
-    if isinstance(event, MetadataApplied):
+    if isinstance(event, events.MetadataApplied):
         for metadata_offset in range(event.start_offset, event.end_offset):
             if metadata_offset in committed:
                 yield committed[metadata_offset]
 
 
-def _told_record(event: AnyEvent) -> int | None:
+def _told_record(event: events.AnyEvent) -> int | None:
     """The metadata record that a controller tells of."""
     return getattr(event, "metadata_offset", None) if isinstance(event, COMMITTED) else None

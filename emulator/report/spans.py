@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.report.words import NodeNames, channel_of, listed
 from laststand.emulator.verification.story.run import Fault, PartitionStory, RunStory, StateChange
 
@@ -12,10 +12,10 @@ _CUTTING: Final = frozenset({"cut", "hold", "lose_responses"})
 """Faults of a link that keep messages from passing."""
 
 _ENDS: Final = {
-    IncarnationEnd.POWER_LOST: "no power",
-    IncarnationEnd.KILLED: "killed",
-    IncarnationEnd.STOPPED: "stopped",
-    IncarnationEnd.UNEXPECTED: "died",
+    events.IncarnationEnd.POWER_LOST: "no power",
+    events.IncarnationEnd.KILLED: "killed",
+    events.IncarnationEnd.STOPPED: "stopped",
+    events.IncarnationEnd.UNEXPECTED: "died",
 }
 
 

@@ -6,7 +6,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import Election
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.report.axes import RecordAxis
 from laststand.emulator.report.spans import changes_until
@@ -19,7 +19,7 @@ from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstL
 from laststand.emulator.verification.verdict.report import VerdictReport
 
 STEPS_MAX: Final = 9
-_TOLD_ELECTIONS: Final = frozenset({Election.ELR, Election.LAST_KNOWN_LEADER, Election.UNCLEAN})
+_TOLD_ELECTIONS: Final = frozenset({events.Election.ELR, events.Election.LAST_KNOWN_LEADER, events.Election.UNCLEAN})
 
 
 class Tone(Enum):
@@ -199,7 +199,7 @@ class _StepTeller:
                 )
         begin = cuts[0].time_us if cuts else 0
         for change in self._changes:
-            is_told = change.election in _TOLD_ELECTIONS or (cuts and change.election is Election.ISR)
+            is_told = change.election in _TOLD_ELECTIONS or (cuts and change.election is events.Election.ISR)
             if change.time_us >= begin and change.leader is not None and is_told:
                 steps.append(self._election(change, None))
         return [*steps, *self._worst()]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.report.spans import changes_until
 from laststand.emulator.verification.story.run import Cut, PartitionStory, RunStory, StateChange
 from laststand.emulator.verification.verdict.loss_report import CopyFate, Loss
@@ -69,7 +69,7 @@ def _other_epoch(losses: Sequence[Loss], partition: PartitionStory, leader: int)
 
 
 def _undone(partition: PartitionStory, story: RunStory, node: int) -> UndoneCut | None:
-    ended = [each for each in story.processes if each.node == node and each.end is IncarnationEnd.POWER_LOST]
+    ended = [each for each in story.processes if each.node == node and each.end is events.IncarnationEnd.POWER_LOST]
     for cut in partition.cuts:
         if cut.node != node or cut.became is not CopyFate.TRUNCATED:
             continue

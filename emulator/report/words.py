@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from laststand.emulator.core.events import Election
+from laststand.emulator.core import events
 from laststand.emulator.report.axes import US_PER_S
 from laststand.emulator.verification.story.run import BrokenLink, Fault, Heal, RunStory
 
@@ -27,10 +27,10 @@ _FAULTS: Final = {
     "lose_responses": "lose responses, {}",
 }
 _ELECTIONS: Final = {
-    Election.ISR: "as a member of the ISR",
-    Election.ELR: "as an eligible leader replica",
-    Election.LAST_KNOWN_LEADER: "as the last known leader",
-    Election.UNCLEAN: "uncleanly",
+    events.Election.ISR: "as a member of the ISR",
+    events.Election.ELR: "as an eligible leader replica",
+    events.Election.LAST_KNOWN_LEADER: "as the last known leader",
+    events.Election.UNCLEAN: "uncleanly",
 }
 _BRIEF_S: Final = 0.5
 
@@ -72,7 +72,7 @@ def capitalized(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def election_words(election: Election) -> str:
+def election_words(election: events.Election) -> str:
     """Returns how a leader was chosen; nothing where it was not."""
     return _ELECTIONS.get(election, "")
 

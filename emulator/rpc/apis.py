@@ -7,8 +7,8 @@ codec of their own (``data_codec``), as has the metadata stream (``metadata_code
 from types import MappingProxyType
 from typing import Final, cast
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.message import Message
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2, controller_pb2
 from laststand.emulator.rpc.services import (
@@ -50,31 +50,31 @@ class UnaryApi:
         self._request = StructCodec(request, getattr(module, request.__name__), _TRANSPORT_FIELDS)
         self._response = StructCodec(response, getattr(module, response.__name__), _TRANSPORT_FIELDS)
 
-    def encode_request(self, request: Request, *, cause_id: CauseId) -> bytes:
+    def encode_request(self, request: messages.Request, *, cause_id: CauseId) -> bytes:
         """Returns a request's bytes."""
         return _encode(self._request, request, cause_id)
 
-    def decode_request(self, payload: bytes) -> tuple[Request, CauseId]:
+    def decode_request(self, payload: bytes) -> tuple[messages.Request, CauseId]:
         """Returns the request and its cause.
 
         Raises:
             CodecError: the bytes are no such request.
         """
         request, cause_id = _decode(self._request, payload)
-        return cast(Request, request), cause_id
+        return cast(messages.Request, request), cause_id
 
-    def encode_response(self, response: Response, *, cause_id: CauseId) -> bytes:
+    def encode_response(self, response: messages.Response, *, cause_id: CauseId) -> bytes:
         """Returns a response's bytes."""
         return _encode(self._response, response, cause_id)
 
-    def decode_response(self, payload: bytes) -> tuple[Response, CauseId]:
+    def decode_response(self, payload: bytes) -> tuple[messages.Response, CauseId]:
         """Returns the response and its cause.
 
         Raises:
             CodecError: the bytes are no such response.
         """
         response, cause_id = _decode(self._response, payload)
-        return cast(Response, response), cause_id
+        return cast(messages.Response, response), cause_id
 
 
 def _encode(codec: StructCodec[Message], value: Message, cause_id: CauseId) -> bytes:
@@ -103,7 +103,7 @@ BROKER_API_OF: Final = MappingProxyType({api.request_type: api for api in (*BROK
 """The broker's API of a type of request."""
 
 
-def api_of(request: Request, destination: NodeId) -> UnaryApi:
+def api_of(request: messages.Request, destination: NodeId) -> UnaryApi:
     """Returns the API that a request belongs to; the destination's id implies which service runs there.
 
     Raises:

@@ -18,17 +18,9 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import msgspec
 from google.protobuf.message import DecodeError, Message
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    ProducePartition,
-    ProducePartitionResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
 from laststand.emulator.core.types import CauseId, CorrelationId, TopicId
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.rpc.generated import broker_pb2
@@ -49,17 +41,19 @@ FETCH: Final = "Fetch"
 _FRAME_TAG: Final = b"\x0a"
 _LENGTH_DELIMITED: Final = 2
 
-_FETCH_REQUEST: Final = StructCodec(FetchRequest, broker_pb2.FetchRequest, ("cause_id", "correlation_id"))
+_FETCH_REQUEST: Final = StructCodec(messages.FetchRequest, broker_pb2.FetchRequest, ("cause_id", "correlation_id"))
 _FETCH_RESULT: Final = StructCodec(
-    FetchPartitionResponse,
+    messages.FetchPartitionResponse,
     broker_pb2.FetchPartitionResponse,
     transport_fields=("records",),
     driver_fields=("span", "batches"),
 )
-_PRODUCE_RESULT: Final = StructCodec(ProducePartitionResponse, broker_pb2.ProducePartitionResponse)
+_PRODUCE_RESULT: Final = StructCodec(messages.ProducePartitionResponse, broker_pb2.ProducePartitionResponse)
 
 FrameT = TypeVar("FrameT", bound=Message)
-MessageT = TypeVar("MessageT", ProduceRequest, ProduceResponse, FetchRequest, FetchResponse)
+MessageT = TypeVar(
+    "MessageT", messages.ProduceRequest, messages.ProduceResponse, messages.FetchRequest, messages.FetchResponse
+)
 
 
 class Streamed(msgspec.Struct, Generic[MessageT], frozen=True, kw_only=True):
@@ -142,7 +136,11 @@ def _parse_frame(frame_type: type[FrameT], frame: bytes) -> FrameT:
 
 
 def encode_produce_request(
-    request: ProduceRequest, *, correlation_id: CorrelationId, cause_id: CauseId, attachments: Sequence[Attachment]
+    request: messages.ProduceRequest,
+    *,
+    correlation_id: CorrelationId,
+    cause_id: CauseId,
+    attachments: Sequence[Attachment],
 ) -> Payload:
     """Returns a produce request, encoded; the batches are the attachments, one per partition."""
     message = broker_pb2.ProduceRequest(
@@ -155,7 +153,7 @@ def encode_produce_request(
     return _payload_with_records(message, partitions, attachments)
 
 
-def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed[ProduceRequest]]:
+def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed[messages.ProduceRequest]]:
     """Returns the requests of a frame, each batch's header read by ``parse``.
 
     Raises:
@@ -164,12 +162,12 @@ def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed
     decoded = []
     for message in _parse_frame(broker_pb2.ProduceRequestFrame, frame).messages:
         attachments = tuple([partition.records for partition in message.partitions])
-        request = ProduceRequest(
+        request = messages.ProduceRequest(
             acks=message.acks,
             timeout_ms=message.timeout_ms,
             partitions=tuple(
                 [
-                    ProducePartition(
+                    messages.ProducePartition(
                         topic=entry.topic,
                         topic_id=TopicId(entry.topic_id) if entry.HasField("topic_id") else None,
                         partition=entry.partition,
@@ -190,7 +188,9 @@ def decode_produce_requests(frame: bytes, parse: ParseProduced) -> list[Streamed
     return decoded
 
 
-def encode_produce_response(response: ProduceResponse, *, correlation_id: CorrelationId, cause_id: CauseId) -> Payload:
+def encode_produce_response(
+    response: messages.ProduceResponse, *, correlation_id: CorrelationId, cause_id: CauseId
+) -> Payload:
     """Returns a produce response, encoded."""
     message = broker_pb2.ProduceResponse(cause_id=cause_id, correlation_id=correlation_id)
     for result in response.partitions:
@@ -198,7 +198,7 @@ def encode_produce_response(response: ProduceResponse, *, correlation_id: Correl
     return _payload(message.SerializeToString())
 
 
-def decode_produce_responses(frame: bytes) -> list[Streamed[ProduceResponse]]:
+def decode_produce_responses(frame: bytes) -> list[Streamed[messages.ProduceResponse]]:
     """Returns the responses of a frame.
 
     Raises:
@@ -208,18 +208,22 @@ def decode_produce_responses(frame: bytes) -> list[Streamed[ProduceResponse]]:
         Streamed(
             correlation_id=CorrelationId(message.correlation_id),
             cause_id=CauseId(message.cause_id),
-            message=ProduceResponse(partitions=tuple([_PRODUCE_RESULT.read(entry) for entry in message.partitions])),
+            message=messages.ProduceResponse(
+                partitions=tuple([_PRODUCE_RESULT.read(entry) for entry in message.partitions])
+            ),
         )
         for message in _parse_frame(broker_pb2.ProduceResponseFrame, frame).messages
     ]
 
 
-def encode_fetch_request(request: FetchRequest, *, correlation_id: CorrelationId, cause_id: CauseId) -> Payload:
+def encode_fetch_request(
+    request: messages.FetchRequest, *, correlation_id: CorrelationId, cause_id: CauseId
+) -> Payload:
     """Returns a fetch request, encoded."""
     return _payload(_FETCH_REQUEST.serialize(request, cause_id=cause_id, correlation_id=correlation_id))
 
 
-def decode_fetch_requests(frame: bytes) -> list[Streamed[FetchRequest]]:
+def decode_fetch_requests(frame: bytes) -> list[Streamed[messages.FetchRequest]]:
     """Returns the requests of a frame.
 
     Raises:
@@ -236,7 +240,11 @@ def decode_fetch_requests(frame: bytes) -> list[Streamed[FetchRequest]]:
 
 
 def encode_fetch_response(
-    response: FetchResponse, *, correlation_id: CorrelationId, cause_id: CauseId, attachments: Sequence[Attachment]
+    response: messages.FetchResponse,
+    *,
+    correlation_id: CorrelationId,
+    cause_id: CauseId,
+    attachments: Sequence[Attachment],
 ) -> Payload:
     """Returns a fetch response, encoded; the attachments stand for the partitions' spans."""
     message = broker_pb2.FetchResponse(cause_id=cause_id, correlation_id=correlation_id, error=response.error)
@@ -247,7 +255,7 @@ def encode_fetch_response(
     return _payload_with_records(message, partitions, attachments)
 
 
-def decode_fetch_responses(frame: bytes, parse: ParseFetched) -> list[Streamed[FetchResponse]]:
+def decode_fetch_responses(frame: bytes, parse: ParseFetched) -> list[Streamed[messages.FetchResponse]]:
     """Returns the responses of a frame, the headers of their batches read by ``parse``.
 
     Raises:
@@ -266,7 +274,7 @@ def decode_fetch_responses(frame: bytes, parse: ParseFetched) -> list[Streamed[F
             Streamed(
                 correlation_id=CorrelationId(message.correlation_id),
                 cause_id=CauseId(message.cause_id),
-                message=FetchResponse(partitions=partitions, error=_error(message.error)),
+                message=messages.FetchResponse(partitions=partitions, error=_error(message.error)),
                 attachments=attachments,
             )
         )

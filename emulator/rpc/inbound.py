@@ -16,15 +16,7 @@ import grpc
 import grpc.aio
 import msgspec
 
-from laststand.emulator.core.events import OrderReceived
-from laststand.emulator.core.messages import (
-    FetchRequest,
-    FetchResponse,
-    ProduceRequest,
-    ProduceResponse,
-    Request,
-    Response,
-)
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, Way
 from laststand.emulator.rpc.apis import (
     BROKER_APIS,
@@ -79,7 +71,7 @@ UNANSWERED_MAX: Final = 1024
 class Responder(Protocol):
     """The way back to the sender of a request."""
 
-    def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+    def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         """Sends the answer; the attachments are the bytes of a fetch response's spans, one per partition."""
 
     def disconnect(self) -> None:
@@ -118,12 +110,12 @@ class SubscriptionEndedError(Exception):
     """A metadata stream ends; its reader may open another."""
 
 
-OnRequest: TypeAlias = Callable[[Request, CauseId, tuple[bytes, ...], Responder], None]
+OnRequest: TypeAlias = Callable[[messages.Request, CauseId, tuple[bytes, ...], Responder], None]
 """Takes a request, its cause, the record bytes of a produce request (one block per partition), and the way back."""
 
 OnSubscribe: TypeAlias = Callable[[MetadataStreamRequest], Subscriber]
 
-RequestT = TypeVar("RequestT", ProduceRequest, FetchRequest)
+RequestT = TypeVar("RequestT", messages.ProduceRequest, messages.FetchRequest)
 _Decode: TypeAlias = Callable[[bytes], list[Streamed[RequestT]]]
 _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
@@ -159,7 +151,7 @@ class _UnaryResponder:
         self._caller = caller
         self.payload: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-    def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+    def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         def give() -> None:
             if not self.payload.done():
                 self.payload.set_result(self._api.encode_response(response, cause_id=cause_id))
@@ -205,7 +197,7 @@ class _ServedStream(Generic[RequestT]):
         while (frame := await self._context.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # stubs lack it
             for received in self._decode(frame):
                 responder = _StreamResponder(self, received.correlation_id)
-                if not (isinstance(received.message, ProduceRequest) and received.message.acks == Acks.NONE):
+                if not (isinstance(received.message, messages.ProduceRequest) and received.message.acks == Acks.NONE):
                     self._unanswered += 1
                 self._caller.send(self._api, Way.REQUEST, received.cause_id, self._arrival(received, responder))
             if self._unanswered >= UNANSWERED_MAX:
@@ -251,13 +243,13 @@ class _StreamResponder(Generic[RequestT]):
         self._stream: _ServedStream[RequestT] = stream
         self._correlation_id = correlation_id
 
-    def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+    def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         match response:
-            case FetchResponse():
+            case messages.FetchResponse():
                 payload = encode_fetch_response(
                     response, correlation_id=self._correlation_id, cause_id=cause_id, attachments=attachments
                 )
-            case ProduceResponse():
+            case messages.ProduceResponse():
                 payload = encode_produce_response(response, correlation_id=self._correlation_id, cause_id=cause_id)
             case _:
                 raise TypeError(f"{type(response).__name__} answers no stream")
@@ -285,12 +277,12 @@ class NodeServer:
         token: RunToken,
         on_request: OnRequest,
         interceptor: Interceptor,
-        on_order: Callable[[OrderReceived], None],
+        on_order: Callable[[events.OrderReceived], None],
     ) -> None:
         self._on_request = on_request
         self._on_order = on_order
         self._interceptor = interceptor
-        self._streams: set[_ServedStream[ProduceRequest] | _ServedStream[FetchRequest]] = set()
+        self._streams: set[_ServedStream[messages.ProduceRequest] | _ServedStream[messages.FetchRequest]] = set()
         self._server = grpc.aio.server(interceptors=(TokenCheck(token),), options=server_options(keepalive))
         self._add(
             INTERCEPTION_SERVICE, {INTERCEPTION_METHOD: self._order_handler(INTERCEPTION_METHOD, self._intercept)}
@@ -376,7 +368,7 @@ class NodeServer:
             try:
                 with _bugs_stop_the_process():
                     order = payload.decode(errors="replace")
-                    self._on_order(OrderReceived(cause_id=_ORDER, api=api, order=order, giver=context.peer()))
+                    self._on_order(events.OrderReceived(cause_id=_ORDER, api=api, order=order, giver=context.peer()))
                     return obey(payload)
             except msgspec.DecodeError as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))

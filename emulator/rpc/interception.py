@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias, assert_never
 
 import msgspec
 
-from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, MessageFate, NodeId, Way
 from laststand.emulator.rpc.json_codec import JsonCodec
 
@@ -113,7 +113,7 @@ class Interceptor:
         node_id: NodeId,
         orders: Iterable[InterceptionOrder] = (),
         *,
-        record: Callable[[MessageIntercepted], None],
+        record: Callable[[events.MessageIntercepted], None],
     ) -> None:
         self.is_idle = True
         self._node_id = node_id
@@ -173,7 +173,7 @@ class Interceptor:
             self._end(kind)
 
     def _note(self, kind: MessageKind, fate: MessageFate, cause_id: CauseId) -> None:
-        event = MessageIntercepted(
+        event = events.MessageIntercepted(
             cause_id=cause_id, source=kind.source, target=self._node_id, api=kind.api, way=kind.way, fate=fate
         )
         self._record(event)

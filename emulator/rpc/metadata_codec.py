@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from google.protobuf.message import DecodeError
 
-from laststand.emulator.core.records import MetadataBatch, decode_records, encode_records
+from laststand.emulator.core import records
 from laststand.emulator.core.types import CauseId, MetadataOffset
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.rpc.generated import controller_pb2
@@ -31,7 +31,7 @@ class MetadataStreamResponse(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     end_offset: MetadataOffset
-    batches: tuple[MetadataBatch, ...]
+    batches: tuple[records.MetadataBatch, ...]
     cause_id: CauseId
 
 
@@ -54,12 +54,16 @@ def decode_stream_request(payload: bytes) -> MetadataStreamRequest:
     return MetadataStreamRequest(from_offset=MetadataOffset(message.from_offset), cause_id=CauseId(message.cause_id))
 
 
-def encode_stream_response(batches: Sequence[MetadataBatch], *, end_offset: MetadataOffset, cause_id: CauseId) -> bytes:
+def encode_stream_response(
+    batches: Sequence[records.MetadataBatch], *, end_offset: MetadataOffset, cause_id: CauseId
+) -> bytes:
     """Returns the bytes of one message of the stream."""
     message = controller_pb2.MetadataStreamResponse(cause_id=cause_id, end_offset=end_offset)
     for batch in batches:
         message.batches.add(
-            base_offset=batch.base_offset, record_count=len(batch.records), records=encode_records(batch.records)
+            base_offset=batch.base_offset,
+            record_count=len(batch.records),
+            records=records.encode_records(batch.records),
         )
     return message.SerializeToString()
 
@@ -74,7 +78,9 @@ def decode_stream_response(payload: bytes) -> MetadataStreamResponse:
         message = controller_pb2.MetadataStreamResponse.FromString(payload)
         batches = tuple(
             [
-                MetadataBatch(base_offset=MetadataOffset(batch.base_offset), records=decode_records(batch.records))
+                records.MetadataBatch(
+                    base_offset=MetadataOffset(batch.base_offset), records=records.decode_records(batch.records)
+                )
                 for batch in message.batches
             ]
         )

@@ -7,7 +7,7 @@ from typing import Final, cast
 
 import grpc.aio
 
-from laststand.emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
+from laststand.emulator.core import inputs
 from laststand.emulator.core.types import CauseId, MetadataOffset
 from laststand.emulator.rpc.apis import method_path
 from laststand.emulator.rpc.channel import Channel
@@ -28,7 +28,7 @@ async def read_metadata(
     *,
     from_offset: MetadataOffset,
     cause_id: CauseId,
-    deliver: Callable[[MetadataStreamOpened | MetadataReceived | MetadataStreamLost], None],
+    deliver: Callable[[inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost], None],
 ) -> None:
     """Subscribes once: delivers ``MetadataStreamOpened``, batches as they come, and in the end ``MetadataStreamLost``.
 
@@ -42,9 +42,9 @@ async def read_metadata(
             message = decode_stream_response(cast(bytes, payload))
             if not is_open:
                 is_open = True
-                deliver(MetadataStreamOpened(cause_id=cause_id, end_offset=message.end_offset))
+                deliver(inputs.MetadataStreamOpened(cause_id=cause_id, end_offset=message.end_offset))
             if message.batches:
-                deliver(MetadataReceived(cause_id=message.cause_id, batches=message.batches))
+                deliver(inputs.MetadataReceived(cause_id=message.cause_id, batches=message.batches))
     except grpc.aio.AioRpcError as error:
         _log.debug("metadata stream lost code=%s", error.code().name)
     except CodecError as error:
@@ -53,4 +53,4 @@ async def read_metadata(
         call.cancel()
         raise
     call.cancel()
-    deliver(MetadataStreamLost(cause_id=cause_id))
+    deliver(inputs.MetadataStreamLost(cause_id=cause_id))

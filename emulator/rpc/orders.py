@@ -9,11 +9,10 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core import admin_messages as admin
-from laststand.emulator.core.events import OrderGiven, OrderReceived
-from laststand.emulator.core.messages import DeleteRecordsRequest, Request
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.types import CauseId, NodeId
 
-ORDERS: Final[frozenset[type[Request]]] = frozenset(
+ORDERS: Final[frozenset[type[messages.Request]]] = frozenset(
     {
         admin.CreateTopicsRequest,
         admin.DeleteTopicsRequest,
@@ -23,7 +22,7 @@ ORDERS: Final[frozenset[type[Request]]] = frozenset(
         admin.IncrementalAlterConfigsRequest,
         admin.UpdateFeaturesRequest,
         admin.UnregisterBrokerRequest,
-        DeleteRecordsRequest,
+        messages.DeleteRecordsRequest,
     }
 )
 """Administrators' requests that change something; all others are questions."""
@@ -31,24 +30,24 @@ ORDERS: Final[frozenset[type[Request]]] = frozenset(
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
-def is_order(request: Request) -> bool:
+def is_order(request: messages.Request) -> bool:
     """Whether a request is an administrator's that changes something."""
     return type(request) in ORDERS
 
 
-def order_given(request: Request, *, to: NodeId, cause_id: CauseId) -> OrderGiven:
+def order_given(request: messages.Request, *, to: NodeId, cause_id: CauseId) -> events.OrderGiven:
     """Returns what the harness notes of an administrator's request."""
-    return OrderGiven(cause_id=cause_id, given_to=to, api=_api(request), order=_text(request))
+    return events.OrderGiven(cause_id=cause_id, given_to=to, api=_api(request), order=_text(request))
 
 
-def order_received(request: Request, *, giver: str, cause_id: CauseId) -> OrderReceived:
+def order_received(request: messages.Request, *, giver: str, cause_id: CauseId) -> events.OrderReceived:
     """Returns what a node notes of an administrator's request."""
-    return OrderReceived(cause_id=cause_id, api=_api(request), order=_text(request), giver=giver)
+    return events.OrderReceived(cause_id=cause_id, api=_api(request), order=_text(request), giver=giver)
 
 
-def _api(request: Request) -> str:
+def _api(request: messages.Request) -> str:
     return type(request).__name__.removesuffix("Request")
 
 
-def _text(request: Request) -> str:
+def _text(request: messages.Request) -> str:
     return _ENCODER.encode(request).decode()

@@ -13,17 +13,8 @@ from typing import Final, TypeAlias
 
 import grpc.aio
 
+from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.errors import TransportError
-from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
-from laststand.emulator.core.messages import (
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    FetchRequest,
-    FetchResponse,
-    ProduceRequest,
-    ProduceResponse,
-    Request,
-)
 from laststand.emulator.core.types import Acks, CauseId, CorrelationId, NodeId, RequestFailure
 from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.rpc.apis import UnaryApi, api_of, method_path
@@ -62,7 +53,7 @@ class ChannelRole(Enum):
     """The stream of committed metadata."""
 
 
-Outcome: TypeAlias = ResponseReceived | RequestFailed
+Outcome: TypeAlias = inputs.ResponseReceived | inputs.RequestFailed
 Deliver: TypeAlias = Callable[[Outcome, tuple[bytes, ...]], None]
 """Takes an outcome, and the record bytes of a fetch response: one block per partition, in its order."""
 
@@ -100,8 +91,8 @@ class Outbound:
         self._deliver = deliver
         self._channels: dict[tuple[NodeId, ChannelRole], Channel] = {}
         self._methods: dict[tuple[NodeId, type], UnaryCall] = {}
-        self._produce_streams: dict[NodeId, RequestStream[ProduceResponse]] = {}
-        self._fetch_streams: dict[NodeId, RequestStream[FetchResponse]] = {}
+        self._produce_streams: dict[NodeId, RequestStream[messages.ProduceResponse]] = {}
+        self._fetch_streams: dict[NodeId, RequestStream[messages.FetchResponse]] = {}
         self._calls: set[asyncio.Task[None]] = set()
 
     def channel(self, destination: NodeId, role: ChannelRole) -> Channel:
@@ -122,7 +113,7 @@ class Outbound:
         *,
         destination: NodeId,
         correlation_id: CorrelationId,
-        request: Request,
+        request: messages.Request,
         timeout_ms: int,
         cause_id: CauseId,
         attachments: Sequence[Attachment] = (),
@@ -139,7 +130,7 @@ class Outbound:
         """
         try:
             match request:
-                case ProduceRequest():
+                case messages.ProduceRequest():
                     self._produce_stream(destination).send(
                         correlation_id=correlation_id,
                         cause_id=cause_id,
@@ -149,7 +140,7 @@ class Outbound:
                         timeout_ms=timeout_ms,
                         answer=AnswerPolicy.UNANSWERED if request.acks == Acks.NONE else AnswerPolicy.ANSWERED,
                     )
-                case FetchRequest():
+                case messages.FetchRequest():
                     self._fetch_stream(destination).send(
                         correlation_id=correlation_id,
                         cause_id=cause_id,
@@ -186,7 +177,7 @@ class Outbound:
         api: UnaryApi,
         destination: NodeId,
         correlation_id: CorrelationId,
-        request: Request,
+        request: messages.Request,
         timeout_ms: int,
         cause_id: CauseId,
     ) -> None:
@@ -203,18 +194,18 @@ class Outbound:
             _log.warning("request=%s peer=%d failed reason=%s", api.name, destination, error.reason)
             self._fail(correlation_id, cause_id, RequestFailure.DISCONNECTED)
         else:
-            received = ResponseReceived(cause_id=cause_id, correlation_id=correlation_id, response=response)
+            received = inputs.ResponseReceived(cause_id=cause_id, correlation_id=correlation_id, response=response)
             self._deliver(received, ())
 
     def _method(self, destination: NodeId, api: UnaryApi) -> UnaryCall:
         key = (destination, api.request_type)
         if key not in self._methods:
-            is_session = api.request_type in (BrokerRegistrationRequest, BrokerHeartbeatRequest)
+            is_session = api.request_type in (messages.BrokerRegistrationRequest, messages.BrokerHeartbeatRequest)
             channel = self.channel(destination, ChannelRole.SESSION if is_session else ChannelRole.CONTROL)
             self._methods[key] = channel.unary(api.path)
         return self._methods[key]
 
-    def _produce_stream(self, destination: NodeId) -> RequestStream[ProduceResponse]:
+    def _produce_stream(self, destination: NodeId) -> RequestStream[messages.ProduceResponse]:
         if destination not in self._produce_streams:
             self._produce_streams[destination] = RequestStream(
                 tasks=self._tasks,
@@ -225,7 +216,7 @@ class Outbound:
             )
         return self._produce_streams[destination]
 
-    def _fetch_stream(self, destination: NodeId) -> RequestStream[FetchResponse]:
+    def _fetch_stream(self, destination: NodeId) -> RequestStream[messages.FetchResponse]:
         if destination not in self._fetch_streams:
             self._fetch_streams[destination] = RequestStream(
                 tasks=self._tasks,
@@ -239,11 +230,11 @@ class Outbound:
     def _opener(self, destination: NodeId, role: ChannelRole, name: str) -> Callable[[], StreamCall]:
         return self.channel(destination, role).stream(method_path(BROKER_SERVICE, name))
 
-    def _answer(self, answer: Streamed[ProduceResponse] | Streamed[FetchResponse]) -> None:
-        received = ResponseReceived(
+    def _answer(self, answer: Streamed[messages.ProduceResponse] | Streamed[messages.FetchResponse]) -> None:
+        received = inputs.ResponseReceived(
             cause_id=answer.cause_id, correlation_id=answer.correlation_id, response=answer.message
         )
         self._deliver(received, answer.attachments)
 
     def _fail(self, correlation_id: CorrelationId, cause_id: CauseId, failure: RequestFailure) -> None:
-        self._deliver(RequestFailed(cause_id=cause_id, correlation_id=correlation_id, failure=failure), ())
+        self._deliver(inputs.RequestFailed(cause_id=cause_id, correlation_id=correlation_id, failure=failure), ())

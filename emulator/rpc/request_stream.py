@@ -16,7 +16,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, cast
 
 import grpc.aio
 
-from laststand.emulator.core.messages import FetchResponse, ProduceResponse
+from laststand.emulator.core import messages
 from laststand.emulator.core.types import CauseId, CorrelationId, RequestFailure
 from laststand.emulator.rpc.channel import StreamCall
 from laststand.emulator.rpc.codec_error import CodecError
@@ -30,7 +30,7 @@ FRAME_BYTES_MAX: Final = 4 << 20
 OUTSTANDING_MAX: Final = 1024
 """Unanswered requests per stream; one more fails at once."""
 
-ResponseT = TypeVar("ResponseT", ProduceResponse, FetchResponse)
+ResponseT = TypeVar("ResponseT", messages.ProduceResponse, messages.FetchResponse)
 
 OnFailure: TypeAlias = Callable[[CorrelationId, CauseId, RequestFailure], None]
 

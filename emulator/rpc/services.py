@@ -7,12 +7,7 @@ Every request has a method of its own, named like Kafka's API. All are unary but
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from laststand.emulator.core import messages
-from laststand.emulator.core.admin_messages import (
-    AdminRequest,
-    AlterPartitionReassignmentsRequest,
-    ElectLeadersRequest,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.message import Message
 from laststand.emulator.core.zookeeper import control_messages
 
@@ -38,7 +33,7 @@ UNARY: Final[Mapping[str, tuple[type[Message], ...]]] = {
         messages.AlterPartitionRequest,
         messages.AllocateProducerIdsRequest,
         messages.DescribeTopicPartitionsRequest,
-        *get_args(AdminRequest),
+        *get_args(admin_messages.AdminRequest),
     ),
     BROKER_SERVICE: (
         messages.MetadataRequest,
@@ -55,8 +50,8 @@ UNARY: Final[Mapping[str, tuple[type[Message], ...]]] = {
         control_messages.StopReplicaRequest,
         control_messages.ControlledShutdownRequest,
         messages.AlterPartitionRequest,
-        ElectLeadersRequest,
-        AlterPartitionReassignmentsRequest,
+        admin_messages.ElectLeadersRequest,
+        admin_messages.AlterPartitionReassignmentsRequest,
     ),
 }
 """Requests that are answered one by one, by service."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from laststand.emulator.core.events import FileVouched
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.storage.checkpoints import LOG_START_OFFSET_CHECKPOINT
 from laststand.emulator.storage.clean_shutdown import CLEAN_SHUTDOWN_FILE
@@ -33,7 +33,7 @@ _FIRST_SEGMENT: Final = f"{0:020}.log"
 _ZOOKEEPERS: Final = "version-2"
 
 
-def vouchers(run: Path, *, but_for: Path, cause_id: CauseId) -> Iterator[FileVouched]:
+def vouchers(run: Path, *, but_for: Path, cause_id: CauseId) -> Iterator[events.FileVouched]:
     """Yields what each of a run's files holds, now that nobody writes them any more.
 
     Args:
@@ -47,10 +47,10 @@ def vouchers(run: Path, *, but_for: Path, cause_id: CauseId) -> Iterator[FileVou
     for path in _files_of_lines(run):
         if path != but_for:
             lines, digest = content_of(path)
-            yield FileVouched(cause_id=cause_id, file=str(path.relative_to(run)), lines=lines, digest=digest)
+            yield events.FileVouched(cause_id=cause_id, file=str(path.relative_to(run)), lines=lines, digest=digest)
     for path in _other_files(run):
         name = str(path.relative_to(run))
-        yield FileVouched(cause_id=cause_id, file=name, lines=None, digest=digest_of(path))
+        yield events.FileVouched(cause_id=cause_id, file=name, lines=None, digest=digest_of(path))
 
 
 def _files_of_lines(run: Path) -> list[Path]:

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from laststand.emulator.core.inputs import LoadedLog, StrayLog
+from laststand.emulator.core import inputs
 from laststand.emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
 from laststand.emulator.storage import clean_shutdown
 from laststand.emulator.storage.batch_memory import BatchMemory
@@ -72,7 +72,7 @@ class LogDirectory:
         self._is_loaded = False
         self._was_clean = False
         self._due: list[tuple[int, str]] = []
-        self._strays: dict[str, StrayLog] = {}
+        self._strays: dict[str, inputs.StrayLog] = {}
 
     @classmethod
     def open(cls, filesystem: FileSystem, path: str, *, memory: BatchMemory | None = None) -> "LogDirectory":
@@ -95,7 +95,7 @@ class LogDirectory:
         return self._logs
 
     @property
-    def strays(self) -> tuple[StrayLog, ...]:
+    def strays(self) -> tuple[inputs.StrayLog, ...]:
         """What was put aside as stray, by this process or, once logs are loaded, by an earlier one.
 
         What an earlier process left of a topic with more than 210 characters may be known by the beginning of its name
@@ -128,7 +128,7 @@ class LogDirectory:
 
     # --- Loading --------------------------------------------------------------------------------------------------
 
-    def load_logs(self, settings_of: Callable[[str], LogSettings]) -> tuple[LoadedLog, ...]:
+    def load_logs(self, settings_of: Callable[[str], LogSettings]) -> tuple[inputs.LoadedLog, ...]:
         """Opens every log, recovering where needed, after deleting the clean-shutdown file.
 
         Args:
@@ -148,7 +148,7 @@ class LogDirectory:
         log_starts = read_offsets_leniently(self._filesystem, f"{self.path}/{LOG_START_OFFSET_CHECKPOINT}")
         high_watermarks = read_offsets(self._filesystem, f"{self.path}/{HIGH_WATERMARK_CHECKPOINT}")
         none = Offset(0)
-        loaded: list[LoadedLog] = []
+        loaded: list[inputs.LoadedLog] = []
         for name in self._filesystem.list_directory(self.path):
             path = f"{self.path}/{name}"
             if not self._filesystem.is_directory(path):
@@ -217,9 +217,9 @@ class LogDirectory:
         self._note_stray(self._set_aside(partition, _STRAY_SUFFIX), partition)
 
     def _note_stray(self, path: str, partition: TopicPartition) -> None:
-        self._strays[path] = StrayLog(partition=partition, topic_id=read_topic_id(self._filesystem, path))
+        self._strays[path] = inputs.StrayLog(partition=partition, topic_id=read_topic_id(self._filesystem, path))
 
-    def delete_strays(self, stray: StrayLog) -> None:
+    def delete_strays(self, stray: inputs.StrayLog) -> None:
         """Removes every directory that was put aside for that partition with that topic id.
 
         Raises:

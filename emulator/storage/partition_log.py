@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
-from laststand.emulator.core.inputs import ProducerSnapshotEntry
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import Offset, ProducerId, TopicId, TopicPartition
@@ -159,7 +159,7 @@ class PartitionLog:
         return [batch for segment in self._segments for batch in segment.batches]
 
     @property
-    def producers(self) -> tuple[ProducerSnapshotEntry, ...]:
+    def producers(self) -> tuple[inputs.ProducerSnapshotEntry, ...]:
         """Last batch of every producer in the log."""
         return tuple(snapshot_entry(last) for last in self._producers.values())
 

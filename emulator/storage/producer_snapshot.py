@@ -15,9 +15,9 @@ import struct
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.errors import StorageError
-from laststand.emulator.core.inputs import ProducerSnapshotEntry
 from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId
 from laststand.emulator.storage.filesystem import FileSystem, OpenMode, read_file
 from laststand.emulator.storage.record_batch import checksum
@@ -29,15 +29,15 @@ _COUNT: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">qhiqiqiq")
 _NONE: Final = -1
 
-LastBatch: TypeAlias = ProducerSnapshotEntry | BatchDescriptor
+LastBatch: TypeAlias = inputs.ProducerSnapshotEntry | BatchDescriptor
 """The last batch of a producer, as read from a snapshot or as appended since."""
 
 
-def snapshot_entry(last: LastBatch) -> ProducerSnapshotEntry:
+def snapshot_entry(last: LastBatch) -> inputs.ProducerSnapshotEntry:
     """Returns what a snapshot keeps of a producer's last batch."""
-    if isinstance(last, ProducerSnapshotEntry):
+    if isinstance(last, inputs.ProducerSnapshotEntry):
         return last
-    return ProducerSnapshotEntry(
+    return inputs.ProducerSnapshotEntry(
         producer_id=ProducerId(_NONE) if last.producer_id is None else last.producer_id,
         producer_epoch=last.producer_epoch,
         last_sequence=last.last_sequence,
@@ -47,7 +47,7 @@ def snapshot_entry(last: LastBatch) -> ProducerSnapshotEntry:
     )
 
 
-def encode_snapshot(entries: Iterable[ProducerSnapshotEntry]) -> bytes:
+def encode_snapshot(entries: Iterable[inputs.ProducerSnapshotEntry]) -> bytes:
     """Returns the content of a snapshot file."""
     packed = [
         _ENTRY.pack(
@@ -66,7 +66,7 @@ def encode_snapshot(entries: Iterable[ProducerSnapshotEntry]) -> bytes:
     return _HEAD.pack(_VERSION, checksum(body)) + body
 
 
-def decode_snapshot(content: bytes, *, path: str) -> tuple[ProducerSnapshotEntry, ...]:
+def decode_snapshot(content: bytes, *, path: str) -> tuple[inputs.ProducerSnapshotEntry, ...]:
     """Inverse of ``encode_snapshot``.
 
     Raises:
@@ -82,7 +82,7 @@ def decode_snapshot(content: bytes, *, path: str) -> tuple[ProducerSnapshotEntry
     if len(body) != _COUNT.size + count * _ENTRY.size:
         raise StorageError(path=path, reason="producer snapshot with a wrong length")
     return tuple(
-        ProducerSnapshotEntry(
+        inputs.ProducerSnapshotEntry(
             producer_id=ProducerId(producer_id),
             producer_epoch=ProducerEpoch(producer_epoch),
             last_sequence=last_sequence,
@@ -106,7 +106,7 @@ def snapshot_offsets(filesystem: FileSystem, directory: str) -> list[Offset]:
 
 
 def write_snapshot(
-    filesystem: FileSystem, directory: str, offset: Offset, entries: Iterable[ProducerSnapshotEntry]
+    filesystem: FileSystem, directory: str, offset: Offset, entries: Iterable[inputs.ProducerSnapshotEntry]
 ) -> None:
     """Writes the snapshot at ``offset``, replacing one that is there.
 
@@ -134,7 +134,7 @@ def delete_snapshot(filesystem: FileSystem, directory: str, offset: Offset) -> N
 
 def newest_snapshot(
     filesystem: FileSystem, directory: str, *, at_most: Offset
-) -> tuple[Offset, tuple[ProducerSnapshotEntry, ...]]:
+) -> tuple[Offset, tuple[inputs.ProducerSnapshotEntry, ...]]:
     """Returns the newest readable snapshot at or below an offset; offset 0 and no entries if there is none.
 
     Unreadable ones on the way are removed, as Kafka does.

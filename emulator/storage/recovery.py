@@ -22,10 +22,10 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.errors import CorruptRecordError
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.types import Offset, TopicId, TopicPartition
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.batch_scan import BatchValidation, ScanEnd, SegmentScan, scan_batches
@@ -100,7 +100,7 @@ def load_log(
     checkpoints: LogCheckpoints,
     settings: LogSettings,
     memory: BatchMemory,
-) -> tuple[PartitionLog, LoadedLog]:
+) -> tuple[PartitionLog, inputs.LoadedLog]:
     """Opens a partition directory and, unless it was closed in order, recovers it.
 
     Args:
@@ -165,7 +165,7 @@ def load_log(
     if epochs != tuple(on_disk):
         # A log that was closed in order is not scanned again: what was found must be durable by then.
         log.write_epochs(epochs)
-    loaded = LoadedLog(
+    loaded = inputs.LoadedLog(
         partition=partition,
         topic_id=topic_id,
         is_clean=is_clean,

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from laststand.emulator.core.events import RunEnded
+from laststand.emulator.core import events
 from laststand.emulator.user_files import open_file
 from laststand.emulator.verification.reading.run_directory import runs_below
 from laststand.emulator.verification.tables.vocabulary import tag
@@ -16,7 +16,7 @@ from laststand.emulator.verification.verdict.forms import VERDICT_FILE
 
 _TAIL_BYTES: Final = 1 << 16
 """What a harness may write after the end of a run, and more."""
-_END: Final = tag(RunEnded).encode()
+_END: Final = tag(events.RunEnded).encode()
 
 _Signature = tuple[tuple[str, int, int], ...]
 """Name, size and time of change of each event file."""

@@ -30,35 +30,8 @@ from kazoo.protocol.states import EventType
 from kazoo.retry import KazooRetry
 
 from laststand.emulator.core.types import CauseId
-from laststand.emulator.core.zookeeper.exchange import (
-    CloseSession,
-    OpenSession,
-    SessionEstablished,
-    SessionExpired,
-    WatchFired,
-    ZooKeeperAnswered,
-    ZooKeeperConnectionLost,
-    ZooKeeperEffect,
-    ZooKeeperInput,
-    ZooKeeperReconnected,
-    ZooKeeperRequest,
-)
+from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.core.zookeeper.operations import (
-    ChildrenChanged,
-    ChildrenRead,
-    DataRead,
-    Exists,
-    GetChildren,
-    GetData,
-    NodeChanged,
-    NodeFound,
-    NodeStat,
-    Step,
-    StepAnswer,
-    WatchEvent,
-    ZooKeeperEventKind,
-)
 from laststand.emulator.zookeeper.translation import answer_of, is_lost, stat_of, submit
 
 CAUSE: Final = CauseId("zookeeper")
@@ -69,9 +42,9 @@ _QUIET: Final = logging.getLogger("laststand.emulator.zookeeper.kazoo")
 _QUIET.setLevel(logging.CRITICAL)  # a server that is down is news once, and the core tells it
 
 _EVENT_KINDS: Final = {
-    EventType.CREATED: ZooKeeperEventKind.CREATED,
-    EventType.DELETED: ZooKeeperEventKind.DELETED,
-    EventType.CHANGED: ZooKeeperEventKind.DATA_CHANGED,
+    EventType.CREATED: operations.ZooKeeperEventKind.CREATED,
+    EventType.DELETED: operations.ZooKeeperEventKind.DELETED,
+    EventType.CHANGED: operations.ZooKeeperEventKind.DATA_CHANGED,
 }
 
 
@@ -95,9 +68,9 @@ class _Answers:
 
     __slots__ = ("missing", "request", "steps")
 
-    def __init__(self, request: ZooKeeperRequest) -> None:
+    def __init__(self, request: exchange.ZooKeeperRequest) -> None:
         self.request = request
-        self.steps: list[StepAnswer | None] = [None] * len(request.steps)
+        self.steps: list[operations.StepAnswer | None] = [None] * len(request.steps)
         self.missing = len(request.steps)
 
 
@@ -111,7 +84,7 @@ class ZooKeeperSession:
             within ``execute``.
     """
 
-    def __init__(self, address: str, *, timeout_ms: int, deliver: Callable[[ZooKeeperInput], None]) -> None:
+    def __init__(self, address: str, *, timeout_ms: int, deliver: Callable[[exchange.ZooKeeperInput], None]) -> None:
         self._address = address
         self._timeout_s = timeout_ms / 1000
         self._deliver = deliver
@@ -119,8 +92,8 @@ class ZooKeeperSession:
         self._client: Any = None
         self._state = _State.CLOSED
         self._connection = 0
-        self._waiting: list[ZooKeeperRequest] = []
-        self._watched: dict[tuple[str, bool], NodeStat | None] = {}
+        self._waiting: list[exchange.ZooKeeperRequest] = []
+        self._watched: dict[tuple[str, bool], operations.NodeStat | None] = {}
         self._ending: set[threading.Thread] = set()
 
     @property
@@ -129,14 +102,14 @@ class ZooKeeperSession:
         known = None if self._client is None else self._client.client_id
         return None if known is None or not known[0] else SessionId(known[0])
 
-    def execute(self, effect: ZooKeeperEffect) -> None:
+    def execute(self, effect: exchange.ZooKeeperEffect) -> None:
         """Does what the core wants; returns at once."""
         match effect:
-            case OpenSession():
+            case exchange.OpenSession():
                 self._open()
-            case CloseSession():
+            case exchange.CloseSession():
                 self._end()
-            case ZooKeeperRequest():
+            case exchange.ZooKeeperRequest():
                 if self._state is _State.CONNECTED:
                     self._send(effect)
                 else:
@@ -195,13 +168,13 @@ class ZooKeeperSession:
         elif state == KazooState.LOST and self._state is not _State.CONNECTING:
             self._lost()
             self._end()
-            self._deliver(SessionExpired(CAUSE))
+            self._deliver(exchange.SessionExpired(CAUSE))
 
     def _connected(self) -> None:
         session_id = self.session_id
         if self._state is _State.CONNECTING and session_id is not None:
             self._state = _State.CONNECTED
-            self._deliver(SessionEstablished(cause_id=CAUSE, session_id=session_id))
+            self._deliver(exchange.SessionEstablished(cause_id=CAUSE, session_id=session_id))
             self._send_waiting()
         elif self._state is _State.RECONNECTING:
             self._state = _State.REWATCHING
@@ -214,7 +187,7 @@ class ZooKeeperSession:
             was_connected = self._state is _State.CONNECTED
             self._state = _State.RECONNECTING
             if was_connected:
-                self._deliver(ZooKeeperConnectionLost(CAUSE))
+                self._deliver(exchange.ZooKeeperConnectionLost(CAUSE))
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         """Hands over from one of kazoo's threads; a loop that is closed has no use for it."""
@@ -228,7 +201,7 @@ class ZooKeeperSession:
         for request in waiting:
             self._send(request)
 
-    def _send(self, request: ZooKeeperRequest) -> None:
+    def _send(self, request: exchange.ZooKeeperRequest) -> None:
         answers = _Answers(request)
         for place, step in enumerate(request.steps):
             result = submit(self._client, step, on_node=self._node_event, on_children=self._children_event)
@@ -246,20 +219,20 @@ class ZooKeeperSession:
         if answers.missing == 0:
             told = tuple(each for each in answers.steps if each is not None)
             correlation_id = answers.request.correlation_id
-            self._deliver(ZooKeeperAnswered(cause_id=CAUSE, correlation_id=correlation_id, answers=told))
+            self._deliver(exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=correlation_id, answers=told))
 
     # --- Watches --------------------------------------------------------------------------------------------------
 
-    def _note_watch(self, step: Step, answer: StepAnswer) -> None:
+    def _note_watch(self, step: operations.Step, answer: operations.StepAnswer) -> None:
         """Remembers what a watch saw when it was set: the server sets none where a read failed."""
-        if not isinstance(step, GetData | Exists | GetChildren) or not step.is_watched:
+        if not isinstance(step, operations.GetData | operations.Exists | operations.GetChildren) or not step.is_watched:
             return
         match answer:
-            case DataRead(stat=stat) | NodeFound(stat=stat):
+            case operations.DataRead(stat=stat) | operations.NodeFound(stat=stat):
                 self._watched[step.path, False] = stat
-            case ChildrenRead(stat=stat):
+            case operations.ChildrenRead(stat=stat):
                 self._watched[step.path, True] = stat
-            case _ if isinstance(step, Exists):
+            case _ if isinstance(step, operations.Exists):
                 self._watched[step.path, False] = None
             case _:
                 pass
@@ -267,16 +240,16 @@ class ZooKeeperSession:
     def _node_event(self, event: Any) -> None:
         kind = _EVENT_KINDS.get(event.type)
         if kind is not None:
-            self._call(self._fire, (event.path, False), NodeChanged(path=event.path, kind=kind))
+            self._call(self._fire, (event.path, False), operations.NodeChanged(path=event.path, kind=kind))
 
     def _children_event(self, event: Any) -> None:
         if event.type in (EventType.CHILD, EventType.DELETED):
-            self._call(self._fire, (event.path, True), ChildrenChanged(event.path))
+            self._call(self._fire, (event.path, True), operations.ChildrenChanged(event.path))
 
-    def _fire(self, key: tuple[str, bool], event: WatchEvent) -> None:
+    def _fire(self, key: tuple[str, bool], event: operations.WatchEvent) -> None:
         if key in self._watched:
             del self._watched[key]
-            self._deliver(WatchFired(cause_id=CAUSE, event=event))
+            self._deliver(exchange.WatchFired(cause_id=CAUSE, event=event))
 
     def _watch_again(self) -> None:
         """Reads all that is watched: what is different now would have fired, and fires."""
@@ -303,19 +276,21 @@ class ZooKeeperSession:
 
     def _reconnected(self) -> None:
         self._state = _State.CONNECTED
-        self._deliver(ZooKeeperReconnected(CAUSE))
+        self._deliver(exchange.ZooKeeperReconnected(CAUSE))
         self._send_waiting()
 
 
-def _missed(key: tuple[str, bool], before: NodeStat | None, now: NodeStat | None) -> WatchEvent | None:
+def _missed(
+    key: tuple[str, bool], before: operations.NodeStat | None, now: operations.NodeStat | None
+) -> operations.WatchEvent | None:
     """Returns the event that a watch would have seen, by what it saw when it was set (the server's ``setWatches``)."""
     path, is_children = key
     if is_children:
         changed = now is None or before is None or (now.czxid, now.cversion) != (before.czxid, before.cversion)
-        return ChildrenChanged(path) if changed else None
+        return operations.ChildrenChanged(path) if changed else None
     if before is None:
-        return None if now is None else NodeChanged(path=path, kind=ZooKeeperEventKind.CREATED)
+        return None if now is None else operations.NodeChanged(path=path, kind=operations.ZooKeeperEventKind.CREATED)
     if now is None:
-        return NodeChanged(path=path, kind=ZooKeeperEventKind.DELETED)
+        return operations.NodeChanged(path=path, kind=operations.ZooKeeperEventKind.DELETED)
     changed = (now.czxid, now.mzxid) != (before.czxid, before.mzxid)
-    return NodeChanged(path=path, kind=ZooKeeperEventKind.DATA_CHANGED) if changed else None
+    return operations.NodeChanged(path=path, kind=operations.ZooKeeperEventKind.DATA_CHANGED) if changed else None

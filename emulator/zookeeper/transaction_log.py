@@ -20,8 +20,8 @@ from typing import Final, TypeAlias
 import msgspec
 
 from laststand.emulator.core.errors import StorageError
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
-from laststand.emulator.core.zookeeper.operations import TreeChange, ZooKeeperEventKind
 
 LOG_FOLDER: Final = "version-2"
 """In the server's ``dataDir``."""
@@ -66,7 +66,7 @@ class LoggedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     zxid: Zxid
     wall_ms: int
     name: str
-    changes: tuple[TreeChange, ...]
+    changes: tuple[operations.TreeChange, ...]
 
 
 class Znode(msgspec.Struct, frozen=True):
@@ -180,7 +180,7 @@ class TransactionLogReader:
         reader = _Reader(record, _TRANSACTION_HEAD.size)
         touched = list(self._touched(kind, reader, Zxid(zxid), SessionId(session)))
         changes = tuple(
-            TreeChange(
+            operations.TreeChange(
                 zxid=Zxid(zxid),
                 path=path,
                 kind=event,
@@ -198,28 +198,28 @@ class TransactionLogReader:
 
     def _touched(
         self, kind: int, reader: "_Reader", zxid: Zxid, session_id: SessionId
-    ) -> Iterator[tuple[str, ZooKeeperEventKind]]:
+    ) -> Iterator[tuple[str, operations.ZooKeeperEventKind]]:
         """Applies a transaction; yields the nodes that it changed."""
         if kind in _CREATIONS:
             path, data = reader.text(), reader.blob()
             reader.access_list()
             owner = session_id if kind in _PLAIN_CREATIONS and reader.flag() else None
             self._nodes[path] = Znode(data, NodeVersion(0), zxid, zxid, owner)
-            yield path, ZooKeeperEventKind.CREATED
+            yield path, operations.ZooKeeperEventKind.CREATED
         elif kind in _DELETIONS:
             path = reader.text()
             self._nodes.pop(path, None)
-            yield path, ZooKeeperEventKind.DELETED
+            yield path, operations.ZooKeeperEventKind.DELETED
         elif kind == _SET_DATA:
             path, data, version = reader.text(), reader.blob(), reader.number()
             before = self._nodes.get(path)
             czxid, owner = (zxid, None) if before is None else (before.czxid, before.session_id)
             self._nodes[path] = Znode(data, NodeVersion(version), czxid, zxid, owner)
-            yield path, ZooKeeperEventKind.DATA_CHANGED
+            yield path, operations.ZooKeeperEventKind.DATA_CHANGED
         elif kind == _CLOSE_SESSION:
             for path in reader.texts() if reader.has_more else ():
                 self._nodes.pop(path, None)
-                yield path, ZooKeeperEventKind.DELETED
+                yield path, operations.ZooKeeperEventKind.DELETED
         elif kind == _MULTI:
             parts = [(reader.number(), reader.blob()) for _ in range(reader.number())]
             if all(part != _ERROR for part, _ in parts):

@@ -100,7 +100,7 @@ def test_availability(runs: Runs, rows_of: RowsOf) -> None:
 
 
 def test_availability_ends_with_the_topic(spark: SparkSession, tmp_path: Path, rows_of: RowsOf) -> None:
-    from laststand.emulator.core.events import TopicDeleted
+    from laststand.emulator.core import events
     from laststand.emulator.core.types import MetadataOffset, TopicId
     from tests.verification.run_builder import CAUSE, CONTROLLER
 
@@ -109,7 +109,7 @@ def test_availability_ends_with_the_topic(spark: SparkSession, tmp_path: Path, r
     run.create_topic()
     run.send()
     run.at(4.0)
-    deleted = TopicDeleted(
+    deleted = events.TopicDeleted(
         cause_id=CAUSE,
         metadata_offset=MetadataOffset(run.metadata_offset),
         topic="orders",

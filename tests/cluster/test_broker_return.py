@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from laststand.emulator.cluster.child import ProcessEnd
-from laststand.emulator.core.admin_messages import DeleteTopicsRequest
+from laststand.emulator.core import admin_messages, inputs, messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import RequestFailed
-from laststand.emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse
 from laststand.emulator.core.types import BrokerId, LeaderRecoveryState, RequestFailure, TopicPartition
 from laststand.emulator.node.batch_bytes import parse_produced
 from laststand.emulator.storage.record_codec import RecordContent, build_batch
@@ -30,12 +28,12 @@ PROPERTIES = (
 
 async def produce(client: Client, broker: BrokerId) -> ErrorCode | RequestFailure:
     content = build_batch([RecordContent(value=b"value", timestamp_ms=0)])
-    partition = ProducePartition(topic="orders", partition=0, batch=parse_produced(content))
-    request = ProduceRequest(acks=-1, timeout_ms=5000, partitions=(partition,))
+    partition = messages.ProducePartition(topic="orders", partition=0, batch=parse_produced(content))
+    request = messages.ProduceRequest(acks=-1, timeout_ms=5000, partitions=(partition,))
     outcome = await client.call(broker, request, content)
-    if isinstance(outcome, RequestFailed):
+    if isinstance(outcome, inputs.RequestFailed):
         return outcome.failure
-    assert isinstance(outcome.response, ProduceResponse)
+    assert isinstance(outcome.response, messages.ProduceResponse)
     return outcome.response.partitions[0].error
 
 
@@ -77,7 +75,7 @@ async def test_an_unclean_leader_recovers_and_a_late_replica_is_a_stray(tmp_path
         await watch.until(lambda image: image.partitions[ORDERS].leader_recovery_state is LeaderRecoveryState.RECOVERED)
         await produce_until_acknowledged(client, second)
 
-        await client.call(CONTROLLER, DeleteTopicsRequest(topics=("orders",)))
+        await client.call(CONTROLLER, admin_messages.DeleteTopicsRequest(topics=("orders",)))
         await cluster.start_node(first)
         await watch.until(lambda image: image.brokers[first].is_active)
         for node in (first, second, CONTROLLER):

@@ -13,18 +13,7 @@ from laststand.chaos.process.faults import execute
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.disk import DiskOperation
 from laststand.emulator.core.types import BrokerId, TopicPartition
-from laststand.emulator.plan.actions import (
-    Action,
-    DiskError,
-    DiskFull,
-    FlipBit,
-    Kill,
-    LoseSyncs,
-    ReplaceDisk,
-    SlowDisk,
-    Start,
-    Switched,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.topics import PlannedTopic
 from laststand.emulator.rpc.channel import keepalive_for
@@ -34,25 +23,25 @@ pytestmark = pytest.mark.cluster
 
 
 async def test_a_slow_disk_bites_once_outlives_the_process_and_is_mended(tmp_path: Path) -> None:
-    slow = SlowDisk(nodes=(ONE,), delay_ms=60)
+    slow = actions.SlowDisk(nodes=(ONE,), delay_ms=60)
     repair = slow.repair()
     assert repair is not None
     async with fault_target(tmp_path) as target:
         assert not (await execute(target, repair)).took_effect, "nothing is broken yet"
         assert (await execute(target, slow)).bit
         assert not (await execute(target, slow)).took_effect, "it is as slow already"
-        await execute(target, Kill(nodes=(ONE,)))
-        assert (await execute(target, Start(nodes=(ONE,)))).bit
-        assert (await execute(target, SlowDisk(nodes=(ONE,), delay_ms=90))).bit
+        await execute(target, actions.Kill(nodes=(ONE,)))
+        assert (await execute(target, actions.Start(nodes=(ONE,)))).bit
+        assert (await execute(target, actions.SlowDisk(nodes=(ONE,), delay_ms=90))).bit
         assert (await execute(target, repair)).bit
         assert not (await execute(target, repair)).took_effect, "it is mended already"
 
 
 async def test_the_disk_of_a_node_that_is_down_is_not_felt(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        await execute(target, Kill(nodes=(ONE,)))
-        faults: list[Action] = [SlowDisk(nodes=(ONE,), delay_ms=60), DiskFull(nodes=(ONE,))]
-        faults += [DiskError(nodes=(ONE,), operation=operation) for operation in DiskOperation]
+        await execute(target, actions.Kill(nodes=(ONE,)))
+        faults: list[actions.Action] = [actions.SlowDisk(nodes=(ONE,), delay_ms=60), actions.DiskFull(nodes=(ONE,))]
+        faults += [actions.DiskError(nodes=(ONE,), operation=operation) for operation in DiskOperation]
         for fault in faults:
             assert not (await execute(target, fault)).bit
 
@@ -73,8 +62,8 @@ async def create_topic(target: ProcessTarget, name: str) -> None:
 
 
 async def test_a_disk_that_fails_ends_its_process_and_one_that_lies_does_not(tmp_path: Path) -> None:
-    write_fails = DiskError(nodes=(ONE,), operation=DiskOperation.WRITE)
-    lies = LoseSyncs(nodes=(ONE,))
+    write_fails = actions.DiskError(nodes=(ONE,), operation=DiskOperation.WRITE)
+    lies = actions.LoseSyncs(nodes=(ONE,))
     repair = lies.repair()
     assert repair is not None
     async with fault_target(tmp_path) as target:
@@ -82,24 +71,24 @@ async def test_a_disk_that_fails_ends_its_process_and_one_that_lies_does_not(tmp
         assert outcome.bit
         assert "Input/output error" in outcome.seen
         assert not (await execute(target, write_fails)).took_effect, "nothing runs"
-        assert (await execute(target, Start(nodes=(ONE,)))).bit
+        assert (await execute(target, actions.Start(nodes=(ONE,)))).bit
         outcome, _ = await asyncio.gather(execute(target, lies), create_topic(target, "refunds"))
         assert outcome.bit
         assert not (await execute(target, lies)).took_effect, "it lies already"
         assert (await execute(target, repair)).bit
-        flip = FlipBit(nodes=(ONE,), partition=TopicPartition("refunds", 0))
+        flip = actions.FlipBit(nodes=(ONE,), partition=TopicPartition("refunds", 0))
         assert not (await execute(target, flip)).took_effect, "the log is empty"
         outcome, _ = await asyncio.gather(
-            execute(target, DiskFull(nodes=(CONTROLLER,))), execute(target, Kill(nodes=(ZERO,)))
+            execute(target, actions.DiskFull(nodes=(CONTROLLER,))), execute(target, actions.Kill(nodes=(ZERO,)))
         )
         assert outcome.bit
         assert "No space left on device" in outcome.seen
-        assert (await execute(target, DiskFull(nodes=(CONTROLLER,), state=Switched.OFF))).bit
-        assert (await execute(target, Start(nodes=(CONTROLLER,)))).bit
+        assert (await execute(target, actions.DiskFull(nodes=(CONTROLLER,), state=actions.Switched.OFF))).bit
+        assert (await execute(target, actions.Start(nodes=(CONTROLLER,)))).bit
 
 
 async def test_a_disk_that_is_full_ends_its_process_after_each_start_until_there_is_room(tmp_path: Path) -> None:
-    full = DiskFull(nodes=(ONE,))
+    full = actions.DiskFull(nodes=(ONE,))
     repair = full.repair()
     assert repair is not None
     async with fault_target(tmp_path) as target:
@@ -107,17 +96,17 @@ async def test_a_disk_that_is_full_ends_its_process_after_each_start_until_there
         outcome, _ = await asyncio.gather(execute(target, full), create_topic(target, "orders"))
         assert outcome.bit
         for _ in range(2):
-            outcome = await execute(target, Start(nodes=(ONE,)))
+            outcome = await execute(target, actions.Start(nodes=(ONE,)))
             assert outcome.bit
             assert "ended again: No space left on device" in outcome.seen
             assert not target.cluster.is_running(ONE)
         assert (await execute(target, repair)).bit
-        outcome = await execute(target, Start(nodes=(ONE,)))
+        outcome = await execute(target, actions.Start(nodes=(ONE,)))
         assert "listens" in outcome.seen
 
 
 async def test_a_new_disk_has_room(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        await asyncio.gather(execute(target, DiskFull(nodes=(ONE,))), create_topic(target, "orders"))
-        assert (await execute(target, ReplaceDisk(nodes=(ONE,)))).bit
-        assert "listens" in (await execute(target, Start(nodes=(ONE,)))).seen
+        await asyncio.gather(execute(target, actions.DiskFull(nodes=(ONE,))), create_topic(target, "orders"))
+        assert (await execute(target, actions.ReplaceDisk(nodes=(ONE,)))).bit
+        assert "listens" in (await execute(target, actions.Start(nodes=(ONE,)))).seen

@@ -8,34 +8,7 @@ import pytest
 from laststand.chaos.process.faults import EXECUTORS, execute
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.types import NodeId, Way
-from laststand.emulator.plan.actions import (
-    DEEDS,
-    Action,
-    AdminAction,
-    Clients,
-    Cut,
-    DelayMessages,
-    Duplicate,
-    DuplicateNext,
-    Expire,
-    HealAll,
-    HealLink,
-    HealNodes,
-    Hold,
-    Isolate,
-    Kill,
-    LoseHeld,
-    LoseNext,
-    LoseResponses,
-    Pause,
-    PowerLoss,
-    Produce,
-    Release,
-    ReleaseNewest,
-    Resume,
-    Start,
-    Stop,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 from laststand.emulator.plan.power import DiskLoss
@@ -48,23 +21,29 @@ def link(source: NodeId, target: NodeId) -> Link[NodeId]:
     return Link(source, target)
 
 
-FAULTS: list[tuple[str, Action, Action]] = [
-    ("isolate", Isolate(nodes=(ONE,)), HealAll()),
-    ("isolate from nodes only", Isolate(nodes=(ONE,), clients=Clients.CONNECTED), HealNodes(nodes=(ONE,))),
-    ("cut from the controller", Cut(link=link(ONE, CONTROLLER)), HealAll()),
-    ("cut from the client", Cut(link=link(CLIENT, ONE)), HealLink(link=link(CLIENT, ONE))),
-    ("lose", LoseResponses(link=link(ONE, CONTROLLER)), HealAll()),
-    ("pause", Pause(nodes=(ONE,)), Resume(nodes=(ONE,))),
-    ("kill", Kill(nodes=(ONE,)), Start(nodes=(ONE,))),
-    ("power_loss", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, seed=1)), Start(nodes=(ONE,))),
-    ("stop", Stop(nodes=(ONE,)), Start(nodes=(ONE,))),
+FAULTS: list[tuple[str, actions.Action, actions.Action]] = [
+    ("isolate", actions.Isolate(nodes=(ONE,)), actions.HealAll()),
+    (
+        "isolate from nodes only",
+        actions.Isolate(nodes=(ONE,), clients=actions.Clients.CONNECTED),
+        actions.HealNodes(nodes=(ONE,)),
+    ),
+    ("cut from the controller", actions.Cut(link=link(ONE, CONTROLLER)), actions.HealAll()),
+    ("cut from the client", actions.Cut(link=link(CLIENT, ONE)), actions.HealLink(link=link(CLIENT, ONE))),
+    ("lose", actions.LoseResponses(link=link(ONE, CONTROLLER)), actions.HealAll()),
+    ("pause", actions.Pause(nodes=(ONE,)), actions.Resume(nodes=(ONE,))),
+    ("kill", actions.Kill(nodes=(ONE,)), actions.Start(nodes=(ONE,))),
+    ("power_loss", actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, seed=1)), actions.Start(nodes=(ONE,))),
+    ("stop", actions.Stop(nodes=(ONE,)), actions.Start(nodes=(ONE,))),
 ]
 
 
 @pytest.mark.parametrize(
     ("fault", "repair"), [(fault, repair) for _, fault, repair in FAULTS], ids=[name for name, *_ in FAULTS]
 )
-async def test_a_fault_bites_once_and_is_mended_once(fault: Action, repair: Action, tmp_path: Path) -> None:
+async def test_a_fault_bites_once_and_is_mended_once(
+    fault: actions.Action, repair: actions.Action, tmp_path: Path
+) -> None:
     async with fault_target(tmp_path) as target:
         assert not (await execute(target, repair)).took_effect, "nothing is broken yet"
         assert (await execute(target, fault)).bit
@@ -75,7 +54,7 @@ async def test_a_fault_bites_once_and_is_mended_once(fault: Action, repair: Acti
 
 async def test_expiry_ends_when_the_controller_has_fenced_the_broker(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, Expire(nodes=(ONE,)))).bit
+        assert (await execute(target, actions.Expire(nodes=(ONE,)))).bit
         assert target.cluster.toxiproxy is not None
         assert target.cluster.toxiproxy.broken == ()
 
@@ -83,21 +62,21 @@ async def test_expiry_ends_when_the_controller_has_fenced_the_broker(tmp_path: P
 async def test_a_cut_that_the_dialler_does_not_notice_is_a_no_op(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
         await target.cluster.pause_node(ONE)  # it cannot report anything
-        assert not (await execute(target, Cut(link=link(ONE, CONTROLLER)))).bit
+        assert not (await execute(target, actions.Cut(link=link(ONE, CONTROLLER)))).bit
         await target.cluster.resume_node(ONE)
 
 
 async def test_a_link_to_a_node_that_is_down_cannot_be_shown_to_be_cut(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        await execute(target, Kill(nodes=(ONE,)))
-        assert not (await execute(target, Cut(link=link(CLIENT, ONE)))).bit
-        assert not (await execute(target, Cut(link=link(ZERO, ONE)))).bit
+        await execute(target, actions.Kill(nodes=(ONE,)))
+        assert not (await execute(target, actions.Cut(link=link(CLIENT, ONE)))).bit
+        assert not (await execute(target, actions.Cut(link=link(ZERO, ONE)))).bit
 
 
 async def test_responses_that_are_lost_leave_the_link_back_open(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, LoseResponses(link=link(ZERO, ONE)))).bit
-        assert (await execute(target, Cut(link=link(ONE, ZERO)))).bit
+        assert (await execute(target, actions.LoseResponses(link=link(ZERO, ONE)))).bit
+        assert (await execute(target, actions.Cut(link=link(ONE, ZERO)))).bit
 
 
 RARE = Channel(ONE, CONTROLLER, "AlterPartition", Way.REQUEST)
@@ -107,30 +86,34 @@ RARE = Channel(ONE, CONTROLLER, "AlterPartition", Way.REQUEST)
 @pytest.mark.parametrize(
     "fault",
     [
-        Hold(channel=RARE),
-        LoseNext(channel=RARE, count=1),
-        DuplicateNext(channel=RARE, count=1),
-        DelayMessages(channel=RARE, delay_ms=50),
+        actions.Hold(channel=RARE),
+        actions.LoseNext(channel=RARE, count=1),
+        actions.DuplicateNext(channel=RARE, count=1),
+        actions.DelayMessages(channel=RARE, delay_ms=50),
     ],
     ids=lambda fault: type(fault).__name__,
 )
-async def test_a_fault_of_messages_that_met_none_is_a_no_op(fault: Action, tmp_path: Path) -> None:
+async def test_a_fault_of_messages_that_met_none_is_a_no_op(fault: actions.Action, tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
         assert (await execute(target, fault)).took_effect
-        outcome = await execute(target, Release(channel=RARE))
+        outcome = await execute(target, actions.Release(channel=RARE))
         assert (outcome.bit, outcome.seen) == (False, "no effect was seen: none came by, so nothing was done to any")
 
 
-@pytest.mark.parametrize("fault", [LoseHeld(channel=RARE), Duplicate(channel=RARE), ReleaseNewest(channel=RARE)])
-async def test_where_no_message_is_held_none_is_lost_duplicated_or_released(fault: Action, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "fault", [actions.LoseHeld(channel=RARE), actions.Duplicate(channel=RARE), actions.ReleaseNewest(channel=RARE)]
+)
+async def test_where_no_message_is_held_none_is_lost_duplicated_or_released(
+    fault: actions.Action, tmp_path: Path
+) -> None:
     async with fault_target(tmp_path) as target:
-        await execute(target, Hold(channel=RARE))
+        await execute(target, actions.Hold(channel=RARE))
         outcome = await execute(target, fault)
         assert (outcome.took_effect, outcome.seen) == (False, "no-op: none is held")
 
 
 def test_every_action_that_processes_have_has_an_executor() -> None:
-    played_elsewhere = {Produce, *(kind for kind in DEEDS if issubclass(kind, AdminAction))}
-    offered = {kind for kind, row in DEEDS.items() if row.is_on_processes}
+    played_elsewhere = {actions.Produce, *(kind for kind in actions.DEEDS if issubclass(kind, actions.AdminAction))}
+    offered = {kind for kind, row in actions.DEEDS.items() if row.is_on_processes}
     importlib.import_module("laststand.chaos.zookeeper.driver")  # enters what only its clusters have
     assert set(EXECUTORS) == offered - played_elsewhere

@@ -11,21 +11,7 @@ from laststand.chaos.play.topics import create_topics
 from laststand.chaos.process.controller_requests import ask
 from laststand.chaos.process.faults import execute
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.plan.actions import (
-    Action,
-    Cut,
-    Flap,
-    HalfOpen,
-    HealAll,
-    HealLink,
-    Isolate,
-    Kill,
-    Reset,
-    Slice,
-    Slow,
-    Start,
-    Throttle,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Direction, Link
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 from laststand.emulator.plan.topics import PlannedTopic
@@ -37,21 +23,21 @@ pytestmark = pytest.mark.cluster
 LINK = Link(ZERO, ONE)
 HEARTBEATS = Link(ONE, CONTROLLER)
 FAULTS = {
-    "slow": Slow(link=LINK, latency_ms=150),
-    "slow with jitter": Slow(link=LINK, latency_ms=150, jitter_ms=50),
-    "slow requests": Slow(link=LINK, latency_ms=150, direction=Direction.REQUESTS),
-    "throttle": Throttle(link=LINK, rate_kb=20),
-    "slice": Slice(link=LINK, size=100, pause_ms=4),
-    "slow responses": Slow(link=LINK, latency_ms=150, direction=Direction.RESPONSES),
+    "slow": actions.Slow(link=LINK, latency_ms=150),
+    "slow with jitter": actions.Slow(link=LINK, latency_ms=150, jitter_ms=50),
+    "slow requests": actions.Slow(link=LINK, latency_ms=150, direction=Direction.REQUESTS),
+    "throttle": actions.Throttle(link=LINK, rate_kb=20),
+    "slice": actions.Slice(link=LINK, size=100, pause_ms=4),
+    "slow responses": actions.Slow(link=LINK, latency_ms=150, direction=Direction.RESPONSES),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-async def test_a_fault_bites_once_and_is_healed(fault: Action, tmp_path: Path) -> None:
+async def test_a_fault_bites_once_and_is_healed(fault: actions.Action, tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
         assert (await execute(target, fault)).bit
         assert not (await execute(target, fault)).took_effect, "it is broken already"
-        assert (await execute(target, HealLink(link=LINK))).bit
+        assert (await execute(target, actions.HealLink(link=LINK))).bit
         assert target.cluster.toxiproxy is not None
         assert target.cluster.toxiproxy.broken == ()
         assert await target.cluster.toxiproxy.round_trip(LINK, timeout_s=5) < 0.1
@@ -59,8 +45,8 @@ async def test_a_fault_bites_once_and_is_healed(fault: Action, tmp_path: Path) -
 
 async def test_a_link_is_cut_that_brings_bytes_late_as_on_a_busy_machine(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, Slow(link=LINK, latency_ms=800, direction=Direction.RESPONSES))).bit
-        assert (await execute(target, Cut(link=LINK))).bit
+        assert (await execute(target, actions.Slow(link=LINK, latency_ms=800, direction=Direction.RESPONSES))).bit
+        assert (await execute(target, actions.Cut(link=LINK))).bit
 
 
 async def test_a_reset_ends_connections_and_leaves_the_link_usable(tmp_path: Path) -> None:
@@ -68,25 +54,25 @@ async def test_a_reset_ends_connections_and_leaves_the_link_usable(tmp_path: Pat
         assert target.cluster.toxiproxy is not None
         async with target.cluster.toxiproxy.open_probe(LINK) as connection:
             await connection.round_trip()
-            assert (await execute(target, Reset(link=LINK))).bit
+            assert (await execute(target, actions.Reset(link=LINK))).bit
             await connection.await_end(timeout_s=5)
         assert target.cluster.toxiproxy.broken == ()
-        assert (await execute(target, Reset(link=LINK))).bit, "it can be reset again"
+        assert (await execute(target, actions.Reset(link=LINK))).bit, "it can be reset again"
 
 
-def on(link: Link[NodeId]) -> list[Action]:
+def on(link: Link[NodeId]) -> list[actions.Action]:
     return [
-        Slow(link=link, latency_ms=50),
-        Throttle(link=link, rate_kb=20),
-        Slice(link=link, size=100, pause_ms=1),
-        HalfOpen(link=link),
-        Flap(link=link, down_ms=200, up_ms=100, times=1),
-        Reset(link=link),
+        actions.Slow(link=link, latency_ms=50),
+        actions.Throttle(link=link, rate_kb=20),
+        actions.Slice(link=link, size=100, pause_ms=1),
+        actions.HalfOpen(link=link),
+        actions.Flap(link=link, down_ms=200, up_ms=100, times=1),
+        actions.Reset(link=link),
     ]
 
 
 async def test_a_link_that_is_half_open_or_flaps_is_whole_afterwards(tmp_path: Path) -> None:
-    half_open, flap = HalfOpen(link=HEARTBEATS), Flap(link=HEARTBEATS, down_ms=400, up_ms=200, times=2)
+    half_open, flap = actions.HalfOpen(link=HEARTBEATS), actions.Flap(link=HEARTBEATS, down_ms=400, up_ms=200, times=2)
     async with fault_target(tmp_path) as target:
         assert target.cluster.toxiproxy is not None
         assert (await execute(target, flap)).bit
@@ -94,7 +80,7 @@ async def test_a_link_that_is_half_open_or_flaps_is_whole_afterwards(tmp_path: P
         assert (await execute(target, half_open)).bit
         assert not (await execute(target, half_open)).took_effect, "it is half open already"
         assert not (await execute(target, flap)).took_effect, "nothing passes there"
-        assert (await execute(target, HealLink(link=HEARTBEATS))).bit
+        assert (await execute(target, actions.HealLink(link=HEARTBEATS))).bit
         assert target.cluster.toxiproxy.broken == ()
 
 
@@ -112,15 +98,15 @@ async def test_a_broker_that_is_not_registered_yet_is_isolated(tmp_path: Path) -
             return Observation(reached=orders in target.image.partitions, text="no partition")
 
         await target.wait(created, timeout_s=30)
-        await execute(target, Kill(nodes=(ONE,)))
-        await execute(target, Start(nodes=(ONE,)))
+        await execute(target, actions.Kill(nodes=(ONE,)))
+        await execute(target, actions.Start(nodes=(ONE,)))
         assert ONE in target.image.partitions[orders].isr, "as its session from before has not ended"
-        assert (await execute(target, Isolate(nodes=(ONE,)))).bit
-        assert (await execute(target, HealAll())).bit
+        assert (await execute(target, actions.Isolate(nodes=(ONE,)))).bit
+        assert (await execute(target, actions.HealAll())).bit
 
 
 async def test_a_link_to_a_node_that_is_down_cannot_be_hurt(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        await execute(target, Kill(nodes=(ONE,)))
+        await execute(target, actions.Kill(nodes=(ONE,)))
         for fault in (*on(LINK), *on(Link(CLIENT, ONE))):
             assert not (await execute(target, fault)).bit

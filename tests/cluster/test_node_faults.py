@@ -8,21 +8,7 @@ from laststand.chaos.play.barriers import Observation
 from laststand.chaos.process.faults import execute
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import BrokerId, NodeId, Way
-from laststand.emulator.plan.actions import (
-    ClockJump,
-    ClockRate,
-    DelayMessages,
-    Duplicate,
-    DuplicateNext,
-    HealAll,
-    Hold,
-    Kill,
-    LoseHeld,
-    LoseNext,
-    Release,
-    ReleaseNewest,
-    Start,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, Channel
 from laststand.emulator.plan.nodes import CONTROLLER
 from tests.cluster.fault_targets import ONE, ZERO, fault_target
@@ -44,72 +30,82 @@ async def touched(target: ProcessTarget, channel: Channel[NodeId], count: int) -
 
 async def test_messages_are_held_lost_duplicated_and_delayed(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        for nothing in (Release(channel=HEARTBEATS), LoseHeld(channel=HEARTBEATS), Duplicate(channel=HEARTBEATS)):
+        for nothing in (
+            actions.Release(channel=HEARTBEATS),
+            actions.LoseHeld(channel=HEARTBEATS),
+            actions.Duplicate(channel=HEARTBEATS),
+        ):
             assert not (await execute(target, nothing)).took_effect, "nothing is held yet"
 
         proposals = Channel(ONE, CONTROLLER, "AlterPartition", Way.REQUEST)
-        assert (await execute(target, Hold(channel=proposals))).took_effect
-        assert not (await execute(target, Release(channel=proposals))).bit, "there is no partition, so none came by"
+        assert (await execute(target, actions.Hold(channel=proposals))).took_effect
+        assert not (await execute(target, actions.Release(channel=proposals))).bit, (
+            "there is no partition, so none came by"
+        )
 
-        assert (await execute(target, Hold(channel=HEARTBEATS))).bit
-        assert not (await execute(target, Hold(channel=HEARTBEATS))).took_effect, "they are held already"
+        assert (await execute(target, actions.Hold(channel=HEARTBEATS))).bit
+        assert not (await execute(target, actions.Hold(channel=HEARTBEATS))).took_effect, "they are held already"
         await touched(target, HEARTBEATS, 1)
-        assert (await execute(target, Duplicate(channel=HEARTBEATS))).bit
-        assert (await execute(target, Release(channel=HEARTBEATS, count=1))).bit
-        assert not (await execute(target, ReleaseNewest(channel=HEARTBEATS))).took_effect, "none is left"
+        assert (await execute(target, actions.Duplicate(channel=HEARTBEATS))).bit
+        assert (await execute(target, actions.Release(channel=HEARTBEATS, count=1))).bit
+        assert not (await execute(target, actions.ReleaseNewest(channel=HEARTBEATS))).took_effect, "none is left"
 
-        assert (await execute(target, Release(channel=HEARTBEATS))).bit
+        assert (await execute(target, actions.Release(channel=HEARTBEATS))).bit
 
-        for fault in (LoseNext(channel=ANSWERS, count=1), DuplicateNext(channel=HEARTBEATS, count=1)):
+        for fault in (actions.LoseNext(channel=ANSWERS, count=1), actions.DuplicateNext(channel=HEARTBEATS, count=1)):
             before = target.messages.intercepted(fault.channel)
             assert (await execute(target, fault)).bit
             await touched(target, fault.channel, before + 1)
 
-        late = DelayMessages(channel=METADATA, delay_ms=5)
+        late = actions.DelayMessages(channel=METADATA, delay_ms=5)
         assert (await execute(target, late)).bit
         assert not (await execute(target, late)).took_effect, "they are late already"
-        await execute(target, Kill(nodes=(ZERO,)))
+        await execute(target, actions.Kill(nodes=(ZERO,)))
         await touched(target, METADATA, 1)  # broker 0 is fenced
-        assert (await execute(target, HealAll())).bit
+        assert (await execute(target, actions.HealAll())).bit
         assert target.messages.channels == {}
-        assert not (await execute(target, HealAll())).took_effect
+        assert not (await execute(target, actions.HealAll())).took_effect
 
 
 async def test_holding_goes_on_in_the_next_process_and_what_was_held_is_gone(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, Hold(channel=METADATA))).bit
-        await execute(target, Kill(nodes=(CONTROLLER,)))
-        assert not (await execute(target, LoseHeld(channel=METADATA))).took_effect, "nobody is there to lose anything"
-        assert not (await execute(target, Hold(channel=HEARTBEATS))).bit, "nobody is there to hold anything"
-        await execute(target, Start(nodes=(CONTROLLER,)))
+        assert (await execute(target, actions.Hold(channel=METADATA))).bit
+        await execute(target, actions.Kill(nodes=(CONTROLLER,)))
+        assert not (await execute(target, actions.LoseHeld(channel=METADATA))).took_effect, (
+            "nobody is there to lose anything"
+        )
+        assert not (await execute(target, actions.Hold(channel=HEARTBEATS))).bit, "nobody is there to hold anything"
+        await execute(target, actions.Start(nodes=(CONTROLLER,)))
         await touched(target, METADATA, 1)
         await touched(target, HEARTBEATS, 1)
-        assert (await execute(target, ReleaseNewest(channel=METADATA))).bit
-        assert (await execute(target, HealAll())).bit
+        assert (await execute(target, actions.ReleaseNewest(channel=METADATA))).bit
+        assert (await execute(target, actions.HealAll())).bit
 
 
 async def test_clocks_run_wrong_and_jump(tmp_path: Path) -> None:
-    slow, right = ClockRate(nodes=(ONE,), rate_ppm=100_000), ClockRate(nodes=(ONE,), rate_ppm=1_000_000)
+    slow, right = actions.ClockRate(nodes=(ONE,), rate_ppm=100_000), actions.ClockRate(nodes=(ONE,), rate_ppm=1_000_000)
     async with fault_target(tmp_path) as target:
         assert not (await execute(target, right)).took_effect, "it runs right"
         assert (await execute(target, slow)).bit
         assert not (await execute(target, slow)).took_effect, "it runs so already"
         await target.wait(lambda: fenced(target, ONE), timeout_s=20)
         assert (await execute(target, right)).bit
-        assert (await execute(target, ClockJump(nodes=(ZERO,), by_ms=3000))).bit
-        await execute(target, Kill(nodes=(ZERO,)))
-        assert not (await execute(target, ClockJump(nodes=(ZERO,), by_ms=3000))).took_effect, "it does not run"
-        assert not (await execute(target, ClockRate(nodes=(ZERO,), rate_ppm=500_000))).bit, "nor is it felt"
-        assert (await execute(target, Start(nodes=(ZERO,)))).bit
-        assert not (await execute(target, ClockRate(nodes=(ZERO,), rate_ppm=500_000))).took_effect, "it starts so"
+        assert (await execute(target, actions.ClockJump(nodes=(ZERO,), by_ms=3000))).bit
+        await execute(target, actions.Kill(nodes=(ZERO,)))
+        assert not (await execute(target, actions.ClockJump(nodes=(ZERO,), by_ms=3000))).took_effect, "it does not run"
+        assert not (await execute(target, actions.ClockRate(nodes=(ZERO,), rate_ppm=500_000))).bit, "nor is it felt"
+        assert (await execute(target, actions.Start(nodes=(ZERO,)))).bit
+        assert not (await execute(target, actions.ClockRate(nodes=(ZERO,), rate_ppm=500_000))).took_effect, (
+            "it starts so"
+        )
 
 
 async def test_the_controllers_clock_jumps_and_every_session_is_over(tmp_path: Path) -> None:
     async with fault_target(tmp_path) as target:
-        assert (await execute(target, ClockRate(nodes=(CONTROLLER,), rate_ppm=2_000_000))).bit
-        assert (await execute(target, ClockRate(nodes=(CONTROLLER,), rate_ppm=1_000_000))).bit
+        assert (await execute(target, actions.ClockRate(nodes=(CONTROLLER,), rate_ppm=2_000_000))).bit
+        assert (await execute(target, actions.ClockRate(nodes=(CONTROLLER,), rate_ppm=1_000_000))).bit
         assert fencings(target) == 0
-        assert (await execute(target, ClockJump(nodes=(CONTROLLER,), by_ms=60_000))).bit
+        assert (await execute(target, actions.ClockJump(nodes=(CONTROLLER,), by_ms=60_000))).bit
 
         def both_were_fenced() -> Observation:
             return Observation(reached=fencings(target) >= 2, text=f"{fencings(target)} fencings")

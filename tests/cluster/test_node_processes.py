@@ -13,14 +13,11 @@ import pytest
 from laststand.emulator.cluster.child import EndCause, ProcessEnd
 from laststand.emulator.cluster.layout import ClusterLayout, event_file_name
 from laststand.emulator.cluster.process_cluster import ProcessCluster
-from laststand.emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core import admin_messages, inputs, messages, records
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened, ResponseReceived
-from laststand.emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse, Request
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     BrokerId,
@@ -55,8 +52,10 @@ def topic_id(name: str) -> TopicId:
     return TopicId(name.ljust(22, "A"))
 
 
-def create(name: str, *, replicas: tuple[BrokerId, ...]) -> CreateTopicsRequest:
-    return CreateTopicsRequest(topics=(CreatableTopic(name=name, topic_id=topic_id(name), assignments=(replicas,)),))
+def create(name: str, *, replicas: tuple[BrokerId, ...]) -> admin_messages.CreateTopicsRequest:
+    return admin_messages.CreateTopicsRequest(
+        topics=(admin_messages.CreatableTopic(name=name, topic_id=topic_id(name), assignments=(replicas,)),)
+    )
 
 
 class Client:
@@ -75,7 +74,7 @@ class Client:
             deliver=self._deliver,
         )
 
-    async def call(self, node: NodeId, request: Request, *attachments: bytes) -> Outcome:
+    async def call(self, node: NodeId, request: messages.Request, *attachments: bytes) -> Outcome:
         correlation_id = CorrelationId(next(self._numbers))
         answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting[correlation_id] = answer
@@ -99,7 +98,7 @@ class Watch:
     """Everything that the controller streamed, over all its incarnations."""
 
     def __init__(self, address: str, token: RunToken) -> None:
-        self.batches: list[MetadataBatch] = []
+        self.batches: list[records.MetadataBatch] = []
         self.image = MetadataImage()
         self._address = address
         self._token = token
@@ -114,8 +113,10 @@ class Watch:
         finally:
             await channel.close()
 
-    def _receive(self, incoming: MetadataStreamOpened | MetadataReceived | MetadataStreamLost) -> None:
-        if isinstance(incoming, MetadataReceived):
+    def _receive(
+        self, incoming: inputs.MetadataStreamOpened | inputs.MetadataReceived | inputs.MetadataStreamLost
+    ) -> None:
+        if isinstance(incoming, inputs.MetadataReceived):
             self.batches += incoming.batches
             for batch in incoming.batches:
                 for index, record in enumerate(batch.records):
@@ -171,13 +172,13 @@ def read_events(path: Path) -> list[dict[str, object]]:
 async def produce(client: Client, value: bytes) -> Offset | None:
     """Sends one record with acks=all until it is acknowledged, and returns its offset."""
     batch = build_batch([RecordContent(value=value, timestamp_ms=0)])
-    partition = ProducePartition(topic="orders", partition=0, batch=parse_produced(batch))
+    partition = messages.ProducePartition(topic="orders", partition=0, batch=parse_produced(batch))
     while True:
         outcome = await client.call(
-            BROKERS[0], ProduceRequest(acks=-1, timeout_ms=5000, partitions=(partition,)), batch
+            BROKERS[0], messages.ProduceRequest(acks=-1, timeout_ms=5000, partitions=(partition,)), batch
         )
-        assert isinstance(outcome, ResponseReceived)
-        assert isinstance(outcome.response, ProduceResponse)
+        assert isinstance(outcome, inputs.ResponseReceived)
+        assert isinstance(outcome.response, messages.ProduceResponse)
         (result,) = outcome.response.partitions
         if result.error is ErrorCode.NONE:
             return result.base_offset
@@ -188,7 +189,7 @@ async def test_a_cluster_boots_replicates_and_ends_in_order(tmp_path: Path) -> N
     async with running(tmp_path, *BROKERS, unexpected=unexpected) as (cluster, client, watch):
         await watch.until(lambda image: len([b for b in image.brokers.values() if b.is_active]) == len(BROKERS))
         created = await client.call(CONTROLLER, create("orders", replicas=BROKERS))
-        assert isinstance(created, ResponseReceived)
+        assert isinstance(created, inputs.ResponseReceived)
         offsets = [await produce(client, b"%d" % number) for number in range(20)]
         for node in (*BROKERS, CONTROLLER):
             end = await cluster.stop_node(node)
@@ -258,8 +259,8 @@ class Creator:
         for number in self._numbers:
             name = f"topic{number}"
             outcome = await self._client.call(CONTROLLER, create(name, replicas=BROKERS[:1]))
-            if isinstance(outcome, ResponseReceived):
-                assert isinstance(outcome.response, CreateTopicsResponse)
+            if isinstance(outcome, inputs.ResponseReceived):
+                assert isinstance(outcome.response, admin_messages.CreateTopicsResponse)
                 assert outcome.response.topics[0].error is ErrorCode.NONE
                 self.acknowledged.add(name)
                 self._has_news.set()

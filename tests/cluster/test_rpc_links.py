@@ -10,17 +10,8 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from laststand.emulator.core import events, inputs, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import MessageIntercepted
-from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
-from laststand.emulator.core.messages import (
-    FetchRequest,
-    FetchResponse,
-    MetadataRequest,
-    MetadataResponse,
-    ProduceRequest,
-    Request,
-)
 from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, MessageFate, NodeId, RequestFailure, Way
 from laststand.emulator.node.batch_bytes import parse_fetched, parse_produced
 from laststand.emulator.rpc.address_book import AddressBook
@@ -85,14 +76,14 @@ class Peer:
 
     def __init__(self) -> None:
         self.parked: asyncio.Queue[Responder] = asyncio.Queue()
-        self.touched: asyncio.Queue[MessageIntercepted] = asyncio.Queue()
+        self.touched: asyncio.Queue[events.MessageIntercepted] = asyncio.Queue()
         self.interceptor = Interceptor(PEER, record=self.touched.put_nowait)
 
     def receive(
-        self, request: Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
+        self, request: messages.Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
     ) -> None:
-        if isinstance(request, MetadataRequest):
-            response = MetadataResponse(brokers=(BrokerId(PEER),), controller_id=None, topics=())
+        if isinstance(request, messages.MetadataRequest):
+            response = messages.MetadataResponse(brokers=(BrokerId(PEER),), controller_id=None, topics=())
             responder.answer(response, cause_id=cause_id, attachments=())
         else:
             self.parked.put_nowait(responder)
@@ -106,7 +97,7 @@ class Caller:
         self._outcomes = outcomes
         self._count = 0
 
-    async def call(self, request: Request, *, timeout_ms: int = 10_000) -> Outcome:
+    async def call(self, request: messages.Request, *, timeout_ms: int = 10_000) -> Outcome:
         self._count += 1
         self._outbound.send(
             destination=PEER,
@@ -153,73 +144,73 @@ async def linked(*, keepalive: Keepalive, delay_s: float = 0.0) -> AsyncIterator
 
 async def test_a_cut_under_an_idle_stream_is_noticed_by_keepalive() -> None:
     async with linked(keepalive=QUICK) as (caller, forwarder, peer):
-        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        fetch = asyncio.create_task(caller.call(messages.FetchRequest(partitions=())))
         await peer.parked.get()
         forwarder.is_cut = True
         outcome = await fetch
 
-        assert isinstance(outcome, RequestFailed)
+        assert isinstance(outcome, inputs.RequestFailed)
         assert outcome.failure is RequestFailure.DISCONNECTED  # by its own deadline it would be TIMED_OUT
 
 
 async def test_without_a_cut_an_idle_stream_stays() -> None:
     async with linked(keepalive=QUICK) as (caller, _, peer):
-        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        fetch = asyncio.create_task(caller.call(messages.FetchRequest(partitions=())))
         responder = await peer.parked.get()
         await asyncio.wait((fetch,), timeout=1.5)  # several pings' time
         assert not fetch.done()
-        responder.answer(FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
+        responder.answer(messages.FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
 
         outcome = await fetch
-        assert isinstance(outcome, ResponseReceived)
-        assert outcome.response == FetchResponse(partitions=(), error=ErrorCode.NONE)
+        assert isinstance(outcome, inputs.ResponseReceived)
+        assert outcome.response == messages.FetchResponse(partitions=(), error=ErrorCode.NONE)
 
 
 async def test_a_peer_that_closes_on_acks_0_is_heard() -> None:
     async with linked(keepalive=QUICK) as (caller, _, peer):
-        produce = asyncio.create_task(caller.call(ProduceRequest(acks=0, timeout_ms=10_000, partitions=())))
+        produce = asyncio.create_task(caller.call(messages.ProduceRequest(acks=0, timeout_ms=10_000, partitions=())))
         responder = await peer.parked.get()
         assert not produce.done()  # written, and nothing more is expected
         responder.disconnect()
 
         outcome = await produce
-        assert isinstance(outcome, RequestFailed)
+        assert isinstance(outcome, inputs.RequestFailed)
         assert outcome.failure is RequestFailure.DISCONNECTED
 
 
 async def test_a_request_into_a_cut_times_out_and_the_heal_is_noticed() -> None:
     async with linked(keepalive=QUICK) as (caller, forwarder, _):
-        assert isinstance(await caller.call(MetadataRequest()), ResponseReceived)
+        assert isinstance(await caller.call(messages.MetadataRequest()), inputs.ResponseReceived)
         forwarder.is_cut = True
-        assert isinstance(await caller.call(MetadataRequest(), timeout_ms=300), RequestFailed)
+        assert isinstance(await caller.call(messages.MetadataRequest(), timeout_ms=300), inputs.RequestFailed)
         forwarder.is_cut = False
 
         outcomes: Sequence[Outcome] = []
         async with asyncio.timeout(10):
-            while not (outcomes and isinstance(outcomes[-1], ResponseReceived)):
-                outcomes = [*outcomes, await caller.call(MetadataRequest(), timeout_ms=1000)]
+            while not (outcomes and isinstance(outcomes[-1], inputs.ResponseReceived)):
+                outcomes = [*outcomes, await caller.call(messages.MetadataRequest(), timeout_ms=1000)]
 
 
 async def test_a_stream_times_out_its_requests_one_by_one() -> None:
     async with linked(keepalive=keepalive_for(session_timeout_ms=9000)) as (caller, _, peer):
-        outcome = await caller.call(FetchRequest(partitions=()), timeout_ms=200)
-        assert isinstance(outcome, RequestFailed)
+        outcome = await caller.call(messages.FetchRequest(partitions=()), timeout_ms=200)
+        assert isinstance(outcome, inputs.RequestFailed)
         assert outcome.failure is RequestFailure.TIMED_OUT
 
-        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        fetch = asyncio.create_task(caller.call(messages.FetchRequest(partitions=())))
         late, current = await peer.parked.get(), await peer.parked.get()
         for responder in (late, current):  # the first answer is late, and must not be taken for the second
-            responder.answer(FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
-        assert isinstance(await fetch, ResponseReceived)
+            responder.answer(messages.FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
+        assert isinstance(await fetch, inputs.ResponseReceived)
 
 
 async def test_a_link_of_300_ms_one_way_carries_unary_and_streams() -> None:
     async with linked(keepalive=keepalive_for(session_timeout_ms=9000), delay_s=0.3) as (caller, _, peer):
-        assert isinstance(await caller.call(MetadataRequest()), ResponseReceived)
-        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        assert isinstance(await caller.call(messages.MetadataRequest()), inputs.ResponseReceived)
+        fetch = asyncio.create_task(caller.call(messages.FetchRequest(partitions=())))
         responder = await peer.parked.get()
-        responder.answer(FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
-        assert isinstance(await fetch, ResponseReceived)
+        responder.answer(messages.FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
+        assert isinstance(await fetch, inputs.ResponseReceived)
 
 
 async def test_a_peer_that_nobody_knows_is_disconnected() -> None:
@@ -234,9 +225,9 @@ async def test_a_peer_that_nobody_knows_is_disconnected() -> None:
             parse_fetched=parse_fetched,
             deliver=lambda outcome, _attachments: outcomes.put_nowait(outcome),
         )
-        for request in (MetadataRequest(), FetchRequest(partitions=())):
+        for request in (messages.MetadataRequest(), messages.FetchRequest(partitions=())):
             outcome = await Caller(outbound, outcomes).call(request)
-            assert isinstance(outcome, RequestFailed)
+            assert isinstance(outcome, inputs.RequestFailed)
             assert outcome.failure is RequestFailure.DISCONNECTED
         await outbound.close()
 
@@ -253,10 +244,10 @@ def order(intervention: Intervention, kind: MessageKind, count: int | None = Non
 async def test_a_lost_response_fails_its_request_alone() -> None:
     async with linked(keepalive=QUICK) as (caller, _, peer):
         peer.interceptor.obey(order(Intervention.LOSE_NEXT, METADATA_RESPONSES, 1))
-        lost = await caller.call(MetadataRequest(), timeout_ms=200)
-        assert isinstance(lost, RequestFailed)
+        lost = await caller.call(messages.MetadataRequest(), timeout_ms=200)
+        assert isinstance(lost, inputs.RequestFailed)
         assert lost.failure is RequestFailure.TIMED_OUT
-        assert isinstance(await caller.call(MetadataRequest()), ResponseReceived)
+        assert isinstance(await caller.call(messages.MetadataRequest()), inputs.ResponseReceived)
         touched = peer.touched.get_nowait()
         assert (touched.channel, touched.fate) == (f"{CALLER}->{PEER} Metadata response", MessageFate.LOST)
         assert peer.touched.empty()
@@ -265,18 +256,18 @@ async def test_a_lost_response_fails_its_request_alone() -> None:
 async def test_a_held_request_arrives_when_it_is_released() -> None:
     async with linked(keepalive=QUICK) as (caller, _, peer):
         peer.interceptor.obey(order(Intervention.HOLD, METADATA_REQUESTS))
-        late = asyncio.create_task(caller.call(MetadataRequest()))
+        late = asyncio.create_task(caller.call(messages.MetadataRequest()))
         assert (await peer.touched.get()).fate is MessageFate.HELD
         assert not late.done()
         assert peer.interceptor.obey(order(Intervention.RELEASE, METADATA_REQUESTS)).messages == 1
-        assert isinstance(await late, ResponseReceived)
+        assert isinstance(await late, inputs.ResponseReceived)
 
 
 async def test_a_held_response_of_a_stream_waits_and_the_stream_stays() -> None:
     async with linked(keepalive=QUICK) as (caller, _, peer):
         peer.interceptor.obey(order(Intervention.HOLD, FETCH_RESPONSES))
-        fetch = asyncio.create_task(caller.call(FetchRequest(partitions=())))
+        fetch = asyncio.create_task(caller.call(messages.FetchRequest(partitions=())))
         responder = await peer.parked.get()
-        responder.answer(FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
+        responder.answer(messages.FetchResponse(partitions=()), cause_id=CAUSE, attachments=())
         assert peer.interceptor.obey(order(Intervention.RELEASE_NEWEST, FETCH_RESPONSES)).messages == 1
-        assert isinstance(await fetch, ResponseReceived)
+        assert isinstance(await fetch, inputs.ResponseReceived)

@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from laststand.emulator.core.messages import Request
+from laststand.emulator.core import messages
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.node.batch_bytes import parse_produced
 from laststand.emulator.rpc import inbound
@@ -67,7 +67,9 @@ async def code_of(call: Awaitable[bytes]) -> grpc.StatusCode:
     return raised.value.code()
 
 
-def stumble(_request: Request, _cause_id: CauseId, _attachments: tuple[bytes, ...], _responder: Responder) -> None:
+def stumble(
+    _request: messages.Request, _cause_id: CauseId, _attachments: tuple[bytes, ...], _responder: Responder
+) -> None:
     raise AssertionError("a bug")
 
 
@@ -105,7 +107,9 @@ async def test_a_caller_that_vanishes_is_no_bug() -> None:
     arrived: list[Responder] = []
     has_arrived = asyncio.Event()
 
-    def keep(_request: Request, _cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder) -> None:
+    def keep(
+        _request: messages.Request, _cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
+    ) -> None:
         arrived.append(responder)
         has_arrived.set()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario_file import load_scenario
 from laststand.emulator.plan.actions import (
     AlterConfig,
@@ -171,7 +171,7 @@ def test_everything_that_is_done_to_a_standing_cluster_is_judged(terminal: Termi
     assert f"report: {terminal.latest.resolve() / 'report.html'}" in verdict
     assert (terminal.latest / "report.html").is_file()
     actions = [step.action for step in load_scenario(terminal.latest / "plan.yaml").steps]
-    assert [type(action) for action in actions if not isinstance(action, Until)] == [
+    assert [type(action) for action in actions if not isinstance(action, conditions.Until)] == [
         *(CreateTopic, Kill, SlowDisk, SlowDisk, SlowDisk, Cut, HealAll, Start, ElectLeaders, Reassign, AlterConfig),
         DeleteRecords,
     ], "what was done can be played again"

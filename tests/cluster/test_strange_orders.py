@@ -11,15 +11,7 @@ from laststand.chaos.process.controller_requests import ask
 from laststand.chaos.process.node_orders import send_order
 from laststand.chaos.process.target import ProcessTarget
 from laststand.chaos.scenario.scenario_file import read_scenario
-from laststand.emulator.core.admin_messages import (
-    AlterableConfig,
-    AlterConfigsResource,
-    ConfigOperation,
-    DescribeClusterRequest,
-    IncrementalAlterConfigsRequest,
-    UnregisterBrokerRequest,
-)
-from laststand.emulator.core.messages import DeleteRecordsRequest, DeleteRecordsTarget, Request
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, Offset, Way
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.rpc.channel import keepalive_for
@@ -55,14 +47,18 @@ async def give_strange_orders(run: Run) -> None:
         order = INTERCEPTION_ORDERS.encode(InterceptionOrder(intervention=intervention, kind=FETCHES))
         service, method = INTERCEPTION_SERVICE, INTERCEPTION_METHOD
         await send_order(cluster, BROKER, order, service=service, method=method, note=lambda _: None)
-    config = AlterableConfig(name="retention.ms", operation=ConfigOperation.SET, value="1000000")
-    resource = AlterConfigsResource(resource=ConfigResource.TOPIC, resource_name="orders", configs=(config,))
-    records = DeleteRecordsTarget(topic="orders", partition=0, offset=Offset(0))
-    requests: list[tuple[NodeId, Request]] = [
-        (CONTROLLER, UnregisterBrokerRequest(broker_id=BrokerId(NodeId(7)))),
-        (CONTROLLER, IncrementalAlterConfigsRequest(resources=(resource,))),
-        (BROKER, DeleteRecordsRequest(partitions=(records,), timeout_ms=1000)),
-        (CONTROLLER, DescribeClusterRequest()),
+    config = admin_messages.AlterableConfig(
+        name="retention.ms", operation=admin_messages.ConfigOperation.SET, value="1000000"
+    )
+    resource = admin_messages.AlterConfigsResource(
+        resource=ConfigResource.TOPIC, resource_name="orders", configs=(config,)
+    )
+    records = messages.DeleteRecordsTarget(topic="orders", partition=0, offset=Offset(0))
+    requests: list[tuple[NodeId, messages.Request]] = [
+        (CONTROLLER, admin_messages.UnregisterBrokerRequest(broker_id=BrokerId(NodeId(7)))),
+        (CONTROLLER, admin_messages.IncrementalAlterConfigsRequest(resources=(resource,))),
+        (BROKER, messages.DeleteRecordsRequest(partitions=(records,), timeout_ms=1000)),
+        (CONTROLLER, admin_messages.DescribeClusterRequest()),
     ]
     for node_id, request in requests:
         await ask(

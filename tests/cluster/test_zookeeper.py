@@ -6,26 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.core.zookeeper.exchange import (
-    SessionExpired,
-    WatchFired,
-    ZooKeeperConnectionLost,
-    ZooKeeperReconnected,
-)
-from laststand.emulator.core.zookeeper.operations import (
-    ChildrenChanged,
-    Create,
-    Delete,
-    Exists,
-    GetChildren,
-    GetData,
-    NodeChanged,
-    NodeKind,
-    OperationFailed,
-    SetData,
-    ZooKeeperEventKind,
-    ZooKeeperFailure,
-)
+from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.zookeeper.takeover import end_session
 from laststand.emulator.zookeeper.transaction_log import TransactionLogReader
 from tests.cluster.zookeeper_server import Client, Server, UnderTest, zookeeper_server
@@ -100,43 +81,50 @@ def test_what_watches_missed_is_told_after_a_reconnect(server: Server) -> None:
         watching, other = Client(await proxy.start() + path), Client(root)
         await watching.open()
         await other.open()
-        await other.execute(Create(path="/set"), Create(path="/gone"), Create(path="/still"), Create(path="/parent"))
+        await other.execute(
+            operations.Create(path="/set"),
+            operations.Create(path="/gone"),
+            operations.Create(path="/still"),
+            operations.Create(path="/parent"),
+        )
         await watching.execute(
-            GetData(path="/set", is_watched=True),
-            Exists(path="/gone", is_watched=True),
-            Exists(path="/made", is_watched=True),
-            GetData(path="/still", is_watched=True),
-            GetChildren(path="/parent", is_watched=True),
-            GetChildren(path="/still", is_watched=True),
+            operations.GetData(path="/set", is_watched=True),
+            operations.Exists(path="/gone", is_watched=True),
+            operations.Exists(path="/made", is_watched=True),
+            operations.GetData(path="/still", is_watched=True),
+            operations.GetChildren(path="/parent", is_watched=True),
+            operations.GetChildren(path="/still", is_watched=True),
         )
         proxy.cut()
-        await watching.wait(lambda: any(isinstance(told, ZooKeeperConnectionLost) for told in watching.told))
+        await watching.wait(lambda: any(isinstance(told, exchange.ZooKeeperConnectionLost) for told in watching.told))
         await other.execute(
-            SetData(path="/set", data=b"x", version=None),
-            Delete(path="/gone", version=None),
-            Create(path="/made"),
-            Create(path="/parent/child"),
+            operations.SetData(path="/set", data=b"x", version=None),
+            operations.Delete(path="/gone", version=None),
+            operations.Create(path="/made"),
+            operations.Create(path="/parent/child"),
         )
         proxy.mend()
-        await watching.wait(lambda: any(isinstance(told, ZooKeeperReconnected) for told in watching.told))
-        told = [each.event for each in watching.told if isinstance(each, WatchFired)]
+        await watching.wait(lambda: any(isinstance(told, exchange.ZooKeeperReconnected) for told in watching.told))
+        told = [each.event for each in watching.told if isinstance(each, exchange.WatchFired)]
         assert sorted(map(repr, told)) == sorted(
             map(
                 repr,
                 [
-                    NodeChanged(path="/set", kind=ZooKeeperEventKind.DATA_CHANGED),
-                    NodeChanged(path="/gone", kind=ZooKeeperEventKind.DELETED),
-                    NodeChanged(path="/made", kind=ZooKeeperEventKind.CREATED),
-                    ChildrenChanged("/parent"),
+                    operations.NodeChanged(path="/set", kind=operations.ZooKeeperEventKind.DATA_CHANGED),
+                    operations.NodeChanged(path="/gone", kind=operations.ZooKeeperEventKind.DELETED),
+                    operations.NodeChanged(path="/made", kind=operations.ZooKeeperEventKind.CREATED),
+                    operations.ChildrenChanged("/parent"),
                 ],
             )
         )
         await watching.events()
         # What nothing happened to is watched on.
-        await other.execute(SetData(path="/still", data=b"x", version=None), Create(path="/still/child"))
+        await other.execute(
+            operations.SetData(path="/still", data=b"x", version=None), operations.Create(path="/still/child")
+        )
         assert set(await watching.events()) == {
-            NodeChanged(path="/still", kind=ZooKeeperEventKind.DATA_CHANGED),
-            ChildrenChanged("/still"),
+            operations.NodeChanged(path="/still", kind=operations.ZooKeeperEventKind.DATA_CHANGED),
+            operations.ChildrenChanged("/still"),
         }
         await watching.close()
         await other.close()
@@ -152,11 +140,13 @@ def test_the_owner_of_a_session_that_was_ended_hears_of_it_and_opens_none_by_its
         client, other = Client(root), Client(root)
         session_id = await client.open()
         await other.open()
-        await client.execute(Create(path="/mine", kind=NodeKind.EPHEMERAL))
+        await client.execute(operations.Create(path="/mine", kind=operations.NodeKind.EPHEMERAL))
         await end_session(server.address, session_id)
-        await client.wait(lambda: any(isinstance(told, SessionExpired) for told in client.told))
+        await client.wait(lambda: any(isinstance(told, exchange.SessionExpired) for told in client.told))
         assert client.session.session_id is None
-        assert await other.execute(Exists(path="/mine")) == (OperationFailed(ZooKeeperFailure.NO_NODE),)
+        assert await other.execute(operations.Exists(path="/mine")) == (
+            operations.OperationFailed(operations.ZooKeeperFailure.NO_NODE),
+        )
         client.told.clear()
         assert await client.open() != session_id
         await client.close()
@@ -175,13 +165,13 @@ def test_the_transaction_log_tells_every_change_in_order(server: Server) -> None
         owner, other = Client(root), Client(root)
         owned, closed = await owner.open(), await other.open()
         await other.execute(
-            Create(path="/a", data=b"1"),
-            SetData(path="/a", data=b"2", version=None),
-            Create(path="/a/n-", kind=NodeKind.SEQUENTIAL),
-            SetData(path="/nowhere", data=b"", version=None),
+            operations.Create(path="/a", data=b"1"),
+            operations.SetData(path="/a", data=b"2", version=None),
+            operations.Create(path="/a/n-", kind=operations.NodeKind.SEQUENTIAL),
+            operations.SetData(path="/nowhere", data=b"", version=None),
         )
-        await owner.execute(Create(path="/e", kind=NodeKind.EPHEMERAL))
-        await other.execute(Create(path="/f", kind=NodeKind.EPHEMERAL))
+        await owner.execute(operations.Create(path="/e", kind=operations.NodeKind.EPHEMERAL))
+        await other.execute(operations.Create(path="/f", kind=operations.NodeKind.EPHEMERAL))
         await end_session(server.address, owned)
         await other.close()
         await owner.close()

@@ -24,23 +24,13 @@ from laststand.chaos.zookeeper.server_events import ServerEvents
 from laststand.emulator.cluster.child import EndCause
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.zookeeper_cluster import ZooKeeperCluster
+from laststand.emulator.core import events
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.eras import era_rules
-from laststand.emulator.core.events import MessageIntercepted
 from laststand.emulator.core.types import BrokerId, NodeId, Way
-from laststand.emulator.core.zookeeper.exchange import ZooKeeperConnectionLost, ZooKeeperReconnected
+from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.identifiers import NodeVersion
-from laststand.emulator.core.zookeeper.operations import (
-    Create,
-    DataRead,
-    Exists,
-    GetData,
-    NodeKind,
-    OperationFailed,
-    SetData,
-    ZooKeeperFailure,
-)
-from laststand.emulator.plan.actions import DeposeController, no_op
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import CONTROLLER
@@ -71,7 +61,7 @@ class ServerAlone:
         assert program is not None
         if program.sync_shim is None:
             pytest.skip("there is no compiler")
-        self.touched: list[MessageIntercepted] = []
+        self.touched: list[events.MessageIntercepted] = []
         self.ends: list[EndCause] = []
         self.unasked: asyncio.Queue[str] = asyncio.Queue()
         self.directory = directory / "events"
@@ -115,7 +105,9 @@ async def test_a_server_that_loses_power_keeps_what_it_has_answered_and_loses_wh
 ) -> None:
     client = Client(server.address)
     await client.open()
-    await client.execute(Create(path="/a", data=b"1"), SetData(path="/a", data=b"2", version=None))
+    await client.execute(
+        operations.Create(path="/a", data=b"1"), operations.SetData(path="/a", data=b"2", version=None)
+    )
     await server.cluster.kill_node(CONTROLLER)
     data, ledger = (str(place(CONTROLLER)) for place in (server.layout.data_directory, server.layout.ledger_directory))
     [log] = (Path(data) / LOG_FOLDER).glob("log.*")
@@ -126,8 +118,8 @@ async def test_a_server_that_loses_power_keeps_what_it_has_answered_and_loses_wh
     assert [Path(loss.path).name for loss in report.lost_bytes] == [log.name]
     assert [Path(loss.path).name for loss in report.lost_names] == ["snapshot.0"]
     await server.start()
-    [read] = await client.execute(GetData(path="/a"))
-    assert isinstance(read, DataRead)
+    [read] = await client.execute(operations.GetData(path="/a"))
+    assert isinstance(read, operations.DataRead)
     assert (read.data, read.stat.version) == (b"2", NodeVersion(1))
     await client.close()
 
@@ -144,7 +136,7 @@ async def test_a_server_that_dies_unasked_is_noticed(server: ServerAlone) -> Non
 async def test_what_could_still_be_lost_is_not_read(server: ServerAlone) -> None:
     client = Client(server.address)
     await client.open()
-    await client.execute(Create(path="/a"), Create(path="/b"), Create(path="/c"))
+    await client.execute(operations.Create(path="/a"), operations.Create(path="/b"), operations.Create(path="/c"))
     await client.close()
     [log] = (server.layout.data_directory(CONTROLLER) / LOG_FOLDER).glob("log.*")
     size, inode = log.stat().st_size, log.stat().st_ino
@@ -161,16 +153,16 @@ async def test_an_answer_that_is_lost_was_a_write_and_its_session_goes_on(server
     broker, other = Client(addresses[Link(BROKER, CONTROLLER)]), Client(server.address)
     session_id = await broker.open()
     await other.open()
-    await broker.execute(Create(path="/state", data=b"1"))
+    await broker.execute(operations.Create(path="/state", data=b"1"))
     kind = MessageKind(BROKER, "SetData", Way.RESPONSE)
     order = InterceptionOrder(intervention=Intervention.LOSE_NEXT, kind=kind, count=1)
     assert server.messages.obey(CONTROLLER, order).is_changed
-    asking = asyncio.ensure_future(broker.execute(SetData(path="/state", data=b"2", version=NodeVersion(0))))
-    await broker.wait(lambda: any(isinstance(told, ZooKeeperConnectionLost) for told in broker.told))
-    [read] = await other.execute(GetData(path="/state"))
-    assert isinstance(read, DataRead)
+    asking = asyncio.ensure_future(broker.execute(operations.SetData(path="/state", data=b"2", version=NodeVersion(0))))
+    await broker.wait(lambda: any(isinstance(told, exchange.ZooKeeperConnectionLost) for told in broker.told))
+    [read] = await other.execute(operations.GetData(path="/state"))
+    assert isinstance(read, operations.DataRead)
     assert (read.data, read.stat.version) == (b"2", NodeVersion(1))
-    await broker.wait(lambda: any(isinstance(told, ZooKeeperReconnected) for told in broker.told))
+    await broker.wait(lambda: any(isinstance(told, exchange.ZooKeeperReconnected) for told in broker.told))
     assert broker.session.session_id == session_id
     assert [str(event.channel) for event in server.touched] == ["0->100 SetData response"]
     asking.cancel()
@@ -197,11 +189,15 @@ async def test_a_controller_is_deposed_while_its_session_goes_on(server: ServerA
     controller = Client(server.address)
     session_id = await controller.open()
     following = asyncio.ensure_future(metadata.run())
-    assert await execute(target, DeposeController()) == no_op("nobody is controller")
-    await controller.execute(Create(path="/controller", data=b'{"version":1,"brokerid":1}', kind=NodeKind.EPHEMERAL))
-    outcome = await execute(target, DeposeController())
+    assert await execute(target, actions.DeposeController()) == actions.no_op("nobody is controller")
+    await controller.execute(
+        operations.Create(path="/controller", data=b'{"version":1,"brokerid":1}', kind=operations.NodeKind.EPHEMERAL)
+    )
+    outcome = await execute(target, actions.DeposeController())
     assert outcome.bit, outcome.seen
-    assert await controller.execute(Exists(path="/controller")) == (OperationFailed(ZooKeeperFailure.NO_NODE),)
+    assert await controller.execute(operations.Exists(path="/controller")) == (
+        operations.OperationFailed(operations.ZooKeeperFailure.NO_NODE),
+    )
     assert controller.session.session_id == session_id
     following.cancel()
     await controller.close()

@@ -13,26 +13,8 @@ from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.cluster.zookeeper_probe import await_zookeeper
 from laststand.emulator.cluster.zookeeper_program import server_settings
 from laststand.emulator.core.types import CorrelationId
-from laststand.emulator.core.zookeeper.exchange import (
-    CloseSession,
-    OpenSession,
-    SessionEstablished,
-    SessionExpired,
-    WatchFired,
-    ZooKeeperAnswered,
-    ZooKeeperInput,
-    ZooKeeperRequest,
-)
+from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.core.zookeeper.operations import (
-    Answers,
-    Create,
-    Exists,
-    OperationFailed,
-    Step,
-    WatchEvent,
-    ZooKeeperFailure,
-)
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.zookeeper.session import ZooKeeperSession
 from laststand.emulator.zookeeper.takeover import end_session
@@ -45,13 +27,13 @@ class Client:
     """One session, and what it was told. Use it on the event loop."""
 
     def __init__(self, address: str, *, timeout_ms: int = SESSION_TIMEOUT_MS) -> None:
-        self.told: list[ZooKeeperInput] = []
+        self.told: list[exchange.ZooKeeperInput] = []
         self._changed = asyncio.Condition()
         self._numbers = itertools.count()
         self._tasks: set[asyncio.Task[None]] = set()
         self.session = ZooKeeperSession(address, timeout_ms=timeout_ms, deliver=self._hear)
 
-    def _hear(self, told: ZooKeeperInput) -> None:
+    def _hear(self, told: exchange.ZooKeeperInput) -> None:
         self.told.append(told)
         task = asyncio.get_running_loop().create_task(self._notify())
         self._tasks.add(task)
@@ -66,37 +48,41 @@ class Client:
             await self._changed.wait_for(is_there)
 
     async def open(self) -> SessionId:
-        self.session.execute(OpenSession())
-        await self.wait(lambda: any(isinstance(told, SessionEstablished) for told in self.told))
+        self.session.execute(exchange.OpenSession())
+        await self.wait(lambda: any(isinstance(told, exchange.SessionEstablished) for told in self.told))
         session_id = self.session.session_id
         assert session_id is not None
         return session_id
 
-    async def execute(self, *steps: Step) -> Answers:
+    async def execute(self, *steps: operations.Step) -> operations.Answers:
         number = CorrelationId(next(self._numbers))
-        self.session.execute(ZooKeeperRequest(correlation_id=number, steps=steps))
+        self.session.execute(exchange.ZooKeeperRequest(correlation_id=number, steps=steps))
 
-        def answers() -> list[Answers]:
-            told = (each for each in self.told if isinstance(each, ZooKeeperAnswered))
+        def answers() -> list[operations.Answers]:
+            told = (each for each in self.told if isinstance(each, exchange.ZooKeeperAnswered))
             return [each.answers for each in told if each.correlation_id == number]
 
         await self.wait(lambda: bool(answers()) or self.has_expired)
-        return answers()[0] if answers() else tuple(OperationFailed(ZooKeeperFailure.SESSION_EXPIRED) for _ in steps)
+        return (
+            answers()[0]
+            if answers()
+            else tuple(operations.OperationFailed(operations.ZooKeeperFailure.SESSION_EXPIRED) for _ in steps)
+        )
 
     @property
     def has_expired(self) -> bool:
         """Whether the server has said that the session is over: nothing is answered any more."""
-        return any(isinstance(told, SessionExpired) for told in self.told)
+        return any(isinstance(told, exchange.SessionExpired) for told in self.told)
 
-    async def events(self) -> tuple[WatchEvent, ...]:
+    async def events(self) -> tuple[operations.WatchEvent, ...]:
         """Returns, once, what the watches saw so far: it comes before the answer to anything asked later."""
-        await self.execute(Exists(path="/"))
-        fired = [told for told in self.told if isinstance(told, WatchFired)]
-        self.told = [told for told in self.told if not isinstance(told, WatchFired)]
+        await self.execute(operations.Exists(path="/"))
+        fired = [told for told in self.told if isinstance(told, exchange.WatchFired)]
+        self.told = [told for told in self.told if not isinstance(told, exchange.WatchFired)]
         return tuple(each.event for each in fired)
 
     async def close(self) -> None:
-        self.session.execute(CloseSession())
+        self.session.execute(exchange.CloseSession())
         await self.session.close()
 
 
@@ -123,7 +109,7 @@ class Server:
         async def make() -> None:
             client = Client(self.address)
             await client.open()
-            await client.execute(Create(path=path))
+            await client.execute(operations.Create(path=path))
             await client.close()
 
         self.runner.run(make())
@@ -147,10 +133,10 @@ class UnderTest:
 
         return self._server.runner.run(open_one())
 
-    def execute(self, session_id: SessionId, *steps: Step) -> Answers:
+    def execute(self, session_id: SessionId, *steps: operations.Step) -> operations.Answers:
         return self._server.runner.run(self._clients[session_id].execute(*steps))
 
-    def events(self, session_id: SessionId) -> tuple[WatchEvent, ...]:
+    def events(self, session_id: SessionId) -> tuple[operations.WatchEvent, ...]:
         return self._server.runner.run(self._clients[session_id].events())
 
     def close_session(self, session_id: SessionId) -> None:

@@ -3,24 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
 from laststand.emulator.core.broker.kraft.lifecycle import BrokerLifecycle
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.isr import IsrProposal, PendingShrink
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    IsrMember,
-    Request,
-)
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -57,7 +46,7 @@ class _Sender:
         self.now_ms = 0
         self.broker_epoch = BrokerEpoch(vector.before.get("broker_epoch", 100))
         self.sender = AlterPartitionSender(configured(vector.config, vector.switches), InFlightRequests())
-        self.requests: list[AlterPartitionRequest] = []
+        self.requests: list[messages.AlterPartitionRequest] = []
         self.callbacks: dict[str, str] = {}
         self.last_callback: str | None = None
         self.submitted: dict[TopicPartition, IsrProposal] = {}
@@ -68,7 +57,7 @@ class _Sender:
 
     def collect(self, turn: Turn) -> None:
         for effect in turn.effects():
-            if isinstance(effect, SendRequest) and isinstance(effect.request, AlterPartitionRequest):
+            if isinstance(effect, effects.SendRequest) and isinstance(effect.request, messages.AlterPartitionRequest):
                 self.requests.append(effect.request)
 
     def submit(self, step: Fields) -> str:
@@ -80,7 +69,9 @@ class _Sender:
             topic_id=None if step.get("has_topic_id") is False else topic_id,
             leader_epoch=LeaderEpoch(step.get("leader_epoch", 1)),
             partition_epoch=PartitionEpoch(step.get("partition_epoch", 1)),
-            members=tuple(IsrMember(BrokerId(NodeId(one)), broker_epoch(epochs.get(str(one)))) for one in step["isr"]),
+            members=tuple(
+                messages.IsrMember(BrokerId(NodeId(one)), broker_epoch(epochs.get(str(one)))) for one in step["isr"]
+            ),
             state=PendingShrink((), frozenset()),
         )
         error = self.sender.submit(proposal)
@@ -112,10 +103,10 @@ class _Sender:
             return
         turn = self.turn()
         request = self.requests[-1]
-        response = AlterPartitionResponse(
+        response = messages.AlterPartitionResponse(
             error=ErrorCode[step.get("top_level_error", "NONE")],
             partitions=tuple(
-                AlterPartitionResult(
+                messages.AlterPartitionResult(
                     topic=partition_of(name).topic,
                     topic_id=TOPIC_ID,
                     partition=partition_of(name).partition,
@@ -209,9 +200,9 @@ class _Life:
         fields["log_dirs"] = tuple(vector.before.get("log_dirs") or ())
         self.heartbeat_interval_ms = config.properties.broker_heartbeat_interval_ms
         self.lifecycle = BrokerLifecycle(type(config)(**fields), InFlightRequests())
-        self.unanswered: list[Request] = []
+        self.unanswered: list[messages.Request] = []
         self.looked_at = False
-        self.habit = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=False, is_fenced=True)
+        self.habit = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=False, is_fenced=True)
         if "state" in vector.before:
             self.reach(BrokerState[vector.before["state"]], BrokerEpoch(vector.before.get("broker_epoch", 1)))
 
@@ -220,7 +211,7 @@ class _Life:
 
     def collect(self, turn: Turn) -> None:
         for effect in turn.effects():
-            if isinstance(effect, SendRequest):
+            if isinstance(effect, effects.SendRequest):
                 self.unanswered.append(effect.request)
                 self.looked_at = False
 
@@ -236,18 +227,21 @@ class _Life:
         self.do(self.lifecycle.start)
         if state is BrokerState.STARTING:
             return
-        self.next_request(BrokerRegistrationRequest)
+        self.next_request(messages.BrokerRegistrationRequest)
         self.unanswered.pop()
         self.do(
-            self.lifecycle.handle_registration, BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=epoch)
+            self.lifecycle.handle_registration,
+            messages.BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=epoch),
         )
-        self.next_request(BrokerHeartbeatRequest)
-        self.answer_heartbeat(BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=True))
+        self.next_request(messages.BrokerHeartbeatRequest)
+        self.answer_heartbeat(messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=True))
         if state is BrokerState.RECOVERY:
             return
         self.do(self.lifecycle.become_ready)
-        self.next_request(BrokerHeartbeatRequest)
-        self.answer_heartbeat(BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False))
+        self.next_request(messages.BrokerHeartbeatRequest)
+        self.answer_heartbeat(
+            messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
+        )
         if state in (BrokerState.PENDING_CONTROLLED_SHUTDOWN, BrokerState.SHUTTING_DOWN):
             self.do(self.lifecycle.begin_shutdown)
         if state is BrokerState.SHUTTING_DOWN:
@@ -260,9 +254,9 @@ class _Life:
             deadline = self.lifecycle.next_deadline_ms()
             assert deadline is not None
             delays.append(deadline - self.now_ms)
-            self.next_request(BrokerHeartbeatRequest)
+            self.next_request(messages.BrokerHeartbeatRequest)
             self.answer_heartbeat(
-                BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH, is_caught_up=True, is_fenced=False)
+                messages.BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH, is_caught_up=True, is_fenced=False)
             )
         if set(delays) == {self.heartbeat_interval_ms}:
             return "retry after broker.heartbeat.interval.ms (fixed, no exponential backoff)"
@@ -273,13 +267,13 @@ class _Life:
         if self.looked_at and self.unanswered:
             self.answer_heartbeat(self.habit)
 
-    def answer_heartbeat(self, response: BrokerHeartbeatResponse) -> None:
+    def answer_heartbeat(self, response: messages.BrokerHeartbeatResponse) -> None:
         self.habit = response
         self.unanswered.pop()
         self.looked_at = False
         self.do(self.lifecycle.handle_heartbeat, response)
 
-    def next_request(self, kind: type[Request]) -> Any:
+    def next_request(self, kind: type[messages.Request]) -> Any:
         """Returns the request of a kind that is in flight, waiting for its time if need be."""
         self.answer_seen_heartbeat()
         for _ in range(3):
@@ -309,7 +303,7 @@ class _Life:
         }
 
 
-def _observe_heartbeat(heartbeat: BrokerHeartbeatRequest) -> dict[str, Any]:
+def _observe_heartbeat(heartbeat: messages.BrokerHeartbeatRequest) -> dict[str, Any]:
     return {
         "offline_dirs": list(heartbeat.offline_log_dirs),
         "want_fence": heartbeat.want_fence,
@@ -320,7 +314,7 @@ def _observe_heartbeat(heartbeat: BrokerHeartbeatRequest) -> dict[str, Any]:
     }
 
 
-def _observe_registration(request: BrokerRegistrationRequest) -> dict[str, Any]:
+def _observe_registration(request: messages.BrokerRegistrationRequest) -> dict[str, Any]:
     return {
         "previous_broker_epoch": shown(request.previous_broker_epoch),
         "broker_id": request.broker_id,
@@ -342,22 +336,22 @@ def _apply_life_step(life: _Life, step: Fields) -> list[str]:
         case "start":
             life.do(lifecycle.start)
         case "expect_registration":
-            actual = _observe_registration(life.next_request(BrokerRegistrationRequest))
+            actual = _observe_registration(life.next_request(messages.BrokerRegistrationRequest))
             return mismatches(_without(step, "op"), actual, sets=_DIRECTORY_SETS)
         case "registration_response":
-            response = BrokerRegistrationResponse(
+            response = messages.BrokerRegistrationResponse(
                 error=ErrorCode[step.get("error", "NONE")], broker_epoch=broker_epoch(step.get("broker_epoch"))
             )
             if life.unanswered:
                 life.unanswered.pop()
             life.do(lifecycle.handle_registration, response)
         case "expect_heartbeat":
-            actual = _observe_heartbeat(life.next_request(BrokerHeartbeatRequest))
+            actual = _observe_heartbeat(life.next_request(messages.BrokerHeartbeatRequest))
             return mismatches(_without(step, "op"), actual, sets=_DIRECTORY_SETS)
         case "heartbeat_response":
-            life.next_request(BrokerHeartbeatRequest) if not life.looked_at else None
+            life.next_request(messages.BrokerHeartbeatRequest) if not life.looked_at else None
             life.answer_heartbeat(
-                BrokerHeartbeatResponse(
+                messages.BrokerHeartbeatResponse(
                     error=ErrorCode[step.get("error", "NONE")],
                     is_caught_up=_flag(step, "caught_up", usual=life.habit.is_caught_up),
                     is_fenced=_flag(step, "fenced", usual=life.habit.is_fenced),
@@ -392,7 +386,7 @@ def run_lifecycle(vector: Vector) -> list[str]:
         found += numbered(index, _life_step(life, step))
     actual = life.observe()
     if any(key.startswith("next_heartbeat_") for key in vector.final):
-        heartbeat = _observe_heartbeat(life.next_request(BrokerHeartbeatRequest))
+        heartbeat = _observe_heartbeat(life.next_request(messages.BrokerHeartbeatRequest))
         actual |= {f"next_heartbeat_{key}": value for key, value in heartbeat.items()}
     if "next" in vector.final:
         actual["next"] = life.next_after_error()

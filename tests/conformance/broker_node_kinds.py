@@ -3,43 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from laststand.emulator.core import inputs, messages, records
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.kraft.stray import stray_reason
 from laststand.emulator.core.broker.replicas.replica_log_info import replica_log_info
 from laststand.emulator.core.effects import BrokerEffect, SendRequest, SendResponse
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import (
-    BrokerInput,
-    LoadedLog,
-    LogsLoaded,
-    MetadataReceived,
-    MetadataStreamOpened,
-    RequestReceived,
-    ResponseReceived,
-    Started,
-    TimerFired,
-)
-from laststand.emulator.core.messages import (
-    BrokerRegistrationResponse,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    GetReplicaLogInfoRequest,
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-    Request,
-    Response,
-)
-from laststand.emulator.core.records import (
-    MetadataBatch,
-    PartitionChangeRecord,
-    PartitionRecord,
-    Record,
-    RegisterBrokerRecord,
-    TopicRecord,
-)
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -81,11 +51,11 @@ def fill_topics(image: MetadataImage, described: Fields) -> None:
         name, _, label = key.partition(":")
         partition = partition_of(name)
         if partition.topic not in image.topics:
-            _replay(image, TopicRecord(name=partition.topic, topic_id=TopicId(label)))
+            _replay(image, records.TopicRecord(name=partition.topic, topic_id=TopicId(label)))
         ids = tuple(BrokerId(NodeId(one)) for one in replicas)
         _replay(
             image,
-            PartitionRecord(
+            records.PartitionRecord(
                 topic_id=image.topics[partition.topic],
                 partition=partition.partition,
                 replicas=ids,
@@ -114,11 +84,11 @@ def run_stray_check(vector: Vector) -> list[str]:
         "partition": TopicPartition(f"topic.{label}", event["log"]["partition"]),
         "topic_id": None if label is None else TopicId(label),
     }
-    reason = stray_reason(LoadedLog(**fields), image, BrokerId(NodeId(event["broker"])))
+    reason = stray_reason(inputs.LoadedLog(**fields), image, BrokerId(NodeId(event["broker"])))
     return mismatches(vector.expect, {"stray": reason is not None})
 
 
-def _replay(image: MetadataImage, one: Record) -> None:
+def _replay(image: MetadataImage, one: records.Record) -> None:
     image.replay(one, offset=image.next_offset)
 
 
@@ -132,7 +102,7 @@ def run_replica_log_info(vector: Vector) -> list[str]:
     actual: dict[str, Any] = {}
     for index, step in enumerate(vector.steps):
         count = step.get("partitions", 1) if isinstance(step.get("partitions", 1), int) else 1
-        asked = GetReplicaLogInfoRequest(partitions=tuple((TOPIC_ID, 0) for _ in range(count)))
+        asked = messages.GetReplicaLogInfoRequest(partitions=tuple((TOPIC_ID, 0) for _ in range(count)))
         response = replica_log_info(world.hosted, asked, broker_epoch(before.get("broker_epoch", 100)))
         first = response.partitions[0]
         refused = [one.error for one in response.partitions if one.error is not ErrorCode.NONE]
@@ -157,14 +127,14 @@ class _ServingBroker:
         described = {"hw": 0, "epochs": [], **(vector.before.get("leader") or {})}
         self.now_ms = 0
         self.broker = Broker(configured(vector.config, vector.switches))
-        self.responses: dict[RequestId, Response] = {}
+        self.responses: dict[RequestId, messages.Response] = {}
         self.requests = 0
         self.last: dict[str, RequestId] = {}
         isr = described.get("isr") or ["L", "F1"]
         replicas = broker_ids(vector.before.get("replicas") or list(dict.fromkeys(["L", "F1", *isr])))
-        self.records: list[Record] = [
+        self.records: list[records.Record] = [
             *(
-                RegisterBrokerRecord(
+                records.RegisterBrokerRecord(
                     broker_id=one,
                     incarnation_id=IncarnationId("incarnation"),
                     broker_epoch=BrokerEpoch(100 + one),
@@ -173,8 +143,8 @@ class _ServingBroker:
                 )
                 for one in replicas
             ),
-            TopicRecord(name=NAME.topic, topic_id=TOPIC_ID),
-            PartitionRecord(
+            records.TopicRecord(name=NAME.topic, topic_id=TOPIC_ID),
+            records.PartitionRecord(
                 topic_id=TOPIC_ID,
                 partition=NAME.partition,
                 replicas=replicas,
@@ -183,43 +153,43 @@ class _ServingBroker:
                 leader_epoch=LeaderEpoch(vector.before.get("leader_epoch", 0)),
             ),
         ]
-        batch = MetadataBatch(base_offset=MetadataOffset(0), records=tuple(self.records))
+        batch = records.MetadataBatch(base_offset=MetadataOffset(0), records=tuple(self.records))
         log = loaded_log(described, high_watermark_checkpoint=described["hw"])
-        effects = self.step(Started(cause_id=_CAUSE))
+        effects = self.step(inputs.Started(cause_id=_CAUSE))
         (registration,) = [one for one in effects if isinstance(one, SendRequest)]
         self.step(
-            ResponseReceived(
+            inputs.ResponseReceived(
                 cause_id=_CAUSE,
                 correlation_id=registration.correlation_id,
-                response=BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=BrokerEpoch(100)),
+                response=messages.BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=BrokerEpoch(100)),
             )
         )
-        self.step(MetadataReceived(cause_id=_CAUSE, batches=(batch,)))
-        self.step(MetadataStreamOpened(cause_id=_CAUSE, end_offset=batch.end_offset))
-        self.step(LogsLoaded(cause_id=_CAUSE, logs=(log,)))
+        self.step(inputs.MetadataReceived(cause_id=_CAUSE, batches=(batch,)))
+        self.step(inputs.MetadataStreamOpened(cause_id=_CAUSE, end_offset=batch.end_offset))
+        self.step(inputs.LogsLoaded(cause_id=_CAUSE, logs=(log,)))
 
-    def step(self, incoming: BrokerInput) -> list[BrokerEffect]:
+    def step(self, incoming: inputs.BrokerInput) -> list[BrokerEffect]:
         effects = self.broker.step(incoming, now_ms=self.now_ms)
         for effect in effects:
             if isinstance(effect, SendResponse):
                 self.responses[effect.request_id] = effect.response
         return effects
 
-    def ask(self, kind: str, request: Request) -> None:
+    def ask(self, kind: str, request: messages.Request) -> None:
         self.requests += 1
         self.last[kind] = RequestId(self.requests)
-        self.step(RequestReceived(cause_id=_CAUSE, request_id=RequestId(self.requests), request=request))
+        self.step(inputs.RequestReceived(cause_id=_CAUSE, request_id=RequestId(self.requests), request=request))
 
     def advance(self, ms: int) -> None:
         end_ms = self.now_ms + ms
         while (deadline := self.broker.next_deadline_ms()) is not None and deadline <= end_ms:
             self.now_ms = max(self.now_ms, deadline)
-            self.step(TimerFired(cause_id=_CAUSE))
+            self.step(inputs.TimerFired(cause_id=_CAUSE))
         self.now_ms = end_ms
 
-    def change(self, change: PartitionChangeRecord) -> None:
-        batch = MetadataBatch(base_offset=self.broker.image.next_offset, records=(change,))
-        self.step(MetadataReceived(cause_id=_CAUSE, batches=(batch,)))
+    def change(self, change: records.PartitionChangeRecord) -> None:
+        batch = records.MetadataBatch(base_offset=self.broker.image.next_offset, records=(change,))
+        self.step(inputs.MetadataReceived(cause_id=_CAUSE, batches=(batch,)))
 
     def observe(self) -> dict[str, Any]:
         partition = self.broker.partition(NAME)
@@ -234,12 +204,12 @@ class _ServingBroker:
             "leader_leo": partition.log.log_end_offset,
             "leo": partition.log.log_end_offset,
         }
-        if isinstance(fetch, FetchResponse):
+        if isinstance(fetch, messages.FetchResponse):
             (answer,) = fetch.partitions
             actual["response_hw"] = shown(answer.high_watermark)
             actual["response_error"] = actual["fetch_error"] = answer.error.name
             actual["response_records"] = 0 if answer.span is None else answer.span.end_offset - answer.span.base_offset
-        if isinstance(produce, ProduceResponse):
+        if isinstance(produce, messages.ProduceResponse):
             actual["produce_error"] = produce.partitions[0].error.name
         return actual
 
@@ -252,9 +222,9 @@ def run_fetch_purgatory(vector: Vector) -> list[str]:
         match step["op"]:
             case "append" | "produce":
                 batch = record(0, 0, count=step.get("records", 1))
-                asked = ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=batch)
+                asked = messages.ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=batch)
                 timeout_ms = step.get("timeout_ms", 30_000)
-                request = ProduceRequest(acks=step.get("acks", -1), timeout_ms=timeout_ms, partitions=(asked,))
+                request = messages.ProduceRequest(acks=step.get("acks", -1), timeout_ms=timeout_ms, partitions=(asked,))
                 play.ask("produce", request)
             case "fetch":
                 play.ask("fetch", _fetch_request(step))
@@ -262,10 +232,12 @@ def run_fetch_purgatory(vector: Vector) -> list[str]:
                 play.advance(step["ms"])
             case "become_follower":
                 play.change(
-                    PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=broker_id(step.get("leader", "F1")))
+                    records.PartitionChangeRecord(
+                        topic_id=TOPIC_ID, partition=0, leader=broker_id(step.get("leader", "F1"))
+                    )
                 )
             case "become_leader":
-                play.change(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=broker_ids(step["isr"])))
+                play.change(records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=broker_ids(step["isr"])))
             case "check":
                 pass
             case unknown:
@@ -274,9 +246,9 @@ def run_fetch_purgatory(vector: Vector) -> list[str]:
     return found + mismatches(vector.final, play.observe())
 
 
-def _fetch_request(step: Fields) -> FetchRequest:
+def _fetch_request(step: Fields) -> messages.FetchRequest:
     replica = step.get("replica")
-    asked = FetchPartition(
+    asked = messages.FetchPartition(
         topic=NAME.topic,
         topic_id=TOPIC_ID,
         partition=NAME.partition,
@@ -285,7 +257,7 @@ def _fetch_request(step: Fields) -> FetchRequest:
         last_fetched_epoch=leader_epoch(step.get("last_fetched_epoch")),
         log_start_offset=Offset(step.get("log_start", 0)),
     )
-    return FetchRequest(
+    return messages.FetchRequest(
         partitions=(asked,),
         replica_id=None if replica in (None, "consumer") else broker_id(replica),
         replica_epoch=None,

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
 from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
 from laststand.emulator.core.broker.replicas.fetch import (
@@ -36,19 +37,7 @@ from laststand.emulator.core.broker.replicas.log_writer import append_batches
 from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
 from laststand.emulator.core.broker.replicas.produce import append_batch, commit_result
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import RecordEvent, SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import AlterPartitionAnswered, AppendRole, ProduceAnswered
-from laststand.emulator.core.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    EpochPosition,
-    FetchPartition,
-    OffsetForLeaderEpochRequest,
-    ProducePartition,
-    ProduceRequest,
-)
 from laststand.emulator.core.types import (
     Acks,
     BrokerEpoch,
@@ -101,7 +90,7 @@ class _PartitionPlay:
         self.in_flight = InFlightRequests()
         self.sender = AlterPartitionSender(self.world.config, self.in_flight)
         self.produce = ProduceHandler(self.world.hosted, vector.switches)
-        self.request: AlterPartitionRequest | None = None
+        self.request: messages.AlterPartitionRequest | None = None
         self.proposal: IsrProposal | None = None
         self.failed_updates = 0
         self.last_append_error: ErrorCode | None = None
@@ -192,12 +181,18 @@ class _PartitionPlay:
         if step.get("no_hw_update"):
             batch = record(partition.log.log_end_offset, partition.leader_epoch, count=count)
             append_batches(
-                turn, partition.log, (batch,), role=AppendRole.LEADER, current_leader_epoch=partition.leader_epoch
+                turn,
+                partition.log,
+                (batch,),
+                role=events.AppendRole.LEADER,
+                current_leader_epoch=partition.leader_epoch,
             )
             self.last_append_error = ErrorCode.NONE
         else:
-            asked = ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=record(0, 0, count=count))
-            request = ProduceRequest(
+            asked = messages.ProducePartition(
+                topic=NAME.topic, partition=NAME.partition, batch=record(0, 0, count=count)
+            )
+            request = messages.ProduceRequest(
                 acks=step.get("acks", Acks.LEADER), timeout_ms=step.get("timeout_ms", 30_000), partitions=(asked,)
             )
             # An append that waits for its commit has no error until it is answered.
@@ -208,12 +203,12 @@ class _PartitionPlay:
 
     def _note_failed_updates(self, turn: Turn) -> None:
         for effect in turn.effects():
-            if isinstance(effect, RecordEvent) and isinstance(effect.event, AlterPartitionAnswered):
+            if isinstance(effect, effects.RecordEvent) and isinstance(effect.event, events.AlterPartitionAnswered):
                 self.failed_updates += effect.event.outcome in (IsrAnswer.REVERTED, IsrAnswer.PENDING)
 
     def _note_produce_answer(self, turn: Turn) -> None:
         for effect in turn.effects():
-            if isinstance(effect, RecordEvent) and isinstance(effect.event, ProduceAnswered):
+            if isinstance(effect, effects.RecordEvent) and isinstance(effect.event, events.ProduceAnswered):
                 self.last_append_error = ErrorCode[effect.event.error]
 
     def _fetch(self, turn: Turn, step: Fields) -> str:
@@ -255,8 +250,12 @@ class _PartitionPlay:
         )
 
     def _look_up(self, step: Fields) -> list[int]:
-        position = EpochPosition(topic=NAME.topic, partition=NAME.partition, leader_epoch=LeaderEpoch(step["epoch"]))
-        response = offsets_for_leader_epochs(self.world.hosted, OffsetForLeaderEpochRequest(partitions=(position,)))
+        position = messages.EpochPosition(
+            topic=NAME.topic, partition=NAME.partition, leader_epoch=LeaderEpoch(step["epoch"])
+        )
+        response = offsets_for_leader_epochs(
+            self.world.hosted, messages.OffsetForLeaderEpochRequest(partitions=(position,))
+        )
         (end,) = response.partitions
         return [shown(end.leader_epoch), shown(end.end_offset)]
 
@@ -265,7 +264,7 @@ class _PartitionPlay:
         request, self.request = self.request, None
         partition = self.world.partition
         error = ErrorCode[step.get("error", "NONE")]
-        result = AlterPartitionResult(
+        result = messages.AlterPartitionResult(
             topic=NAME.topic,
             topic_id=TOPIC_ID,
             partition=NAME.partition,
@@ -275,7 +274,7 @@ class _PartitionPlay:
             isr=broker_ids(step.get("isr") or ()),
             partition_epoch=PartitionEpoch(step.get("partition_epoch", partition.partition_epoch)),
         )
-        response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,))
+        response = messages.AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,))
         for answered in self.sender.handle_response(turn, request, response, known_end_offset=MetadataOffset(0)):
             handle_answer(turn, partition, answered.proposal, answered.result)
 
@@ -285,11 +284,13 @@ class _PartitionPlay:
             if error is ErrorCode.NONE:
                 self.proposal = proposal
                 continue
-            refusal = AlterPartitionResult(topic=NAME.topic, topic_id=TOPIC_ID, partition=NAME.partition, error=error)
+            refusal = messages.AlterPartitionResult(
+                topic=NAME.topic, topic_id=TOPIC_ID, partition=NAME.partition, error=error
+            )
             handle_answer(turn, self.world.partition, proposal, refusal)
         self.sender.send_queued(turn, BrokerEpoch(100))
         for effect in turn.effects():
-            if isinstance(effect, SendRequest) and isinstance(effect.request, AlterPartitionRequest):
+            if isinstance(effect, effects.SendRequest) and isinstance(effect.request, messages.AlterPartitionRequest):
                 self.request = effect.request
 
     def _compare(self, expect: Fields) -> list[str]:
@@ -388,7 +389,7 @@ def _observe_follower(follower: FollowerState, world: PartitionWorld) -> dict[st
 
 def read(world: PartitionWorld, step: Fields, replica: BrokerId | None, epoch: BrokerEpoch | None) -> ReadResult:
     """Reads as a step of a vector asks."""
-    asked = FetchPartition(
+    asked = messages.FetchPartition(
         topic=NAME.topic,
         topic_id=None,
         partition=NAME.partition,
@@ -532,7 +533,7 @@ def _only_named_remotes(expect: Fields, observed: dict[str, Any]) -> tuple[Field
 
 def _append_records(world: PartitionWorld, count: int) -> None:
     for _ in range(count):
-        batch = ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=record(0, 0))
+        batch = messages.ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=record(0, 0))
         append_batch(world.turn(), world.hosted, batch, acks=Acks.LEADER)
 
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
 from laststand.emulator.core.broker.replicas.delete_records import delete_records
@@ -22,16 +23,6 @@ from laststand.emulator.core.broker.replicas.partition import PartitionRole
 from laststand.emulator.core.broker.replicas.produce import append_batch
 from laststand.emulator.core.effects import CloseConnection, SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    EpochPosition,
-    ListOffsetsPosition,
-    ListOffsetsRequest,
-    ListOffsetsResult,
-    OffsetForLeaderEpochRequest,
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-)
 from laststand.emulator.core.types import Acks, BrokerId, LeaderEpoch, Offset, RequestId
 from tests.conformance.broker_partition_kinds import fetch_by_follower, read, set_follower
 from tests.conformance.broker_world import (
@@ -123,13 +114,13 @@ def _epoch_check_error(world: PartitionWorld, step: Fields) -> str:
     if any(step.get(name) is False for name in _EPOCHS_ONLY):
         return check_leader_epoch(world.partition, epoch).name
     if "epoch" in operation and "fetch" not in operation:
-        position = EpochPosition(
+        position = messages.EpochPosition(
             topic=NAME.topic,
             partition=NAME.partition,
             leader_epoch=LeaderEpoch(step.get("leader_epoch", 0)),
             current_leader_epoch=epoch,
         )
-        ends = offsets_for_leader_epochs(world.hosted, OffsetForLeaderEpochRequest(partitions=(position,)))
+        ends = offsets_for_leader_epochs(world.hosted, messages.OffsetForLeaderEpochRequest(partitions=(position,)))
         return ends.partitions[0].error.name
     if "list" in operation or "timestamp" in operation:
         return _list_offsets(world, step, timestamp=-2, isolation="read_uncommitted").error.name
@@ -139,15 +130,19 @@ def _epoch_check_error(world: PartitionWorld, step: Fields) -> str:
     return result.error.name if isinstance(result, ReadFailed) else "NONE"
 
 
-def _list_offsets(world: PartitionWorld, step: Fields, *, timestamp: int, isolation: str | None) -> ListOffsetsResult:
-    asked = ListOffsetsPosition(
+def _list_offsets(
+    world: PartitionWorld, step: Fields, *, timestamp: int, isolation: str | None
+) -> messages.ListOffsetsResult:
+    asked = messages.ListOffsetsPosition(
         topic=NAME.topic,
         partition=NAME.partition,
         timestamp=timestamp,
         current_leader_epoch=leader_epoch(step.get("current_leader_epoch")),
     )
     replica = broker_id("F1") if isolation is None else None
-    (result,) = list_offsets(world.hosted, ListOffsetsRequest(partitions=(asked,), replica_id=replica)).partitions
+    (result,) = list_offsets(
+        world.hosted, messages.ListOffsetsRequest(partitions=(asked,), replica_id=replica)
+    ).partitions
     return result
 
 
@@ -185,7 +180,7 @@ def run_fetch_isolation(vector: Vector) -> list[str]:
             case "set_hw" | "set_log_start":
                 _set_offset(world, step)
             case "append":
-                asked = ProducePartition(
+                asked = messages.ProducePartition(
                     topic=NAME.topic, partition=NAME.partition, batch=record(0, 0, count=step.get("records", 1))
                 )
                 append_batch(world.turn(), world.hosted, asked, acks=Acks.LEADER)
@@ -261,16 +256,16 @@ def run_produce(vector: Vector) -> list[str]:
 
 
 def _produce(world: PartitionWorld, handler: ProduceHandler, step: Fields) -> dict[str, Any]:
-    asked = ProducePartition(
+    asked = messages.ProducePartition(
         topic=step.get("topic", NAME.topic), partition=NAME.partition, batch=_batch_to_produce(step)
     )
     before = world.partition.log.log_end_offset
     turn = world.turn()
-    request = ProduceRequest(acks=step.get("acks", -1), timeout_ms=30_000, partitions=(asked,))
+    request = messages.ProduceRequest(acks=step.get("acks", -1), timeout_ms=30_000, partitions=(asked,))
     handler.handle_request(turn, RequestId(1), request)
     effects = turn.effects()
     answers = [one.response for one in effects if isinstance(one, SendResponse)]
-    answer = next((one.partitions[0] for one in answers if isinstance(one, ProduceResponse)), None)
+    answer = next((one.partitions[0] for one in answers if isinstance(one, messages.ProduceResponse)), None)
     log = world.partition.log
     return {
         "error": "NONE" if answer is None else answer.error.name,

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
@@ -13,7 +14,6 @@ from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.properties import field_name, is_node_property, node_properties, topic_properties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
@@ -124,11 +124,11 @@ def make_log(described: Fields) -> ReplicaLog:
     return log
 
 
-def loaded_log(described: Fields, *, high_watermark_checkpoint: int) -> LoadedLog:
+def loaded_log(described: Fields, *, high_watermark_checkpoint: int) -> inputs.LoadedLog:
     """Returns what storage would report of a log."""
     log = make_log(described)
     epochs = described.get("epochs") or []
-    return LoadedLog(
+    return inputs.LoadedLog(
         partition=NAME,
         topic_id=TOPIC_ID,
         is_clean=bool(described.get("clean", False)),

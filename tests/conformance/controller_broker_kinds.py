@@ -3,19 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from laststand.emulator.core import events, inputs, messages
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.effects import RecordEvent
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import BrokerRegistered
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.inputs import Started
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    BrokerRegistrationRequest,
-    IsrMember,
-)
 from laststand.emulator.core.metadata_version import BROKER_FEATURES, ELR_VERSION, LATEST, METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.records import FeatureLevelRecord, MetadataBatch, Record, RegisterBrokerRecord
@@ -120,13 +112,13 @@ def run_alter_validation(vector: Vector) -> list[str]:
 
 def _answer(
     vector: Vector, records: list[Record], state: PartitionState, request: Fields
-) -> tuple[ErrorCode, AlterPartitionResponse, Controller]:
+) -> tuple[ErrorCode, messages.AlterPartitionResponse, Controller]:
     """Returns the error of the request or else of its partition, the response, and the controller afterwards."""
     controller = Controller(NodeProperties(), vector.switches, CLUSTER, CONTROLLER)
     _replay(controller, records)
-    step(controller, Started(cause_id=CAUSE), now_ms=0)
+    step(controller, inputs.Started(cause_id=CAUSE), now_ms=0)
     response, _ = ask(controller, _alter_request(state, request, controller), now_ms=1)
-    assert isinstance(response, AlterPartitionResponse)
+    assert isinstance(response, messages.AlterPartitionResponse)
     if response.error is not ErrorCode.NONE:
         return response.error, response, controller
     [result] = response.partitions
@@ -148,12 +140,12 @@ def _registration(name: str, fields: Fields, request: Fields) -> RegisterBrokerR
     )
 
 
-def _alter_request(state: PartitionState, request: Fields, controller: Controller) -> AlterPartitionRequest:
+def _alter_request(state: PartitionState, request: Fields, controller: Controller) -> messages.AlterPartitionRequest:
     sender = _name(request.get("sender", "L"))
     registered = controller.image.brokers[sender].broker_epoch
     api_version = request.get("api_version", request.get("version", request.get("request_version", 3)))
     is_known = request.get("topic_known", True)
-    data = AlterPartitionData(
+    data = messages.AlterPartitionData(
         topic=TOPIC if is_known else "unknown",
         topic_id=(TOPIC_ID if is_known else TopicId("unknown")) if api_version >= 2 else None,
         partition=0 if request.get("partition_known", True) else 99,
@@ -163,7 +155,7 @@ def _alter_request(state: PartitionState, request: Fields, controller: Controlle
         leader_recovery_state=recovery_state(_recovery_word(request)),
     )
     sent_epoch = request.get("sender_epoch", request.get("broker_epoch", registered))
-    return AlterPartitionRequest(
+    return messages.AlterPartitionRequest(
         broker_id=sender, broker_epoch=BrokerEpoch(sent_epoch), partitions=(data,), api_version=api_version
     )
 
@@ -173,10 +165,10 @@ def _recovery_word(fields: Fields) -> Any:
     return next((fields[name] for name in names if name in fields), "RECOVERED")
 
 
-def _member(name: str, request: Fields, controller: Controller) -> IsrMember:
+def _member(name: str, request: Fields, controller: Controller) -> messages.IsrMember:
     registration = controller.image.brokers.get(_name(name))
     current = -1 if registration is None else registration.broker_epoch
-    return IsrMember(_name(name), epoch_of(request.get(f"{name.lower()}_epoch", current)))
+    return messages.IsrMember(_name(name), epoch_of(request.get(f"{name.lower()}_epoch", current)))
 
 
 def _word(broker_id: BrokerId) -> str:
@@ -227,10 +219,10 @@ def run_registration(vector: Vector) -> list[str]:
     _replay(controller, records + partition_records(state))
     # Epochs are offsets of the log, so it reaches beyond those that are stored.
     _replay(controller, [_metadata_version()] * (max(stored.values(), default=0) + 1 - controller.image.next_offset))
-    step(controller, Started(cause_id=CAUSE), now_ms=0)
+    step(controller, inputs.Started(cause_id=CAUSE), now_ms=0)
     _, effects = ask(
         controller,
-        BrokerRegistrationRequest(
+        messages.BrokerRegistrationRequest(
             broker_id=_name(request["broker"]),
             cluster_id=CLUSTER,
             incarnation_id=IncarnationId(request["incarnation"]),
@@ -241,7 +233,7 @@ def run_registration(vector: Vector) -> list[str]:
         ),
         now_ms=NodeProperties().broker_session_timeout_ms + 1,
     )
-    judged = [e.event for e in effects if isinstance(e, RecordEvent) and isinstance(e.event, BrokerRegistered)]
+    judged = [e.event for e in effects if isinstance(e, RecordEvent) and isinstance(e.event, events.BrokerRegistered)]
     after = controller.image.partitions[PARTITION]
     actual: dict[str, Any] = {
         "clean": judged[0].is_clean if judged else None,

@@ -3,12 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from laststand.emulator.core.admin_messages import (
-    ElectablePartition,
-    ElectLeadersRequest,
-    FeatureUpdate,
-    RequestedElection,
-)
+from laststand.emulator.core import admin_messages, inputs, messages
 from laststand.emulator.core.controller.configs import alter_config
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.controller.decision import Decision, ElrCause
@@ -61,19 +56,6 @@ from laststand.emulator.core.effects import AppendMetadata, ControllerEffect, Re
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import BrokerRegistered, Election
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.inputs import ControllerInput, MetadataSynced, RequestReceived, Started
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    FeatureRange,
-    IsrMember,
-    Request,
-    Response,
-)
 from laststand.emulator.core.metadata_version import BROKER_FEATURES, LATEST, LEVELS, METADATA_VERSION, level_of
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.records import ClearElrRecord, ConfigRecord, RegisterBrokerRecord, TopicRecord
@@ -258,17 +240,19 @@ def run_session_expired(vector: Vector) -> list[str]:
 # --- Requests to a running controller -----------------------------------------------------------------------------
 
 
-def step(controller: Controller, incoming: ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
+def step(controller: Controller, incoming: inputs.ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
     effects = controller.step(incoming, now_ms=now_ms)
     for effect in list(effects):
         if isinstance(effect, AppendMetadata):
-            synced = MetadataSynced(cause_id=CAUSE, end_offset=effect.batch.end_offset)
+            synced = inputs.MetadataSynced(cause_id=CAUSE, end_offset=effect.batch.end_offset)
             effects += controller.step(synced, now_ms=now_ms)
     return effects
 
 
-def ask(controller: Controller, request: Request, *, now_ms: int) -> tuple[Response, list[ControllerEffect]]:
-    received = RequestReceived(cause_id=CAUSE, request_id=RequestId(1), request=request)
+def ask(
+    controller: Controller, request: messages.Request, *, now_ms: int
+) -> tuple[messages.Response, list[ControllerEffect]]:
+    received = inputs.RequestReceived(cause_id=CAUSE, request_id=RequestId(1), request=request)
     effects = step(controller, received, now_ms=now_ms)
     [response] = [effect.response for effect in effects if isinstance(effect, SendResponse)]
     return response, effects
@@ -277,9 +261,9 @@ def ask(controller: Controller, request: Request, *, now_ms: int) -> tuple[Respo
 def run_alter_partition(vector: Vector) -> list[str]:
     event = vector.event
     world = World(vector)
-    step(world.controller, Started(cause_id=CAUSE), now_ms=0)
+    step(world.controller, inputs.Started(cause_id=CAUSE), now_ms=0)
     api_version = event.get("api_version", 3)
-    data = AlterPartitionData(
+    data = messages.AlterPartitionData(
         topic=TOPIC if event.get("topic_known", True) else "unknown",
         topic_id=(TOPIC_ID if event.get("topic_known", True) else TopicId("unknown")) if api_version >= 2 else None,
         partition=0 if event.get("partition_known", True) else 99,
@@ -288,7 +272,7 @@ def run_alter_partition(vector: Vector) -> list[str]:
         new_isr=tuple(_member(member) for member in event["new_isr"]),
         leader_recovery_state=recovery_state(event.get("leader_recovery_state", "RECOVERED")),
     )
-    request = AlterPartitionRequest(
+    request = messages.AlterPartitionRequest(
         broker_id=broker(event["broker"]),
         broker_epoch=BrokerEpoch(event.get("broker_epoch", _registered_epoch(vector, event["broker"]))),
         partitions=(data,),
@@ -296,7 +280,7 @@ def run_alter_partition(vector: Vector) -> list[str]:
     )
     refusal = refusal_of_bytes(request, event.get("leader_recovery_state", "RECOVERED"))
     response = refusal or ask(world.controller, request, now_ms=1)[0]
-    assert isinstance(response, AlterPartitionResponse)
+    assert isinstance(response, messages.AlterPartitionResponse)
     if response.error is not ErrorCode.NONE:
         return world.compare(vector, error=response.error.name, error_level="top")
     [result] = response.partitions
@@ -315,9 +299,9 @@ def _registered_epoch(vector: Vector, broker_id: int) -> int:
     return epoch
 
 
-def _member(member: list[int] | int) -> IsrMember:
+def _member(member: list[int] | int) -> messages.IsrMember:
     broker_id, epoch = member if isinstance(member, list) else (member, -1)
-    return IsrMember(broker(broker_id), epoch_of(epoch))
+    return messages.IsrMember(broker(broker_id), epoch_of(epoch))
 
 
 def run_register_broker(vector: Vector) -> list[str]:
@@ -337,10 +321,10 @@ def run_register_broker(vector: Vector) -> list[str]:
         world.replay([record])
     world.replay_up_to(event["next_offset"])
     controller = world.controller
-    step(controller, Started(cause_id=CAUSE), now_ms=0)
+    step(controller, inputs.Started(cause_id=CAUSE), now_ms=0)
     now_ms = world.properties.broker_session_timeout_ms
     if stored is not None and event.get("session_valid", False):
-        sign_of_life = BrokerHeartbeatRequest(
+        sign_of_life = messages.BrokerHeartbeatRequest(
             broker_id=broker_id,
             broker_epoch=BrokerEpoch(stored["epoch"]),
             current_metadata_offset=MetadataOffset(0),
@@ -350,7 +334,7 @@ def run_register_broker(vector: Vector) -> list[str]:
         ask(controller, sign_of_life, now_ms=now_ms)
     else:
         now_ms += 1
-    request = BrokerRegistrationRequest(
+    request = messages.BrokerRegistrationRequest(
         broker_id=broker_id,
         cluster_id=CLUSTER if event.get("cluster_id_matches", True) else "another cluster",
         incarnation_id=IncarnationId(event["incarnation"]),
@@ -360,7 +344,7 @@ def run_register_broker(vector: Vector) -> list[str]:
         api_version=event.get("api_version", 4),
     )
     response, effects = ask(controller, request, now_ms=now_ms)
-    assert isinstance(response, BrokerRegistrationResponse)
+    assert isinstance(response, messages.BrokerRegistrationResponse)
     events = [effect.event for effect in effects if isinstance(effect, RecordEvent)]
     judged = [event for event in events if isinstance(event, BrokerRegistered)]
     registered = controller.image.brokers.get(broker_id)
@@ -378,7 +362,9 @@ def run_register_broker(vector: Vector) -> list[str]:
     )
 
 
-_ANCIENT: Final = (FeatureRange(name=METADATA_VERSION, min_supported_version=LATEST + 1, max_supported_version=999),)
+_ANCIENT: Final = (
+    messages.FeatureRange(name=METADATA_VERSION, min_supported_version=LATEST + 1, max_supported_version=999),
+)
 
 
 def run_controller_activate(vector: Vector) -> list[str]:
@@ -395,7 +381,7 @@ def run_controller_activate(vector: Vector) -> list[str]:
         for name, fields in vector.before["registrations"].items()
     ]
     world.replay(records)
-    step(world.controller, Started(cause_id=CAUSE), now_ms=vector.event["now"])
+    step(world.controller, inputs.Started(cause_id=CAUSE), now_ms=vector.event["now"])
     observed = {}
     for name in vector.expect.get("contact_times", {}):
         broker_id, epoch = (int(part) for part in name.split(":"))
@@ -408,7 +394,7 @@ def run_bootstrap(vector: Vector) -> list[str]:
     features = vector.event["features"]
     era = "kip-966" if features.get("eligible.leader.replicas.version", 0) else "kafka-3.9"
     controller = Controller(properties_of(vector), ERAS[era], CLUSTER, CONTROLLER)
-    effects = step(controller, Started(cause_id=CAUSE), now_ms=0)
+    effects = step(controller, inputs.Started(cause_id=CAUSE), now_ms=0)
     records = [record for e in effects if isinstance(e, AppendMetadata) for record in e.batch.records]
     names = sorted(controller.image.configs(ConfigResource.BROKER, ""))
     actual = {
@@ -431,12 +417,16 @@ def run_elect_leaders(vector: Vector) -> list[str]:
     world = World(vector)
     name = vector.event["election_type"]
     partition = _asked_partition(vector)
-    asked = ElectablePartition(topic=partition.topic, partition=partition.partition)
-    number = RequestedElection[name].value if name in RequestedElection.__members__ else _NO_ELECTION
-    error = request_error(ElectLeadersRequest(election_type=number, partitions=(asked,)))
+    asked = admin_messages.ElectablePartition(topic=partition.topic, partition=partition.partition)
+    number = (
+        admin_messages.RequestedElection[name].value
+        if name in admin_messages.RequestedElection.__members__
+        else _NO_ELECTION
+    )
+    error = request_error(admin_messages.ElectLeadersRequest(election_type=number, partitions=(asked,)))
     if error is not ErrorCode.NONE:
         return _after(vector, world, (), error=error.name, error_level="top")
-    outcome = elect_leaders(world.view, asked, RequestedElection(number))
+    outcome = elect_leaders(world.view, asked, admin_messages.RequestedElection(number))
     return _after(vector, world, outcome.decisions, error=error_name(outcome.error), error_level="partition")
 
 
@@ -573,7 +563,7 @@ def run_update_feature(vector: Vector) -> list[str]:
         values = static if isinstance(static, dict) else {"min.insync.replicas": static}
         world.properties = node_properties({name: str(value) for name, value in values.items()})
     level = event["level"]
-    update = FeatureUpdate(
+    update = admin_messages.FeatureUpdate(
         feature=event["feature"],
         max_version_level=LEVELS.index(level) if level in LEVELS else int(level),
         upgrade_type=FeatureUpgradeType(event.get("upgrade_type", "UPGRADE")),

@@ -2,13 +2,9 @@
 
 from typing import Any
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.describe import describe_topic_partitions
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.messages import (
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-    TopicCursor,
-)
 from laststand.emulator.core.records import PartitionRecord, Record, TopicRecord
 from laststand.emulator.core.types import MetadataOffset, TopicId
 from tests.conformance.controller_world import broker, error_name
@@ -24,9 +20,11 @@ def run_describe_topic_partitions(vector: Vector) -> list[str]:
     cursor = event.get("cursor")
     response = describe_topic_partitions(
         _image(event["catalog"]),
-        DescribeTopicPartitionsRequest(
+        messages.DescribeTopicPartitionsRequest(
             topics=tuple(event.get("topics") or ()),
-            cursor=None if cursor is None else TopicCursor(topic=cursor["topic"], partition=cursor["partition"]),
+            cursor=None
+            if cursor is None
+            else messages.TopicCursor(topic=cursor["topic"], partition=cursor["partition"]),
             response_partition_limit=event.get("limit", _LIMIT),
         ),
         partition_limit=event.get("server_limit", _LIMIT),
@@ -44,9 +42,9 @@ def _run_steps(vector: Vector) -> list[str]:
         cursor = step.get("cursor")
         response = describe_topic_partitions(
             image,
-            DescribeTopicPartitionsRequest(
+            messages.DescribeTopicPartitionsRequest(
                 topics=tuple(step.get("topics") or ()),
-                cursor=None if cursor is None else TopicCursor(topic=cursor[0], partition=cursor[1]),
+                cursor=None if cursor is None else messages.TopicCursor(topic=cursor[0], partition=cursor[1]),
                 response_partition_limit=step.get("limit", _LIMIT),
             ),
             partition_limit=limit,
@@ -61,7 +59,7 @@ def _run_steps(vector: Vector) -> list[str]:
     return found + mismatches(vector.final, observed)
 
 
-def _observed(response: DescribeTopicPartitionsResponse) -> dict[str, Any]:
+def _observed(response: messages.DescribeTopicPartitionsResponse) -> dict[str, Any]:
     following = response.next_cursor
     return {
         "error": error_name(response.error),

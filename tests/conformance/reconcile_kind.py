@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.batch import BatchDescriptor, LogSpan
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.broker.replicas.fetch import Reader, partition_response, read_partition
@@ -14,17 +15,7 @@ from laststand.emulator.core.broker.replicas.list_offsets import list_offsets
 from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import RecordEvent, SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import FollowerHighWatermarkUpdated
-from laststand.emulator.core.messages import (
-    FetchPartition,
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    OffsetForLeaderEpochRequest,
-)
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
 from tests.conformance.broker_world import (
     NAME,
@@ -87,7 +78,7 @@ class _Reconciliation:
         self.discarded_from: int | None = None
         self.in_flight = InFlightRequests()
         self.pool = FetcherPool(self.follower.config, self.in_flight)
-        self.fetch: FetchRequest | None = None
+        self.fetch: messages.FetchRequest | None = None
         self._lead(before.get("leader") or {})
         self._follow(before["follower"])
 
@@ -159,11 +150,11 @@ class _Reconciliation:
         """Sends what is due; answers everything but fetches at once."""
         while True:
             self.pool.send_due(turn, BrokerEpoch(101))
-            sent = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
+            sent = [effect for effect in turn.effects() if isinstance(effect, effects.SendRequest)]
             questions = []
             for effect in sent:
                 self.in_flight.answered(turn, effect.correlation_id)
-                if isinstance(effect.request, FetchRequest):
+                if isinstance(effect.request, messages.FetchRequest):
                     self.fetch = effect.request
                 else:
                     questions.append(effect.request)
@@ -177,10 +168,10 @@ class _Reconciliation:
         assert self.leader is not None
         before = self.follower.partition.log.log_end_offset
         match question:
-            case ListOffsetsRequest():
+            case messages.ListOffsetsRequest():
                 (result,) = list_offsets(self.leader.hosted, question).partitions
                 self.pool.handle_offset(turn, _LEADER, question.partitions[0], result)
-            case OffsetForLeaderEpochRequest():
+            case messages.OffsetForLeaderEpochRequest():
                 (end,) = offsets_for_leader_epochs(self.leader.hosted, question).partitions
                 self.pool.handle_epoch_end(turn, _LEADER, question.partitions[0], end)
         self._note_truncation(before)
@@ -215,30 +206,32 @@ class _Reconciliation:
         self.respond(request, self._read(self.leader, request, asked, step))
 
     def _read(
-        self, leader: PartitionWorld, request: FetchRequest, asked: FetchPartition, step: Fields
-    ) -> FetchPartitionResponse:
+        self, leader: PartitionWorld, request: messages.FetchRequest, asked: messages.FetchPartition, step: Fields
+    ) -> messages.FetchPartitionResponse:
         reader = Reader(replica_id=request.replica_id, replica_epoch=request.replica_epoch)
         asked = msgspec.structs.replace(asked, topic_id=None)
         result = read_partition(leader.hosted, asked, reader, bytes_left=1 << 30, bytes_read=0)
         answer = partition_response(leader.hosted, asked, result)
         if step.get("corrupt_response"):
-            return FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=ErrorCode.CORRUPT_MESSAGE)
+            return messages.FetchPartitionResponse(
+                topic=asked.topic, partition=asked.partition, error=ErrorCode.CORRUPT_MESSAGE
+            )
         if answer.diverging_epoch is not None:
             self.diverging = [answer.diverging_epoch, shown(answer.diverging_end_offset)]
         batches = self.shelf.read(_LEADER, answer.span)[: self.batches_per_response]
         return msgspec.structs.replace(answer, span=None, batches=batches)
 
-    def respond(self, request: FetchRequest, answer: FetchPartitionResponse) -> None:
+    def respond(self, request: messages.FetchRequest, answer: messages.FetchPartitionResponse) -> None:
         """Gives the follower an answer."""
         log = self.follower.partition.log
         before = log.log_end_offset
         turn = self.follower.turn()
-        self.pool.handle_fetch(turn, _LEADER, request, FetchResponse(partitions=(answer,)))
+        self.pool.handle_fetch(turn, _LEADER, request, messages.FetchResponse(partitions=(answer,)))
         self._note_truncation(before)
         self.error = answer.error
         self.processed += answer.error is ErrorCode.NONE and answer.diverging_epoch is None
         self.high_watermark_updates += sum(
-            isinstance(effect, RecordEvent) and isinstance(effect.event, FollowerHighWatermarkUpdated)
+            isinstance(effect, effects.RecordEvent) and isinstance(effect.event, events.FollowerHighWatermarkUpdated)
             for effect in turn.effects()
         )
         taken = [batch for batch in answer.batches if before <= batch.base_offset < log.log_end_offset]
@@ -251,7 +244,7 @@ class _Reconciliation:
         """Gives the follower an answer that no leader of the vector made up."""
         log = self.follower.partition.log
         epoch = step.get("request_leader_epoch", self.follower.partition.leader_epoch)
-        asked = FetchPartition(
+        asked = messages.FetchPartition(
             topic=NAME.topic,
             topic_id=TOPIC_ID,
             partition=NAME.partition,
@@ -263,7 +256,7 @@ class _Reconciliation:
             for one in step.get("batches") or ()
         )
         diverging = step.get("diverging")
-        answer = FetchPartitionResponse(
+        answer = messages.FetchPartitionResponse(
             topic=NAME.topic,
             partition=NAME.partition,
             error=ErrorCode[step.get("error", "NONE")],
@@ -274,7 +267,7 @@ class _Reconciliation:
             batches=batches,
         )
         self.fetch = None
-        self.respond(FetchRequest(partitions=(asked,)), answer)
+        self.respond(messages.FetchRequest(partitions=(asked,)), answer)
 
     def set_leader_epoch(self, step: Fields) -> None:
         """The leader believes in another epoch than before; its log stays as it is."""

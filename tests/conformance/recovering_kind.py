@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
 from laststand.emulator.core.broker.replicas.delete_records import DeleteRecordsHandler
 from laststand.emulator.core.broker.replicas.fetch import Read, Reader, ReadFailed, ReadResult, read_partition
@@ -16,24 +17,7 @@ from laststand.emulator.core.broker.replicas.list_offsets import LATEST_TIMESTAM
 from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
 from laststand.emulator.core.broker.replicas.produce import Appended, append_batch
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import RecoverLog, SendRequest, SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inputs import LogRecovered
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTarget,
-    EpochPosition,
-    FetchPartition,
-    ListOffsetsPosition,
-    ListOffsetsRequest,
-    OffsetForLeaderEpochRequest,
-    ProducePartition,
-)
 from laststand.emulator.core.types import (
     Acks,
     BrokerEpoch,
@@ -97,8 +81,8 @@ class _Play:
         self._world.register({letter: {} for letter in LETTERS})
         self._recoveries = LeaderRecovery(self._world.config, self._world.hosted)
         self._sender = AlterPartitionSender(self._world.config, InFlightRequests())
-        self._sent: list[AlterPartitionRequest] = []
-        self._scan: RecoverLog | None = None
+        self._sent: list[messages.AlterPartitionRequest] = []
+        self._scan: effects.RecoverLog | None = None
         self._error: str | None = None
         if before.get("role") != "none":
             epochs = {
@@ -134,9 +118,9 @@ class _Play:
         self._sender.send_queued(turn, BrokerEpoch(100))
         for effect in turn.effects():
             match effect:
-                case SendRequest(request=AlterPartitionRequest() as request):
+                case effects.SendRequest(request=messages.AlterPartitionRequest() as request):
                     self._sent.append(request)
-                case RecoverLog():
+                case effects.RecoverLog():
                     self._scan = effect
 
     def _step(self, index: int, step: Fields) -> list[str]:
@@ -168,7 +152,7 @@ class _Play:
         topic, number = NAME
         match api:
             case "PRODUCE":
-                asked = ProducePartition(topic=topic, partition=number, batch=record(0, 0))
+                asked = messages.ProducePartition(topic=topic, partition=number, batch=record(0, 0))
                 outcome = append_batch(turn, self._world.hosted, asked, acks=Acks.LEADER)
                 return ErrorCode.NONE if isinstance(outcome, Appended) else outcome.error
             case "FETCH":
@@ -178,21 +162,27 @@ class _Play:
                 result = self._read(Reader(replica_id=None, client_rack=""), offset)
                 return result.error if isinstance(result, ReadFailed) else ErrorCode.NONE
             case "LIST_OFFSETS":
-                position = ListOffsetsPosition(topic=topic, partition=number, timestamp=LATEST_TIMESTAMP)
-                return list_offsets(self._world.hosted, ListOffsetsRequest(partitions=(position,))).partitions[0].error
+                position = messages.ListOffsetsPosition(topic=topic, partition=number, timestamp=LATEST_TIMESTAMP)
+                return (
+                    list_offsets(self._world.hosted, messages.ListOffsetsRequest(partitions=(position,)))
+                    .partitions[0]
+                    .error
+                )
             case "DELETE_RECORDS":
-                target = DeleteRecordsTarget(topic=topic, partition=number, offset=Offset(0))
+                target = messages.DeleteRecordsTarget(topic=topic, partition=number, offset=Offset(0))
                 for follower in self._world.partition.followers.values():
                     follower.log_start_offset = Offset(0)  # they hold nothing up
                 handler = DeleteRecordsHandler(self._world.hosted)
-                handler.handle_request(turn, RequestId(0), DeleteRecordsRequest(partitions=(target,), timeout_ms=0))
+                handler.handle_request(
+                    turn, RequestId(0), messages.DeleteRecordsRequest(partitions=(target,), timeout_ms=0)
+                )
                 handler.handle_timer(turn)
-                [answer] = [effect.response for effect in turn.effects() if isinstance(effect, SendResponse)]
-                assert isinstance(answer, DeleteRecordsResponse)
+                [answer] = [effect.response for effect in turn.effects() if isinstance(effect, effects.SendResponse)]
+                assert isinstance(answer, messages.DeleteRecordsResponse)
                 return answer.partitions[0].error
             case "OFFSET_FOR_LEADER_EPOCH":
-                epoch = EpochPosition(topic=topic, partition=number, leader_epoch=LeaderEpoch(0))
-                request = OffsetForLeaderEpochRequest(partitions=(epoch,))
+                epoch = messages.EpochPosition(topic=topic, partition=number, leader_epoch=LeaderEpoch(0))
+                request = messages.OffsetForLeaderEpochRequest(partitions=(epoch,))
                 return offsets_for_leader_epochs(self._world.hosted, request).partitions[0].error
             case unknown:
                 raise ValueError(f"request {unknown} is not known")
@@ -210,7 +200,7 @@ class _Play:
         return ErrorCode.NONE
 
     def _read(self, reader: Reader, offset: Offset) -> ReadResult:
-        asked = FetchPartition(
+        asked = messages.FetchPartition(
             topic=NAME.topic, topic_id=None, partition=NAME.partition, fetch_offset=offset, log_start_offset=Offset(0)
         )
         return read_partition(self._world.hosted, asked, reader, bytes_left=1 << 30, bytes_read=0)
@@ -218,7 +208,7 @@ class _Play:
     def _finish(self) -> None:
         assert self._scan is not None, "no recovery was started"
         turn = self._world.turn()
-        found = LogRecovered(
+        found = inputs.LogRecovered(
             cause_id=CauseId("vector"),
             partition=NAME,
             leader_epoch=self._scan.leader_epoch,
@@ -232,14 +222,14 @@ class _Play:
     def _last_sent(self) -> dict[str, Any]:
         if not self._sent:
             return {"isr": None, "recovery": None}
-        data: AlterPartitionData = self._sent[-1].partitions[0]
+        data: messages.AlterPartitionData = self._sent[-1].partitions[0]
         isr = letters([member.broker_id for member in data.new_isr])
         return {"isr": isr, "recovery": data.leader_recovery_state.name}
 
     def _answer(self, step: Fields) -> None:
         partition = self._world.partition
         turn = self._world.turn()
-        result = AlterPartitionResult(
+        result = messages.AlterPartitionResult(
             topic=NAME.topic,
             topic_id=TOPIC_ID,
             partition=NAME.partition,
@@ -250,7 +240,7 @@ class _Play:
             leader_recovery_state=LeaderRecoveryState[step.get("recovery", "RECOVERED")],
             partition_epoch=PartitionEpoch(step.get("partition_epoch", partition.partition_epoch)),
         )
-        response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,))
+        response = messages.AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,))
         sent, known_end_offset = self._sent[-1], MetadataOffset(0)
         for answered in self._sender.handle_response(turn, sent, response, known_end_offset=known_end_offset):
             handle_answer(turn, partition, answered.proposal, answered.result)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from laststand.emulator.core import effects
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import DeleteStrayLog
 from laststand.emulator.core.types import BrokerEpoch, CauseId, LeaderEpoch, PartitionEpoch
-from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest
+from laststand.emulator.core.zookeeper import control_messages
 from tests.conformance.broker_node_kinds import partition_of
 from tests.conformance.harness import Fields, Handler, Vector, outcome_mismatches
 from tests.conformance.zookeeper_broker_kinds import BrokerWorld, loaded_log
@@ -29,20 +29,20 @@ def run_stray_kip550(vector: Vector) -> list[str]:
         error = error_name(world.requests.handle_leader_and_isr(world.turn(), request).response.error)
     turn = Turn(now_ms=world.strays.timers.earliest_ms or 0, cause_id=CauseId("vector"))
     world.strays.handle_timer(turn)
-    deleted = [str(effect.partition) for effect in turn.effects() if isinstance(effect, DeleteStrayLog)]
+    deleted = [str(effect.partition) for effect in turn.effects() if isinstance(effect, effects.DeleteStrayLog)]
     seen = {"scheduled_for_deletion": deleted, "error": error}
     return outcome_mismatches(vector, seen, sets=("scheduled_for_deletion",))
 
 
-def _request(step: Fields, names: list[str]) -> LeaderAndIsrRequest:
+def _request(step: Fields, names: list[str]) -> control_messages.LeaderAndIsrRequest:
     is_stale = step.get("stale_broker_epoch", False)
-    return LeaderAndIsrRequest(
+    return control_messages.LeaderAndIsrRequest(
         controller_id=CONTROLLER,
         controller_epoch=TERM,
         broker_epoch=BrokerEpoch(_OWN_EPOCH - 1 if is_stale else _OWN_EPOCH),
         contains_all_replicas=step["contains_all_replicas"],
         partitions=tuple(
-            LeaderAndIsrPartition(
+            control_messages.LeaderAndIsrPartition(
                 name=partition_of(name),
                 controller_epoch=TERM,
                 leader=broker(1),

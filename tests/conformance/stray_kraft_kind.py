@@ -7,12 +7,11 @@ and what the core wants done is done to the directory, whose content is then loo
 from collections.abc import Mapping
 from typing import Any, Final
 
+from laststand.emulator.core import effects, inputs
 from laststand.emulator.core.broker.kraft.stray import stray_reason
 from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import DeleteStrayLog, RenameStrayLog
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import StrayLog
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId, TopicId, TopicPartition
 from laststand.emulator.storage.filesystem import FileSystem
 from laststand.emulator.storage.log_directory import LogDirectory
@@ -76,10 +75,10 @@ def _lay_out(filesystem: FileSystem, entry: str) -> TopicPartition:
 def _execute(directory: LogDirectory, turn: Turn) -> None:
     for effect in turn.effects():
         match effect:
-            case RenameStrayLog():
+            case effects.RenameStrayLog():
                 directory.rename_stray_log(effect.partition)
-            case DeleteStrayLog():
-                directory.delete_strays(StrayLog(partition=effect.partition, topic_id=effect.topic_id))
+            case effects.DeleteStrayLog():
+                directory.delete_strays(inputs.StrayLog(partition=effect.partition, topic_id=effect.topic_id))
 
 
 def _disposition(filesystem: FileSystem, strays: list[TopicPartition]) -> str:

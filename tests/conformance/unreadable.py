@@ -6,14 +6,14 @@ refused where it is decoded. Either way no partition is looked at.
 
 from typing import Final
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
 from laststand.emulator.core.types import CauseId, LeaderRecoveryState
 from laststand.emulator.rpc.apis import CONTROLLER_API_OF
 from laststand.emulator.rpc.codec_error import CodecError
 from laststand.emulator.rpc.generated import controller_pb2
 
-_API: Final = CONTROLLER_API_OF[AlterPartitionRequest]
+_API: Final = CONTROLLER_API_OF[messages.AlterPartitionRequest]
 
 
 def recovery_state(value: str | int) -> LeaderRecoveryState:
@@ -23,7 +23,9 @@ def recovery_state(value: str | int) -> LeaderRecoveryState:
     return LeaderRecoveryState(value) if value in set(LeaderRecoveryState) else LeaderRecoveryState.RECOVERED
 
 
-def refusal_of_bytes(request: AlterPartitionRequest, value: str | int) -> AlterPartitionResponse | None:
+def refusal_of_bytes(
+    request: messages.AlterPartitionRequest, value: str | int
+) -> messages.AlterPartitionResponse | None:
     """Returns how a request with this recovery state is refused before a controller has it; ``None`` if it is read."""
     if isinstance(value, str):
         return None
@@ -33,5 +35,5 @@ def refusal_of_bytes(request: AlterPartitionRequest, value: str | int) -> AlterP
     try:
         _API.decode_request(message.SerializeToString())
     except CodecError:
-        return AlterPartitionResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return messages.AlterPartitionResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
     return None

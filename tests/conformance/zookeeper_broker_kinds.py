@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
@@ -20,10 +21,7 @@ from laststand.emulator.core.broker.zookeeper.full_list import LocalLog, listed,
 from laststand.emulator.core.broker.zookeeper.isr import LeaderIsrWrites, leader_write, write_isr
 from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCache, real_topic_id
 from laststand.emulator.core.broker.zookeeper.topic_configs import TopicConfigs
-from laststand.emulator.core.effects import CreateLog, DeleteLog, RecordEvent
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import StrayDetected
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -37,18 +35,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import (
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrType,
-    LiveBroker,
-    MetadataPartition,
-    NoLeaderReason,
-    StopReplicaEpoch,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.core.zookeeper.nodes import paths
 from tests.conformance.broker_world import record
@@ -81,10 +68,12 @@ def _topic_id(name: str | None) -> TopicId | None:
     return TopicId(f"id-{name}")
 
 
-def loaded_log(name: TopicPartition, topic_id: TopicId | None, *, records: int = 0, leader_epoch: int = 0) -> LoadedLog:
+def loaded_log(
+    name: TopicPartition, topic_id: TopicId | None, *, records: int = 0, leader_epoch: int = 0
+) -> inputs.LoadedLog:
     """Returns a log as it was found on disk, one record per batch."""
     none, end = Offset(0), Offset(records)
-    return LoadedLog(
+    return inputs.LoadedLog(
         partition=name,
         topic_id=topic_id,
         is_clean=True,
@@ -142,8 +131,10 @@ class BrokerWorld:
 
     def put_alive(self, numbers: Iterable[int]) -> None:
         """Tells the broker who is alive."""
-        live = tuple(LiveBroker(broker_id=broker_id) for broker_id in brokers(numbers))
-        self.cache.update(UpdateMetadataRequest(controller_id=CONTROLLER, controller_epoch=TERM, live_brokers=live))
+        live = tuple(control_messages.LiveBroker(broker_id=broker_id) for broker_id in brokers(numbers))
+        self.cache.update(
+            control_messages.UpdateMetadataRequest(controller_id=CONTROLLER, controller_epoch=TERM, live_brokers=live)
+        )
 
     def put_local(self, local: Fields) -> None:
         """Hosts the partition in a role."""
@@ -151,7 +142,7 @@ class BrokerWorld:
         known = set(self.cache.image.brokers)
         self.put_alive(sorted(known | {broker(number) for number in local.get("isr", ())} | {broker(1)}))
         leader = 0 if role == "leader" else local.get("leader", 1)
-        request = LeaderAndIsrPartition(
+        request = control_messages.LeaderAndIsrPartition(
             name=PARTITION,
             controller_epoch=TERM,
             leader=leader_of(leader),
@@ -168,17 +159,17 @@ class BrokerWorld:
         if partition is not None and "pending" in local:
             partition.await_isr(_pending(partition.committed_isr, local["pending"]))
 
-    def take_roles(self, *partitions: LeaderAndIsrPartition) -> None:
+    def take_roles(self, *partitions: control_messages.LeaderAndIsrPartition) -> None:
         """Sends LeaderAndIsr that no check refuses."""
-        request = LeaderAndIsrRequest(
+        request = control_messages.LeaderAndIsrRequest(
             controller_id=CONTROLLER, controller_epoch=self.fence.controller_epoch, partitions=partitions
         )
         self.requests.handle_leader_and_isr(self.turn(), request)
 
     def seen(self) -> dict[str, Any]:
         """Returns the partition as the broker has it."""
-        created = any(isinstance(effect, CreateLog) for effect in self.last_turn.effects())
-        deleted = any(isinstance(effect, DeleteLog) for effect in self.last_turn.effects())
+        created = any(isinstance(effect, effects.CreateLog) for effect in self.last_turn.effects())
+        deleted = any(isinstance(effect, effects.DeleteLog) for effect in self.last_turn.effects())
         found: dict[str, Any] = {
             "log_created": created,
             "log_deleted": deleted,
@@ -219,8 +210,8 @@ def _topic_id_name(topic_id: TopicId | None) -> str | None:
 # --- LeaderAndIsr -------------------------------------------------------------------------------------------------
 
 
-def _request_of(fields: Fields, *, broker_epoch: int | None = None) -> LeaderAndIsrRequest:
-    partition = LeaderAndIsrPartition(
+def _request_of(fields: Fields, *, broker_epoch: int | None = None) -> control_messages.LeaderAndIsrRequest:
+    partition = control_messages.LeaderAndIsrPartition(
         name=PARTITION,
         controller_epoch=ControllerEpoch(fields["controller_epoch"]),
         leader=leader_of(fields["leader"]),
@@ -232,7 +223,7 @@ def _request_of(fields: Fields, *, broker_epoch: int | None = None) -> LeaderAnd
         leader_recovery_state=LeaderRecoveryState[fields.get("leader_recovery_state", "RECOVERED")],
         topic_id=_topic_id(fields.get("topic_id")),
     )
-    return LeaderAndIsrRequest(
+    return control_messages.LeaderAndIsrRequest(
         controller_id=CONTROLLER,
         controller_epoch=ControllerEpoch(fields["controller_epoch"]),
         broker_epoch=None if broker_epoch is None or broker_epoch == -1 else BrokerEpoch(broker_epoch),
@@ -240,7 +231,7 @@ def _request_of(fields: Fields, *, broker_epoch: int | None = None) -> LeaderAnd
     )
 
 
-def _take(world: BrokerWorld, request: LeaderAndIsrRequest) -> dict[str, Any]:
+def _take(world: BrokerWorld, request: control_messages.LeaderAndIsrRequest) -> dict[str, Any]:
     response = world.requests.handle_leader_and_isr(world.turn(), request).response
     errors = [result.error for result in response.partitions]
     return {
@@ -304,9 +295,9 @@ def run_stray_adoption(vector: Vector) -> list[str]:
 # --- Complete lists -----------------------------------------------------------------------------------------------
 
 
-def _full_request(event: Fields, partitions: list[Fields]) -> LeaderAndIsrRequest:
+def _full_request(event: Fields, partitions: list[Fields]) -> control_messages.LeaderAndIsrRequest:
     named = tuple(
-        LeaderAndIsrPartition(
+        control_messages.LeaderAndIsrPartition(
             name=named_partition(fields["partition"]),
             controller_epoch=TERM,
             leader=broker(1),
@@ -318,12 +309,12 @@ def _full_request(event: Fields, partitions: list[Fields]) -> LeaderAndIsrReques
         )
         for fields in partitions
     )
-    return LeaderAndIsrRequest(
+    return control_messages.LeaderAndIsrRequest(
         controller_id=CONTROLLER,
         controller_epoch=ControllerEpoch(TERM if event.get("controller_epoch_ok", True) else TERM - 1),
         broker_epoch=BrokerEpoch(7 if event.get("broker_epoch_ok", True) else 6),
         is_kraft_controller=event.get("from_kraft_controller", False),
-        request_type=LeaderAndIsrType[event.get("request_type") or "UNKNOWN"],
+        request_type=control_messages.LeaderAndIsrType[event.get("request_type") or "UNKNOWN"],
         contains_all_replicas=event.get("contains_all_replicas", False),
         partitions=named,
     )
@@ -385,11 +376,11 @@ def run_stray_zk_full(vector: Vector) -> list[str]:
     world.requests.keep(loaded_log(name, topic_id) for name, topic_id in on_disk.items())
     (template,) = _full_request({}, [{"partition": "t:0"}]).partitions
     for step in vector.steps:
-        request = LeaderAndIsrRequest(
+        request = control_messages.LeaderAndIsrRequest(
             controller_id=CONTROLLER,
             controller_epoch=TERM,
             is_kraft_controller=True,
-            request_type=LeaderAndIsrType[step["type"]],
+            request_type=control_messages.LeaderAndIsrType[step["type"]],
             partitions=tuple(
                 msgspec.structs.replace(template, name=name, topic_id=topic_id)
                 for name, topic_id in (_log_and_id(text) for text in before["request"])
@@ -400,7 +391,7 @@ def run_stray_zk_full(vector: Vector) -> list[str]:
         strays = [
             str(TopicPartition(event.topic, event.partition))
             for effect in turn.effects()
-            if isinstance(effect, RecordEvent) and isinstance(event := effect.event, StrayDetected)
+            if isinstance(effect, effects.RecordEvent) and isinstance(event := effect.event, events.StrayDetected)
         ]
         found = outcome_mismatches(vector, {"stray": strays}, sets=("stray",))
         if found:
@@ -424,13 +415,13 @@ def run_stop_replica(vector: Vector) -> list[str]:
     if "broker_epoch" in event:
         world.fence.broker_epoch = BrokerEpoch(event["broker_epoch"])
     epoch = event["request_leader_epoch"]
-    stopped = StopReplicaPartition(
+    stopped = control_messages.StopReplicaPartition(
         name=PARTITION,
-        leader_epoch=StopReplicaEpoch(epoch) if epoch < 0 else LeaderEpoch(epoch),
+        leader_epoch=control_messages.StopReplicaEpoch(epoch) if epoch < 0 else LeaderEpoch(epoch),
         is_deleted=event["delete"],
     )
     request_broker_epoch = event.get("request_broker_epoch")
-    request = StopReplicaRequest(
+    request = control_messages.StopReplicaRequest(
         controller_id=CONTROLLER,
         controller_epoch=ControllerEpoch(event["request_controller_epoch"]),
         broker_epoch=None if request_broker_epoch in (None, -1) else BrokerEpoch(request_broker_epoch),
@@ -449,12 +440,14 @@ def run_stop_replica(vector: Vector) -> list[str]:
 # --- UpdateMetadata -----------------------------------------------------------------------------------------------
 
 
-def _update(epoch: int, alive: list[int], partitions: Mapping[str, Fields]) -> UpdateMetadataRequest:
+def _update(epoch: int, alive: list[int], partitions: Mapping[str, Fields]) -> control_messages.UpdateMetadataRequest:
     named = tuple(
-        MetadataPartition(
+        control_messages.MetadataPartition(
             name=named_partition(text),
             controller_epoch=ControllerEpoch(epoch),
-            leader=NoLeaderReason(fields["leader"]) if fields["leader"] < 0 else broker(fields["leader"]),
+            leader=control_messages.NoLeaderReason(fields["leader"])
+            if fields["leader"] < 0
+            else broker(fields["leader"]),
             leader_epoch=LeaderEpoch(fields["leader_epoch"]),
             isr=brokers(fields["isr"]),
             partition_epoch=PartitionEpoch(fields["partition_epoch"]),
@@ -462,10 +455,10 @@ def _update(epoch: int, alive: list[int], partitions: Mapping[str, Fields]) -> U
         )
         for text, fields in partitions.items()
     )
-    return UpdateMetadataRequest(
+    return control_messages.UpdateMetadataRequest(
         controller_id=CONTROLLER,
         controller_epoch=ControllerEpoch(epoch),
-        live_brokers=tuple(LiveBroker(broker_id=broker_id) for broker_id in brokers(alive)),
+        live_brokers=tuple(control_messages.LiveBroker(broker_id=broker_id) for broker_id in brokers(alive)),
         partitions=named,
     )
 
@@ -517,7 +510,7 @@ class _LeaderPlay:
         self.world.requests.keep([loaded_log(PARTITION, None, records=before["log_end_offset"])])
         self.world.fence.controller_epoch = TERM
         self.world.take_roles(
-            LeaderAndIsrPartition(
+            control_messages.LeaderAndIsrPartition(
                 name=PARTITION,
                 controller_epoch=TERM,
                 leader=broker(before["leader"]),

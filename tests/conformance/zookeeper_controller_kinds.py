@@ -5,13 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    IsrMember,
-)
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -22,16 +17,8 @@ from laststand.emulator.core.types import (
     RequestId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import (
-    LeaderAndIsrRequest,
-    NoLeaderReason,
-    PartitionError,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    UpdateMetadataRequest,
-)
-from laststand.emulator.core.zookeeper.controller import leader_election
+from laststand.emulator.core.zookeeper import control_messages
+from laststand.emulator.core.zookeeper.controller import exchange, leader_election
 from laststand.emulator.core.zookeeper.controller.context import (
     PartitionPhase,
     RegisteredBroker,
@@ -39,7 +26,6 @@ from laststand.emulator.core.zookeeper.controller.context import (
     ReplicaPhase,
 )
 from laststand.emulator.core.zookeeper.controller.controller import ZooKeeperController
-from laststand.emulator.core.zookeeper.controller.exchange import AnswerController, ControllerAsked
 from laststand.emulator.core.zookeeper.controller.leader_election import ElectionStrategy, Electorate, elect_leader
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
@@ -273,17 +259,19 @@ def run_controlled_shutdown(vector: Vector) -> list[str]:
 # --- ISR changes --------------------------------------------------------------------------------------------------
 
 
-def _members(new_isr: list[Any]) -> tuple[IsrMember, ...]:
+def _members(new_isr: list[Any]) -> tuple[messages.IsrMember, ...]:
     members = [member if isinstance(member, list) else [member, -1] for member in new_isr]
-    return tuple(IsrMember(broker(number), None if epoch == -1 else BrokerEpoch(epoch)) for number, epoch in members)
+    return tuple(
+        messages.IsrMember(broker(number), None if epoch == -1 else BrokerEpoch(epoch)) for number, epoch in members
+    )
 
 
-def _ask_inactive(world: ControllerWorld, request: AlterPartitionRequest) -> AlterPartitionResponse:
+def _ask_inactive(world: ControllerWorld, request: messages.AlterPartitionRequest) -> messages.AlterPartitionResponse:
     """Asks a broker that hosts a controller which was not elected."""
-    asked = ControllerAsked(cause_id=CauseId("vector"), request_id=RequestId(0), request=request)
+    asked = exchange.ControllerAsked(cause_id=CauseId("vector"), request_id=RequestId(0), request=request)
     (answer,) = ZooKeeperController(world.config).step(asked, now_ms=0)
-    assert isinstance(answer, AnswerController)
-    assert isinstance(answer.response, AlterPartitionResponse)
+    assert isinstance(answer, exchange.AnswerController)
+    assert isinstance(answer.response, messages.AlterPartitionResponse)
     return answer.response
 
 
@@ -298,7 +286,7 @@ def run_alter_partition(vector: Vector) -> list[str]:
         world.raise_state_version(event["stored_partition_epoch"])
     if event.get("controller") == "zombie":
         world.move_on()
-    data = AlterPartitionData(
+    data = messages.AlterPartitionData(
         topic=PARTITION.topic if event.get("topic_known", True) else "unknown",
         topic_id=TOPIC_ID if event.get("topic_known", True) else OTHER_TOPIC_ID,
         partition=PARTITION.partition if event.get("partition_known", True) else 7,
@@ -307,7 +295,7 @@ def run_alter_partition(vector: Vector) -> list[str]:
         new_isr=_members(event["new_isr"]),
         leader_recovery_state=recovery_state(event.get("leader_recovery_state", "RECOVERED")),
     )
-    request = AlterPartitionRequest(
+    request = messages.AlterPartitionRequest(
         broker_id=broker(event["broker"]),
         broker_epoch=BrokerEpoch(event["broker_epoch"]),
         partitions=(data,),
@@ -317,7 +305,7 @@ def run_alter_partition(vector: Vector) -> list[str]:
     if refusal is not None:
         response = refusal
     elif event.get("active", True):
-        answers: list[AlterPartitionResponse] = []
+        answers: list[messages.AlterPartitionResponse] = []
         world.run(world.term.alter_partition.handle(request, answers.append))
         [response] = answers
     else:
@@ -443,15 +431,15 @@ def _catch_up(world: ControllerWorld) -> None:
         if target in current.isr or PARTITION not in world.context.reassigning:
             continue
         assert current.leader is not None
-        data = AlterPartitionData(
+        data = messages.AlterPartitionData(
             topic=PARTITION.topic,
             topic_id=TOPIC_ID,
             partition=PARTITION.partition,
             leader_epoch=current.leader_epoch,
             partition_epoch=current.partition_epoch,
-            new_isr=tuple(IsrMember(member, None) for member in (*current.isr, target)),
+            new_isr=tuple(messages.IsrMember(member, None) for member in (*current.isr, target)),
         )
-        request = AlterPartitionRequest(
+        request = messages.AlterPartitionRequest(
             broker_id=current.leader,
             broker_epoch=world.context.brokers[current.leader].broker_epoch,
             partitions=(data,),
@@ -516,12 +504,16 @@ def _delete(world: ControllerWorld, step: Fields) -> None:
 
 
 def _answer_stop_replica(world: ControllerWorld, broker_id: BrokerId, error: ErrorCode) -> None:
-    asked = StopReplicaRequest(
+    asked = control_messages.StopReplicaRequest(
         controller_id=world.config.broker_id,
         controller_epoch=TERM,
-        partitions=(StopReplicaPartition(name=PARTITION, leader_epoch=LeaderEpoch(0), is_deleted=True),),
+        partitions=(
+            control_messages.StopReplicaPartition(name=PARTITION, leader_epoch=LeaderEpoch(0), is_deleted=True),
+        ),
     )
-    response = StopReplicaResponse(error=ErrorCode.NONE, partitions=(PartitionError(name=PARTITION, error=error),))
+    response = control_messages.StopReplicaResponse(
+        error=ErrorCode.NONE, partitions=(control_messages.PartitionError(name=PARTITION, error=error),)
+    )
     world.run(world.term.deletion.handle_answer(broker_id, asked, response))
 
 
@@ -566,10 +558,10 @@ def _batch_mismatches(vector: Vector, world: ControllerWorld) -> list[str]:
     told: dict[str, Any] | None = None
     for to, request in world.requests():
         match request:
-            case LeaderAndIsrRequest():
+            case control_messages.LeaderAndIsrRequest():
                 sent.append(f"LeaderAndIsr->{to}")
                 is_new |= {str(to): partition.is_new for partition in request.partitions}
-            case UpdateMetadataRequest():
+            case control_messages.UpdateMetadataRequest():
                 sent.append(f"UpdateMetadata->{to}")
                 for partition in request.partitions:
                     told = {
@@ -580,7 +572,7 @@ def _batch_mismatches(vector: Vector, world: ControllerWorld) -> list[str]:
                         "replicas": list(partition.replicas),
                         "offline_replicas": list(partition.offline_replicas),
                     }
-            case StopReplicaRequest():
+            case control_messages.StopReplicaRequest():
                 sent.append(f"StopReplica->{to}")
                 is_deleted |= {str(to): partition.is_deleted for partition in request.partitions}
                 stop_epochs |= {str(to): epoch_shown(partition.leader_epoch) for partition in request.partitions}
@@ -598,8 +590,8 @@ def _batch_mismatches(vector: Vector, world: ControllerWorld) -> list[str]:
     return found + mismatches(expect, seen)
 
 
-def _leader_shown(leader: BrokerId | NoLeaderReason) -> int:
-    return leader.value if isinstance(leader, NoLeaderReason) else leader
+def _leader_shown(leader: BrokerId | control_messages.NoLeaderReason) -> int:
+    return leader.value if isinstance(leader, control_messages.NoLeaderReason) else leader
 
 
 KINDS: Final[Mapping[str, Handler]] = {

@@ -7,12 +7,8 @@ from typing import Any, Final
 from laststand.emulator.core.broker.zookeeper.isr import IsrWrite, write_isr
 from laststand.emulator.core.broker.zookeeper.isr_notifier import IsrChangeNotifier, notify
 from laststand.emulator.core.types import BrokerEpoch, TopicId
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.broker_registration import register_broker
-from laststand.emulator.core.zookeeper.control_messages import (
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    StopReplicaPartition,
-)
 from laststand.emulator.core.zookeeper.control_versions import has_field
 from laststand.emulator.core.zookeeper.controller.controller_election import ControllerTerm, register_controller
 from laststand.emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
@@ -33,17 +29,6 @@ from laststand.emulator.core.zookeeper.nodes.topic import (
     TopicAssignment,
     decode_topic,
     encode_topic,
-)
-from laststand.emulator.core.zookeeper.operations import (
-    Answers,
-    Create,
-    Delete,
-    NodeKind,
-    OperationFailed,
-    Program,
-    SetData,
-    Transaction,
-    Write,
 )
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 from tests.conformance.harness import Fields, Handler, Vector, mismatches
@@ -189,7 +174,7 @@ def run_notification_due(vector: Vector) -> list[str]:
 def run_ibp(vector: Vector) -> list[str]:
     """What a node of that protocol version sends and does."""
     ibp = ibp_of(vector)
-    request = LeaderAndIsrRequest(controller_id=broker(0), controller_epoch=TERM, partitions=())
+    request = control_messages.LeaderAndIsrRequest(controller_id=broker(0), controller_epoch=TERM, partitions=())
     return mismatches(
         vector.expect,
         {
@@ -197,12 +182,16 @@ def run_ibp(vector: Vector) -> list[str]:
             "leader_and_isr_version": ibp.leader_and_isr_version,
             "update_metadata_version": ibp.update_metadata_version,
             "stop_replica_version": ibp.stop_replica_version,
-            "broker_epoch_sent": has_field(LeaderAndIsrRequest, "broker_epoch", ibp.leader_and_isr_version),
-            "topic_ids_sent": has_field(LeaderAndIsrPartition, "topic_id", ibp.leader_and_isr_version),
-            "leader_recovery_state_sent": has_field(
-                LeaderAndIsrPartition, "leader_recovery_state", ibp.leader_and_isr_version
+            "broker_epoch_sent": has_field(
+                control_messages.LeaderAndIsrRequest, "broker_epoch", ibp.leader_and_isr_version
             ),
-            "stop_replica_leader_epoch_sent": has_field(StopReplicaPartition, "leader_epoch", ibp.stop_replica_version),
+            "topic_ids_sent": has_field(control_messages.LeaderAndIsrPartition, "topic_id", ibp.leader_and_isr_version),
+            "leader_recovery_state_sent": has_field(
+                control_messages.LeaderAndIsrPartition, "leader_recovery_state", ibp.leader_and_isr_version
+            ),
+            "stop_replica_leader_epoch_sent": has_field(
+                control_messages.StopReplicaPartition, "leader_epoch", ibp.stop_replica_version
+            ),
             "recovering_recorded": ibp.records_leader_recovery,
             "request_type": request.request_type.name,
         },
@@ -252,10 +241,10 @@ def run_leader_write(vector: Vector) -> list[str]:
 
 
 def _in_zookeeper_with_lost_answer(
-    server: ZooKeeperServer, session_id: SessionId, program: Program[ControllerTerm]
+    server: ZooKeeperServer, session_id: SessionId, program: operations.Program[ControllerTerm]
 ) -> ControllerTerm:
     """Runs a program; the first transaction is executed, its answer lost, and so it is sent again."""
-    answers: Answers | None = None
+    answers: operations.Answers | None = None
     is_lost = False
     while True:
         try:
@@ -263,7 +252,7 @@ def _in_zookeeper_with_lost_answer(
         except StopIteration as stop:
             term: ControllerTerm = stop.value
             return term
-        if not is_lost and any(isinstance(step, Transaction) for step in steps):
+        if not is_lost and any(isinstance(step, operations.Transaction) for step in steps):
             is_lost = True
             server.execute(session_id, steps)
         answers = server.execute(session_id, steps)
@@ -276,10 +265,12 @@ def run_controller_election(vector: Vector) -> list[str]:
     before = vector.before
     if before["controller_epoch"] is not None:
         data = str(before["controller_epoch"]).encode()
-        server.execute(session_id, (Create(path=paths.CONTROLLER_EPOCH, data=data),))
+        server.execute(session_id, (operations.Create(path=paths.CONTROLLER_EPOCH, data=data),))
     if before["controller"] is not None:
         data = encode_controller(broker(before["controller"]), now_ms=0)
-        server.execute(session_id, (Create(path=paths.CONTROLLER, data=data, kind=NodeKind.EPHEMERAL),))
+        server.execute(
+            session_id, (operations.Create(path=paths.CONTROLLER, data=data, kind=operations.NodeKind.EPHEMERAL),)
+        )
     program = register_controller(broker(vector.event["broker"]), now_ms=0)
     run = _in_zookeeper_with_lost_answer if vector.event.get("lost_answer") else in_zookeeper
     seen: dict[str, Any] = {"elected": True, "error": None}
@@ -312,18 +303,20 @@ def run_fenced_write(vector: Vector) -> list[str]:
     """A controller writes, in its term or after it."""
     world = ControllerWorld(vector)
     world.put_partition(_BEFORE)
-    controller = Create(path=paths.CONTROLLER, data=encode_controller(broker(9), now_ms=0), kind=NodeKind.EPHEMERAL)
+    controller = operations.Create(
+        path=paths.CONTROLLER, data=encode_controller(broker(9), now_ms=0), kind=operations.NodeKind.EPHEMERAL
+    )
     world.server.execute(world.session_id, (controller,))
     if vector.event["epoch_version"] == "stale":
         world.move_on()
     is_stale = vector.event.get("node_version") == "stale"
-    writes: Mapping[str, Callable[[], Write]] = {
-        "set_state": lambda: SetData(
+    writes: Mapping[str, Callable[[], operations.Write]] = {
+        "set_state": lambda: operations.SetData(
             path=paths.state_node(PARTITION), data=b"{}", version=NodeVersion(6 if is_stale else 7)
         ),
-        "create_state": lambda: Create(path=paths.state_node(PARTITION), data=b"{}"),
-        "set_assignment": lambda: SetData(path=paths.topic_node(PARTITION.topic), data=b"{}", version=None),
-        "delete_controller": lambda: Delete(path=paths.CONTROLLER, version=None),
+        "create_state": lambda: operations.Create(path=paths.state_node(PARTITION), data=b"{}"),
+        "set_assignment": lambda: operations.SetData(path=paths.topic_node(PARTITION.topic), data=b"{}", version=None),
+        "delete_controller": lambda: operations.Delete(path=paths.CONTROLLER, version=None),
     }
     zxid = world.server.last_zxid
     try:
@@ -331,7 +324,7 @@ def run_fenced_write(vector: Vector) -> list[str]:
     except ControllerMovedError:
         error: str | None = "CONTROLLER_MOVED"
     else:
-        error = answer.reason.value if isinstance(answer, OperationFailed) else None
+        error = answer.reason.value if isinstance(answer, operations.OperationFailed) else None
     return mismatches(vector.expect, {"error": error, "written": world.server.last_zxid > zxid})
 
 
@@ -347,7 +340,7 @@ def run_register_broker(vector: Vector) -> list[str]:
     owner = {"absent": None, "own_session": own, "other_session": other, "own_previous_session": previous}
     session_id = owner[vector.before["node"]]
     if session_id is not None:
-        world.server.execute(session_id, (Create(path=path, kind=NodeKind.EPHEMERAL),))
+        world.server.execute(session_id, (operations.Create(path=path, kind=operations.NodeKind.EPHEMERAL),))
     stat = world.server.stat(path)
     former = None if stat is None else BrokerEpoch(stat.czxid)
     program = register_broker(

@@ -14,13 +14,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlMessage,
-    LeaderAndIsrRequest,
-    StopReplicaEpoch,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import (
     PartitionPhase,
@@ -46,15 +40,6 @@ from laststand.emulator.core.zookeeper.nodes.small_nodes import (
     encode_isr_notification,
 )
 from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
-from laststand.emulator.core.zookeeper.operations import (
-    Answers,
-    Create,
-    NodeKind,
-    Program,
-    ResultT,
-    SetData,
-    Transaction,
-)
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 from tests.conformance.harness import Fields, Vector
@@ -132,14 +117,16 @@ def leader_and_isr_of(before: Fields) -> LeaderAndIsr:
     )
 
 
-def in_zookeeper(server: ZooKeeperServer, session_id: SessionId, program: Program[ResultT]) -> ResultT:
+def in_zookeeper(
+    server: ZooKeeperServer, session_id: SessionId, program: operations.Program[operations.ResultT]
+) -> operations.ResultT:
     """Runs a program to its end."""
-    answers: Answers | None = None
+    answers: operations.Answers | None = None
     while True:
         try:
             steps = next(program) if answers is None else program.send(answers)
         except StopIteration as stop:
-            result: ResultT = stop.value
+            result: operations.ResultT = stop.value
             return result
         answers = server.execute(session_id, steps)
 
@@ -158,9 +145,9 @@ class ControllerWorld:
         )
         self.server = ZooKeeperServer()
         self.session_id = self.server.open_session(timeout_ms=6000, now_ms=0)
-        self._make(Create(path="/controller_epoch", data=str(TERM).encode()))
+        self._make(operations.Create(path="/controller_epoch", data=str(TERM).encode()))
         for path in paths.PERSISTENT_PATHS:
-            self._make(Create(path=path))
+            self._make(operations.Create(path=path))
         self.term = Term(
             self.config,
             ControllerTerm(controller_epoch=TERM, epoch_version=NodeVersion(0)),
@@ -168,10 +155,10 @@ class ControllerWorld:
         self.context = self.term.context
         self._start_version = NodeVersion(0)
 
-    def _make(self, step: Create | SetData | Transaction) -> None:
+    def _make(self, step: operations.Create | operations.SetData | operations.Transaction) -> None:
         self.server.execute(self.session_id, (step,))
 
-    def run(self, program: Program[ResultT]) -> ResultT:
+    def run(self, program: operations.Program[operations.ResultT]) -> operations.ResultT:
         """Runs a program of the controller to its end."""
         return in_zookeeper(self.server, self.session_id, program)
 
@@ -182,8 +169,8 @@ class ControllerWorld:
         assignment = assignment_of(before)
         topic = TopicAssignment(topic_id=TOPIC_ID, partitions={PARTITION.partition: assignment})
         data = encode_topic(topic, topic_format=self.era.rules.topic_format)
-        self._make(Create(path=paths.topic_node(PARTITION.topic), data=data))
-        self._make(Create(path=paths.topic_config_node(PARTITION.topic), data=encode_config({})))
+        self._make(operations.Create(path=paths.topic_node(PARTITION.topic), data=data))
+        self._make(operations.Create(path=paths.topic_config_node(PARTITION.topic), data=encode_config({})))
         is_stored = before.get("stored", before) is not None and "leader" in before
         if is_stored:
             self._put_state(before)
@@ -206,9 +193,9 @@ class ControllerWorld:
             leader_and_isr=leader_and_isr_of(before), controller_epoch=ControllerEpoch(TERM + 1 if newer else TERM)
         )
         data = encode_state(leadership, state_format=self.era.rules.state_format)
-        self._make(Create(path=paths.partitions_node(PARTITION.topic)))
-        self._make(Create(path=paths.partition_node(PARTITION)))
-        self._make(Create(path=paths.state_node(PARTITION), data=data))
+        self._make(operations.Create(path=paths.partitions_node(PARTITION.topic)))
+        self._make(operations.Create(path=paths.partition_node(PARTITION)))
+        self._make(operations.Create(path=paths.state_node(PARTITION), data=data))
         self.raise_state_version(before["partition_epoch"], data)
 
     def put_stored(self, stored: Fields) -> None:
@@ -217,10 +204,10 @@ class ControllerWorld:
             leader_and_isr=leader_and_isr_of(stored), controller_epoch=ControllerEpoch(stored["controller_epoch"])
         )
         data = encode_state(leadership, state_format=self.era.rules.state_format)
-        self._make(Create(path=paths.topic_node(PARTITION.topic)))
-        self._make(Create(path=paths.partitions_node(PARTITION.topic)))
-        self._make(Create(path=paths.partition_node(PARTITION)))
-        self._make(Create(path=paths.state_node(PARTITION), data=data))
+        self._make(operations.Create(path=paths.topic_node(PARTITION.topic)))
+        self._make(operations.Create(path=paths.partitions_node(PARTITION.topic)))
+        self._make(operations.Create(path=paths.partition_node(PARTITION)))
+        self._make(operations.Create(path=paths.state_node(PARTITION), data=data))
         self.raise_state_version(stored["partition_epoch"], data)
 
     def raise_state_version(self, version: int, data: bytes | None = None) -> None:
@@ -229,7 +216,7 @@ class ControllerWorld:
         content = self.server.data(path) if data is None else data
         assert content is not None
         while self._state_version() < version:
-            self._make(SetData(path=path, data=content, version=None))
+            self._make(operations.SetData(path=path, data=content, version=None))
         self._start_version = NodeVersion(version)
 
     def _state_version(self) -> int:
@@ -253,41 +240,45 @@ class ControllerWorld:
     def allow_unclean(self) -> None:
         """Lets the topic be led by replicas outside its ISR."""
         data = encode_config({"unclean.leader.election.enable": "true"})
-        self._make(SetData(path=paths.topic_config_node(PARTITION.topic), data=data, version=None))
+        self._make(operations.SetData(path=paths.topic_config_node(PARTITION.topic), data=data, version=None))
 
     def register(self, numbers: Iterable[int]) -> None:
         """Makes broker nodes in ZooKeeper."""
         for number in numbers:
             data = encode_broker(RegisteredEndpoint(), version=5, now_ms=0)
-            self._make(Create(path=paths.broker_node(broker(number)), data=data))
+            self._make(operations.Create(path=paths.broker_node(broker(number)), data=data))
 
     def notify(self, names: Iterable[str]) -> None:
         """Leaves a notification of ISR changes."""
         data = encode_isr_notification(named_partition(name) for name in names)
         path = f"{paths.ISR_CHANGE_NOTIFICATIONS}/{paths.ISR_CHANGE_PREFIX}"
-        self._make(Create(path=path, data=data, kind=NodeKind.SEQUENTIAL))
+        self._make(operations.Create(path=path, data=data, kind=operations.NodeKind.SEQUENTIAL))
 
     def ask_to_delete(self) -> None:
         """Leaves a request to delete the topic."""
-        self._make(Create(path=paths.delete_topic_node(PARTITION.topic)))
+        self._make(operations.Create(path=paths.delete_topic_node(PARTITION.topic)))
 
     def move_on(self) -> None:
         """Elects another controller, which this one does not notice."""
-        self._make(SetData(path=paths.CONTROLLER_EPOCH, data=str(TERM + 1).encode(), version=None))
+        self._make(operations.SetData(path=paths.CONTROLLER_EPOCH, data=str(TERM + 1).encode(), version=None))
 
     # --- Afterwards -----------------------------------------------------------------------------------------------
 
-    def requests(self) -> list[tuple[int, ControlMessage]]:
+    def requests(self) -> list[tuple[int, control_messages.ControlMessage]]:
         """Returns what was sent to brokers so far, in order."""
         return [(addressed.broker_id, addressed.request) for addressed in self.term.batch.outbox]
 
     def leader_and_isr_to(self) -> list[int]:
         """Returns who was told a role, ascending."""
-        return sorted({to for to, request in self.requests() if isinstance(request, LeaderAndIsrRequest)})
+        return sorted(
+            {to for to, request in self.requests() if isinstance(request, control_messages.LeaderAndIsrRequest)}
+        )
 
     def update_metadata_to(self) -> list[int]:
         """Returns who was told what clients are to know, ascending."""
-        return sorted({to for to, request in self.requests() if isinstance(request, UpdateMetadataRequest)})
+        return sorted(
+            {to for to, request in self.requests() if isinstance(request, control_messages.UpdateMetadataRequest)}
+        )
 
     def sends(self) -> list[str]:
         """Returns who was told to stop a replica, and who was told a role, as vectors write it."""
@@ -295,7 +286,7 @@ class ControllerWorld:
         stopped = [
             f"StopReplica(delete={str(partition.is_deleted).lower()})->{to}"
             for to, request in self.requests()
-            if isinstance(request, StopReplicaRequest)
+            if isinstance(request, control_messages.StopReplicaRequest)
             for partition in request.partitions
         ]
         return stopped + ([f"LeaderAndIsr->[{told}]"] if told else [])
@@ -305,7 +296,7 @@ class ControllerWorld:
         return [
             [to, True, epoch_shown(partition.leader_epoch)]
             for to, request in self.requests()
-            if isinstance(request, StopReplicaRequest)
+            if isinstance(request, control_messages.StopReplicaRequest)
             for partition in request.partitions
             if partition.is_deleted
         ]
@@ -350,6 +341,6 @@ class ControllerWorld:
         return topic.partitions[PARTITION.partition]
 
 
-def epoch_shown(leader_epoch: LeaderEpoch | StopReplicaEpoch) -> int:
+def epoch_shown(leader_epoch: LeaderEpoch | control_messages.StopReplicaEpoch) -> int:
     """Returns a leader epoch as vectors write it."""
-    return leader_epoch.value if isinstance(leader_epoch, StopReplicaEpoch) else leader_epoch
+    return leader_epoch.value if isinstance(leader_epoch, control_messages.StopReplicaEpoch) else leader_epoch

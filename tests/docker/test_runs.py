@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from laststand.chaos.scenario.scenario_file import load_scenario
-from laststand.emulator.plan.actions import DEEDS, AdminAction, DeposeController, ExpireSession, Produce
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from tests.docker.commands import ROOT, Commands
 
@@ -60,7 +60,9 @@ def test_every_deed_bites(commands: Commands) -> None:
 
 def test_the_scenario_has_every_deed_of_containers() -> None:
     done = {type(step.action) for step in load_scenario(EVERY_DEED).steps}
-    offered = {kind for kind, row in DEEDS.items() if DriverName.DOCKER not in row.refused}
-    administration = {kind for kind in offered if issubclass(kind, AdminAction)}  # the same requests on every driver
-    of_zookeeper = {ExpireSession, DeposeController}
-    assert offered - administration - of_zookeeper - {Produce} <= done
+    offered = {kind for kind, row in actions.DEEDS.items() if DriverName.DOCKER not in row.refused}
+    administration = {
+        kind for kind in offered if issubclass(kind, actions.AdminAction)
+    }  # the same requests on every driver
+    of_zookeeper = {actions.ExpireSession, actions.DeposeController}
+    assert offered - administration - of_zookeeper - {actions.Produce} <= done

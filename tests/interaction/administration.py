@@ -6,35 +6,8 @@ Each function sends one request and returns the lines that the script prints of 
 from collections.abc import Mapping
 from typing import TypeVar
 
-from laststand.emulator.core.admin_messages import (
-    AlterableConfig,
-    AlterConfigsResource,
-    ConfigOperation,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-    DescribeFeaturesRequest,
-    DescribeFeaturesResponse,
-    FeatureUpdate,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    IsrMember,
-    Request,
-)
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -54,7 +27,7 @@ ResponseT = TypeVar("ResponseT")
 _WITHIN_MS = 100
 
 
-def _ask(cluster: SimulatedCluster, request: Request, expected: type[ResponseT]) -> ResponseT:
+def _ask(cluster: SimulatedCluster, request: messages.Request, expected: type[ResponseT]) -> ResponseT:
     request_id = cluster.clients.ask(CONTROLLER, request, cause="admin")
     cluster.run_until(lambda: request_id in cluster.clients.answers, within_ms=_WITHIN_MS)
     response = cluster.clients.answers[request_id]
@@ -76,7 +49,9 @@ def _resource(word: str) -> tuple[ConfigResource, str]:
 
 def list_reassignments(cluster: SimulatedCluster) -> list[str]:
     """All that is under way, a line each."""
-    response = _ask(cluster, ListPartitionReassignmentsRequest(), ListPartitionReassignmentsResponse)
+    response = _ask(
+        cluster, admin_messages.ListPartitionReassignmentsRequest(), admin_messages.ListPartitionReassignmentsResponse
+    )
     return [
         f"{found.topic_partition} replicas={_ids(found.replicas)} adding={_ids(found.adding_replicas)}"
         f" removing={_ids(found.removing_replicas)}"
@@ -88,24 +63,28 @@ def alter_config(cluster: SimulatedCluster, resource: str, changes: Mapping[str,
     """Sets ``name=value``; ``name=`` deletes, ``name=+value`` appends, ``name=-value`` subtracts."""
     kind, name = _resource(resource)
     configs = tuple(_change(key, value) for key, value in changes.items())
-    asked = AlterConfigsResource(resource=kind, resource_name=name, configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=(asked,))
-    [result] = _ask(cluster, request, IncrementalAlterConfigsResponse).resources
+    asked = admin_messages.AlterConfigsResource(resource=kind, resource_name=name, configs=configs)
+    request = admin_messages.IncrementalAlterConfigsRequest(resources=(asked,))
+    [result] = _ask(cluster, request, admin_messages.IncrementalAlterConfigsResponse).resources
     return [_outcome(result.error, result.error_message)]
 
 
-def _change(name: str, value: str) -> AlterableConfig:
+def _change(name: str, value: str) -> admin_messages.AlterableConfig:
     if not value:
-        return AlterableConfig(name=name, operation=ConfigOperation.DELETE)
-    operation = {"+": ConfigOperation.APPEND, "-": ConfigOperation.SUBTRACT}.get(value[0], ConfigOperation.SET)
-    return AlterableConfig(name=name, operation=operation, value=value.lstrip("+-"))
+        return admin_messages.AlterableConfig(name=name, operation=admin_messages.ConfigOperation.DELETE)
+    operation = {"+": admin_messages.ConfigOperation.APPEND, "-": admin_messages.ConfigOperation.SUBTRACT}.get(
+        value[0], admin_messages.ConfigOperation.SET
+    )
+    return admin_messages.AlterableConfig(name=name, operation=operation, value=value.lstrip("+-"))
 
 
 def describe_config(cluster: SimulatedCluster, resource: str, names: list[str]) -> list[str]:
     """What is in effect, and every place that gives it a value."""
     kind, name = _resource(resource)
-    asked = DescribeConfigsResource(resource=kind, resource_name=name, configuration_keys=tuple(names))
-    [described] = _ask(cluster, DescribeConfigsRequest(resources=(asked,)), DescribeConfigsResponse).resources
+    asked = admin_messages.DescribeConfigsResource(resource=kind, resource_name=name, configuration_keys=tuple(names))
+    [described] = _ask(
+        cluster, admin_messages.DescribeConfigsRequest(resources=(asked,)), admin_messages.DescribeConfigsResponse
+    ).resources
     if described.error is not ErrorCode.NONE:
         return [_outcome(described.error, described.error_message)]
     return [
@@ -120,10 +99,12 @@ def update_features(
 ) -> list[str]:
     """Asks for levels, all in one request."""
     updates = tuple(
-        FeatureUpdate(feature=name, max_version_level=int(level), upgrade_type=upgrade_type)
+        admin_messages.FeatureUpdate(feature=name, max_version_level=int(level), upgrade_type=upgrade_type)
         for name, level in levels.items()
     )
-    response = _ask(cluster, UpdateFeaturesRequest(feature_updates=updates), UpdateFeaturesResponse)
+    response = _ask(
+        cluster, admin_messages.UpdateFeaturesRequest(feature_updates=updates), admin_messages.UpdateFeaturesResponse
+    )
     return [_outcome(response.error, response.error_message)]
 
 
@@ -132,19 +113,23 @@ def describe_features(cluster: SimulatedCluster) -> list[str]:
     return [
         f"{feature.name} {feature.finalized_version} of {feature.min_supported_version}"
         f"..{feature.max_supported_version}"
-        for feature in _ask(cluster, DescribeFeaturesRequest(), DescribeFeaturesResponse).features
+        for feature in _ask(
+            cluster, admin_messages.DescribeFeaturesRequest(), admin_messages.DescribeFeaturesResponse
+        ).features
     ]
 
 
 def unregister(cluster: SimulatedCluster, broker_id: BrokerId) -> list[str]:
     """Forgets a broker."""
-    response = _ask(cluster, UnregisterBrokerRequest(broker_id=broker_id), UnregisterBrokerResponse)
+    response = _ask(
+        cluster, admin_messages.UnregisterBrokerRequest(broker_id=broker_id), admin_messages.UnregisterBrokerResponse
+    )
     return [_outcome(response.error, response.error_message)]
 
 
 def describe_cluster(cluster: SimulatedCluster) -> list[str]:
     """Registered brokers."""
-    response = _ask(cluster, DescribeClusterRequest(), DescribeClusterResponse)
+    response = _ask(cluster, admin_messages.DescribeClusterRequest(), admin_messages.DescribeClusterResponse)
     return [
         f"broker {broker.broker_id} epoch={broker.broker_epoch} applied={broker.applied_offset}"
         f"{' fenced' if broker.is_fenced else ''}{' shutting_down' if broker.in_controlled_shutdown else ''}"
@@ -160,7 +145,7 @@ def alter_partition(cluster: SimulatedCluster, name: TopicPartition, given: Mapp
     api_version = int(given.get("version", "3"))
     members = [member.partition("@") for member in given["isr"].strip("()").split(",") if member]
     topic_id = TopicId(given.get("topic_id", state.topic_id))
-    data = AlterPartitionData(
+    data = messages.AlterPartitionData(
         topic=name.topic,
         topic_id=topic_id if api_version >= 2 else None,
         partition=int(given.get("partition", name.partition)),
@@ -170,13 +155,13 @@ def alter_partition(cluster: SimulatedCluster, name: TopicPartition, given: Mapp
         leader_recovery_state=LeaderRecoveryState[given.get("recovery", "RECOVERED")],
     )
     registered = brokers[sender].broker_epoch if sender in brokers else -1
-    request = AlterPartitionRequest(
+    request = messages.AlterPartitionRequest(
         broker_id=sender,
         broker_epoch=BrokerEpoch(int(given.get("broker_epoch", registered))),
         partitions=(data,),
         api_version=api_version,
     )
-    response = _ask(cluster, request, AlterPartitionResponse)
+    response = _ask(cluster, request, messages.AlterPartitionResponse)
     if response.error is not ErrorCode.NONE:
         return [f"top level {response.error.name}"]
     [result] = response.partitions
@@ -188,13 +173,13 @@ def alter_partition(cluster: SimulatedCluster, name: TopicPartition, given: Mapp
     ]
 
 
-def _member(cluster: SimulatedCluster, word: str, epoch: str) -> IsrMember:
+def _member(cluster: SimulatedCluster, word: str, epoch: str) -> messages.IsrMember:
     broker_id = BrokerId(NodeId(int(word)))
     if epoch == "?":
-        return IsrMember(broker_id, None)
+        return messages.IsrMember(broker_id, None)
     registration = cluster.controller.image.brokers.get(broker_id)
     known = None if registration is None else registration.broker_epoch
-    return IsrMember(broker_id, BrokerEpoch(int(epoch)) if epoch else known)
+    return messages.IsrMember(broker_id, BrokerEpoch(int(epoch)) if epoch else known)
 
 
 def _ids(brokers: tuple[BrokerId, ...]) -> str:

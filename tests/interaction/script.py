@@ -10,34 +10,10 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectablePartition,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ReassignablePartition,
-    RequestedElection,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.eras import era_rules, is_rule, with_rule
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.messages import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ListOffsetsPosition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-    Response,
-)
 from laststand.emulator.core.properties import NodeProperties, is_node_property, node_properties
 from laststand.emulator.core.switches import DEFAULT_ERA, Switches
 from laststand.emulator.core.types import (
@@ -220,23 +196,25 @@ class Session:
     def delete_topic(self, command: Command) -> list[str]:
         """``delete-topic orders``."""
         request_id = self.cluster.clients.ask(
-            CONTROLLER, DeleteTopicsRequest(topics=(command.words[0],)), cause="delete"
+            CONTROLLER, admin_messages.DeleteTopicsRequest(topics=(command.words[0],)), cause="delete"
         )
         response = self._answer_to(request_id, within_ms=100)
         self.cluster.run(20)
-        return [response.topics[0].error.name if isinstance(response, DeleteTopicsResponse) else "no answer"]
+        return [
+            response.topics[0].error.name if isinstance(response, admin_messages.DeleteTopicsResponse) else "no answer"
+        ]
 
     def reassign(self, command: Command) -> list[str]:
         """``reassign orders-0 replicas=(0,2)``, or ``replicas=()`` to cancel."""
         name = _partition(command.words[0])
         brokers = command.pairs["replicas"].strip("()")
         replicas = tuple(_broker(word) for word in brokers.split(",")) if brokers else None
-        target = ReassignablePartition(topic=name.topic, partition=name.partition, replicas=replicas)
+        target = admin_messages.ReassignablePartition(topic=name.topic, partition=name.partition, replicas=replicas)
         request_id = self.cluster.clients.ask(
-            CONTROLLER, AlterPartitionReassignmentsRequest(partitions=(target,)), cause="reassign"
+            CONTROLLER, admin_messages.AlterPartitionReassignmentsRequest(partitions=(target,)), cause="reassign"
         )
         response = self._answer_to(request_id, within_ms=100)
-        if not isinstance(response, AlterPartitionReassignmentsResponse):
+        if not isinstance(response, admin_messages.AlterPartitionReassignmentsResponse):
             return ["no answer"]
         return [response.partitions[0].error.name, self._state(name)]
 
@@ -267,15 +245,15 @@ class Session:
             base_sequence=int(pairs.get("sequence", "-1")),
         )
         timeout_ms = int(pairs.get("timeout", "1000"))
-        request = ProduceRequest(
+        request = messages.ProduceRequest(
             acks=_ACKS[pairs.get("acks", "all")],
             timeout_ms=timeout_ms,
-            partitions=(ProducePartition(topic=name.topic, partition=name.partition, batch=batch),),
+            partitions=(messages.ProducePartition(topic=name.topic, partition=name.partition, batch=batch),),
         )
         request_id = self.cluster.clients.ask(_broker(pairs["to"]), request, cause=operation)
         self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=timeout_ms + 10)
         response = self.cluster.clients.answers.get(request_id)
-        if not isinstance(response, ProduceResponse):
+        if not isinstance(response, messages.ProduceResponse):
             return [f"{operation} no answer"]
         (answer,) = response.partitions
         offset = "" if answer.base_offset is None else f" base_offset={answer.base_offset}"
@@ -284,17 +262,17 @@ class Session:
     def consume(self, command: Command) -> list[str]:
         """``consume orders-0 from=0 offset=0 [rack=..]``: what a consumer gets of one fetch."""
         name = _partition(command.words[0])
-        asked = FetchPartition(
+        asked = messages.FetchPartition(
             topic=name.topic,
             topic_id=None,
             partition=name.partition,
             fetch_offset=Offset(int(command.pairs["offset"])),
         )
-        request = FetchRequest(partitions=(asked,), max_wait_ms=0, client_rack=command.pairs.get("rack"))
+        request = messages.FetchRequest(partitions=(asked,), max_wait_ms=0, client_rack=command.pairs.get("rack"))
         request_id = self.cluster.clients.ask(_broker(command.pairs["from"]), request, cause="consume")
         self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=100)
         response = self.cluster.clients.answers.get(request_id)
-        if not isinstance(response, FetchResponse):
+        if not isinstance(response, messages.FetchResponse):
             return ["no answer"]
         (answer,) = response.partitions
         if answer.preferred_read_replica is not None:
@@ -306,12 +284,12 @@ class Session:
         """``list-offsets orders-0 from=0 at=latest|earliest``."""
         name = _partition(command.words[0])
         timestamp = {"latest": -1, "earliest": -2}[command.pairs["at"]]
-        position = ListOffsetsPosition(topic=name.topic, partition=name.partition, timestamp=timestamp)
-        request = ListOffsetsRequest(partitions=(position,))
+        position = messages.ListOffsetsPosition(topic=name.topic, partition=name.partition, timestamp=timestamp)
+        request = messages.ListOffsetsRequest(partitions=(position,))
         request_id = self.cluster.clients.ask(_broker(command.pairs["from"]), request, cause="list-offsets")
         self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=100)
         response = self.cluster.clients.answers.get(request_id)
-        if not isinstance(response, ListOffsetsResponse):
+        if not isinstance(response, messages.ListOffsetsResponse):
             return ["no answer"]
         (answer,) = response.partitions
         return [f"{answer.error.name} offset={answer.offset}"]
@@ -325,7 +303,7 @@ class Session:
             lines.append(f"{api} {error_of(self._answer_to(request_id, within_ms=200))}")
         return lines
 
-    def _answer_to(self, request_id: RequestId, *, within_ms: int) -> Response | None:
+    def _answer_to(self, request_id: RequestId, *, within_ms: int) -> messages.Response | None:
         self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=within_ms)
         return self.cluster.clients.answers.get(request_id)
 
@@ -333,16 +311,16 @@ class Session:
         """``elect-leaders orders-0 type=UNCLEAN [leader=1] [within=ms]``: what the controller answers, if it does."""
         name = _partition(command.words[0])
         leader = command.pairs.get("leader")
-        asked = ElectablePartition(
+        asked = admin_messages.ElectablePartition(
             topic=name.topic,
             partition=name.partition,
             desired_leader=None if leader is None else _broker(leader),
         )
-        election = RequestedElection[command.pairs["type"]]
-        request = ElectLeadersRequest(election_type=election, partitions=(asked,))
+        election = admin_messages.RequestedElection[command.pairs["type"]]
+        request = admin_messages.ElectLeadersRequest(election_type=election, partitions=(asked,))
         request_id = self.cluster.clients.ask(CONTROLLER, request, cause="elect-leaders")
         response = self._answer_to(request_id, within_ms=int(command.pairs.get("within", "1000")))
-        if not isinstance(response, ElectLeadersResponse):
+        if not isinstance(response, admin_messages.ElectLeadersResponse):
             return ["no answer yet"]
         (answer,) = response.partitions
         return [f"{answer.error.name} {answer.error_message}".rstrip(), self._state(name)]
@@ -388,11 +366,11 @@ class Session:
 
     def init_producer(self, command: Command) -> list[str]:
         """``init-producer from=0``: an id from the broker."""
-        request = InitProducerIdRequest()
+        request = messages.InitProducerIdRequest()
         request_id = self.cluster.clients.ask(_broker(command.pairs["from"]), request, cause="init-producer")
         self.cluster.run_until(lambda: request_id in self.cluster.clients.answers, within_ms=100)
         response = self.cluster.clients.answers.get(request_id)
-        if not isinstance(response, InitProducerIdResponse):
+        if not isinstance(response, messages.InitProducerIdResponse):
             return ["no answer"]
         return [f"{response.error.name} producer_id={response.producer_id} producer_epoch={response.producer_epoch}"]
 

@@ -10,17 +10,11 @@ from typing import Final
 
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.delayed_fetch import LINGER_MS, FetchHandler
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    FetchPartition,
-    FetchRequest,
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-)
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import DEFAULT_ERA, era_switches
 from laststand.emulator.core.types import (
@@ -119,10 +113,10 @@ class Load:
             producer_epoch=ProducerEpoch(-1),
             base_sequence=-1,
         )
-        request = ProduceRequest(
+        request = messages.ProduceRequest(
             acks=acks,
             timeout_ms=30_000,
-            partitions=(ProducePartition(topic=partition.topic, partition=partition.partition, batch=batch),),
+            partitions=(messages.ProducePartition(topic=partition.topic, partition=partition.partition, batch=batch),),
         )
         request_id = self._cluster.clients.ask(NodeId(state.leader), request, cause=f"load:{self._made}")
         self._asked_at_ms[request_id] = self._cluster.now_ms
@@ -134,7 +128,7 @@ class Load:
         hosted = None if broker is None else broker.partition(partition)
         if state is None or state.leader is None or hosted is None:
             return
-        asked = FetchPartition(
+        asked = messages.FetchPartition(
             topic=partition.topic,
             topic_id=None,
             partition=partition.partition,
@@ -144,7 +138,7 @@ class Load:
             log_start_offset=None,
             partition_max_bytes=1 << 20,
         )
-        request = FetchRequest(
+        request = messages.FetchRequest(
             partitions=(asked,), replica_id=None, replica_epoch=None, max_wait_ms=500, min_bytes=1, max_bytes=1 << 20
         )
         self._cluster.clients.ask(NodeId(state.leader), request, cause="consume")
@@ -155,7 +149,7 @@ class Load:
         assert self._cluster.run_until(lambda: self._asked_at_ms.keys() <= self._cluster.clients.answers.keys())
         for request_id in self._asked_at_ms:
             answer = self._cluster.clients.answers[request_id]
-            assert isinstance(answer, ProduceResponse)
+            assert isinstance(answer, messages.ProduceResponse)
             assert answer.partitions[0].error is ErrorCode.NONE
         self._asked_at_ms.clear()
         return self._cluster.now_ms - started_ms

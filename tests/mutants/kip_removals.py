@@ -1042,7 +1042,7 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-550",
         place="core/broker/replicas/stray_cleanup.py::StrayLogs.handle_timer",
-        code="turn.write(DeleteStrayLog(partition=stray.partition, topic_id=stray.topic_id))",
+        code="turn.write(effects.DeleteStrayLog(partition=stray.partition, topic_id=stray.topic_id))",
         instead="pass",
         test="tests/unit/core/broker/kraft/test_strays.py::test_the_kip_deletes_after_the_grace",
     ),
@@ -1090,7 +1090,7 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-550",
         place="core/broker/kraft/assignment.py::Assignment._remove",
-        code="turn.write(DeleteLog(partition=partition.name))",
+        code="turn.write(effects.DeleteLog(partition=partition.name))",
         instead="pass",
         test="tests/interaction/test_scripts.py::test_script[kip_550_cancelled_reassignment]",
     ),
@@ -1397,7 +1397,7 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-497",
         place="core/controller/partition_change.py::next_partition_change",
-        code="if record == PartitionChangeRecord(topic_id=state.topic_id, partition=partition):",
+        code="if record == records.PartitionChangeRecord(topic_id=state.topic_id, partition=partition):",
         instead="if False:",
         test="tests/interaction/test_scripts.py::test_script[kip_497_alter_partition_errors]",
     ),

@@ -217,8 +217,8 @@ REMOVALS: Final = (
     Removal(
         row="Z02",
         place="core/broker/zookeeper/isr.py::write_isr",
-        code="SetData(path=path, data=data, version=expected)",
-        instead="SetData(path=path, data=data, version=None)",
+        code="operations.SetData(path=path, data=data, version=expected)",
+        instead="operations.SetData(path=path, data=data, version=None)",
         test="tests/simulation/test_zookeeper_writers.py"
         "::test_an_election_comes_before_the_write_of_the_leader[kafka-2.6-zk]",
     ),

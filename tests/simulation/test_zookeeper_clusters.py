@@ -2,10 +2,10 @@
 
 import pytest
 
-from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core import events
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
-from laststand.emulator.plan.actions import DeposeController
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run.journal import Journal
@@ -156,7 +156,7 @@ def test_what_is_asked_of_zookeeper_is_known_by_its_name(api: str, violated: boo
 def test_a_request_that_waited_for_its_leaders_write_keeps_its_cause() -> None:
     journal = Journal()
     play_and_stop(parse_plan(_OWN_WRITE.format(era="kafka-2.6-zk")), journal=journal)
-    answered = [entry.event for entry in journal.entries if isinstance(entry.event, ProduceAnswered)]
+    answered = [entry.event for entry in journal.entries if isinstance(entry.event, events.ProduceAnswered)]
     assert answered
     assert {event.cause_id.partition(":")[0] for event in answered} <= {PRODUCER_ALL, PRODUCER_LEADER}
 
@@ -422,4 +422,4 @@ def test_an_administrator_deposes_the_controller(era: str) -> None:
 
 def test_there_is_nobody_to_depose_in_a_kraft_cluster() -> None:
     simulation = played(_DEPOSED, "kip-966")
-    assert [simulation.plan.actions[index] for index in simulation.skipped] == [DeposeController()]
+    assert [simulation.plan.actions[index] for index in simulation.skipped] == [actions.DeposeController()]

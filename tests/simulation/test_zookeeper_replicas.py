@@ -2,14 +2,16 @@
 
 import pytest
 
-from laststand.emulator.core.admin_messages import ElectLeadersRequest, RequestedElection
-from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrRequest, UpdateMetadataRequest
+from laststand.emulator.core import admin_messages
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.simulator.disk.disk import Disk
 from tests.simulation.test_zookeeper_stories import ALL_ERAS, WRITING_ERAS, acked
 from tests.simulation.zookeeper_cluster import LAG_MS, ORDERS, ZooKeeperCluster, broker
 
-PREFERRED = ElectLeadersRequest(election_type=RequestedElection.PREFERRED, partitions=None)
+PREFERRED = admin_messages.ElectLeadersRequest(
+    election_type=admin_messages.RequestedElection.PREFERRED, partitions=None
+)
 RELEASES_WITHOUT_ELIGIBILITY = ("kafka-2.5-zk", "kafka-2.6-zk", "kafka-3.1-zk", "kafka-3.2-zk")
 
 
@@ -84,7 +86,7 @@ def test_a_broker_that_is_to_hold_nothing_any_more(era: str) -> None:
     cluster.crash(3)
     cluster.reassign(2, 1)
     cluster.start(3)
-    told = [request for request in cluster[3].told if isinstance(request, LeaderAndIsrRequest)]
+    told = [request for request in cluster[3].told if isinstance(request, control_messages.LeaderAndIsrRequest)]
     if era == "kip-550-zk":
         (request,) = told
         assert request.contains_all_replicas
@@ -139,7 +141,7 @@ def test_a_role_that_comes_before_its_leader_is_known(era: str) -> None:
     without_2 = next(
         request
         for request in reversed(cluster[4].told)
-        if isinstance(request, UpdateMetadataRequest)
+        if isinstance(request, control_messages.UpdateMetadataRequest)
         and broker(2) not in {each.broker_id for each in request.live_brokers}
     )
     cluster.start(2)

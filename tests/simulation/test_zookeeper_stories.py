@@ -3,17 +3,12 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    ElectLeadersRequest,
-    ReassignablePartition,
-)
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.broker.replicas.isr import PendingShrink
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
-from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrRequest, StopReplicaRequest
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_config
-from laststand.emulator.core.zookeeper.operations import Delete, SetData
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from tests.simulation.zookeeper_cluster import LAG_MS, ORDERS, ZooKeeperCluster, broker
 
@@ -237,7 +232,7 @@ def test_a_member_that_the_leader_does_not_know_it_added(era: str) -> None:
     assert "leader=0 isr=0,1 " in cluster.shown()
     cluster.cut_link(2, 0)
     cluster.cut_link(1, 0)
-    cluster.ask(ElectLeadersRequest(election_type=0, partitions=None))
+    cluster.ask(admin_messages.ElectLeadersRequest(election_type=0, partitions=None))
     assert "leader=1 isr=0,1 " in cluster.shown()
     cluster.heal_zookeeper(0)
     cluster.advance(2 * LAG_MS)
@@ -259,7 +254,7 @@ def test_a_topics_own_min_isr_counts() -> None:
     assert not cluster.is_acked(answer)
     assert cluster.produced[answer].partitions[0].error.name == "NOT_ENOUGH_REPLICAS"
     data = encode_config({"min.insync.replicas": "1"})
-    cluster.write(SetData(path=paths.topic_config_node(ORDERS.topic), data=data, version=None))
+    cluster.write(operations.SetData(path=paths.topic_config_node(ORDERS.topic), data=data, version=None))
     acked(cluster, 2)
 
 
@@ -329,8 +324,8 @@ def test_a_reassignment_that_is_cancelled_before_the_new_replica_is_in_sync(era:
     cluster.cut_link(4, 2)
     cluster.reassign(2, 4)
     assert ORDERS in cluster[4].disk.logs
-    partition = ReassignablePartition(topic=ORDERS.topic, partition=ORDERS.partition, replicas=None)
-    cluster.ask(AlterPartitionReassignmentsRequest(partitions=(partition,)))
+    partition = admin_messages.ReassignablePartition(topic=ORDERS.topic, partition=ORDERS.partition, replicas=None)
+    cluster.ask(admin_messages.AlterPartitionReassignmentsRequest(partitions=(partition,)))
     assert cluster.replicas() == (broker(2), broker(3))
     # KAFKA-13972: it is told with the leader epoch that it has, which 2.5 does not look at.
     assert (ORDERS in cluster[4].disk.logs) is (era in ("kafka-2.6-zk", "kafka-3.1-zk", "kafka-3.2-zk"))
@@ -344,7 +339,7 @@ def test_a_complete_list_that_was_meant_for_a_former_life(*, is_checked: bool) -
     (old,) = [
         request
         for request in cluster[3].told
-        if isinstance(request, LeaderAndIsrRequest) and request.contains_all_replicas
+        if isinstance(request, control_messages.LeaderAndIsrRequest) and request.contains_all_replicas
     ]
     assert old.partitions == ()
     cluster.create_topic(3, 2, 1)
@@ -363,7 +358,8 @@ def test_a_late_copy_of_a_deletion(era: str) -> None:
     deletions = [
         request
         for request in cluster[3].told
-        if isinstance(request, StopReplicaRequest) and any(replica.is_deleted for replica in request.partitions)
+        if isinstance(request, control_messages.StopReplicaRequest)
+        and any(replica.is_deleted for replica in request.partitions)
     ]
     assert len(deletions) == 1
     assert ORDERS not in cluster[3].disk.logs
@@ -385,7 +381,7 @@ def test_an_unclean_election_of_an_idle_partition(era: str) -> None:
     cluster.crash(3)
     cluster.crash(2)
     cluster.start(3)
-    cluster.ask(ElectLeadersRequest(election_type=1, partitions=None))
+    cluster.ask(admin_messages.ElectLeadersRequest(election_type=1, partitions=None))
     cluster.advance(5_000)
     assert cluster.shown().startswith("leader=3 isr=3 ")
     data = cluster.server.data(paths.state_node(ORDERS))
@@ -401,8 +397,8 @@ def test_the_mark_survives_a_change_of_the_controller() -> None:
     cluster.crash(3)
     cluster.crash(2)
     cluster.start(3)
-    cluster.ask(ElectLeadersRequest(election_type=1, partitions=None))
-    cluster.write(Delete(path=paths.CONTROLLER, version=None))
+    cluster.ask(admin_messages.ElectLeadersRequest(election_type=1, partitions=None))
+    cluster.write(operations.Delete(path=paths.CONTROLLER, version=None))
     data = cluster.server.data(paths.state_node(ORDERS))
     assert data is not None
     assert b"leader_recovery_state" in data

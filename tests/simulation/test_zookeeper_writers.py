@@ -3,12 +3,14 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.admin_messages import ElectLeadersRequest, RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from tests.simulation.test_zookeeper_stories import ALL_ERAS, ASKING_ERAS, WRITING_ERAS, acked
 from tests.simulation.zookeeper_cluster import LAG_MS, ZooKeeperCluster, broker
 
-PREFERRED = ElectLeadersRequest(election_type=RequestedElection.PREFERRED, partitions=None)
+PREFERRED = admin_messages.ElectLeadersRequest(
+    election_type=admin_messages.RequestedElection.PREFERRED, partitions=None
+)
 
 
 def _led_by_another(era: str = "kafka-3.9-zk", **options: object) -> ZooKeeperCluster:

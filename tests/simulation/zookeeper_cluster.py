@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import AlterPartitionReassignmentsRequest, ReassignablePartition
+from laststand.emulator.core import admin_messages, effects, events, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.partition import Partition
@@ -20,45 +20,6 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
     ControllerReplied,
     ControllerUnreachable,
     ControlReceived,
-)
-from laststand.emulator.core.effects import (
-    AppendToLog,
-    CloseLogs,
-    CreateLog,
-    DeleteLog,
-    DeleteStrayLog,
-    LoadLogs,
-    RecordEvent,
-    RecoverLog,
-    RenameStrayLog,
-    SendRequest,
-    SendResponse,
-    StopNode,
-    TruncateLog,
-    WriteEpochCheckpoint,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
-)
-from laststand.emulator.core.events import Event
-from laststand.emulator.core.inputs import (
-    LogsLoaded,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    ShutdownRequested,
-    Started,
-    TimerFired,
-)
-from laststand.emulator.core.messages import (
-    AlterPartitionResponse,
-    FetchResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-    Request,
-    Response,
 )
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import (
@@ -74,7 +35,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import ControlledShutdownResponse, ControlMessage
+from laststand.emulator.core.zookeeper import control_messages, exchange, operations
 from laststand.emulator.core.zookeeper.controller.exchange import (
     AnswerController,
     ControlAnswered,
@@ -84,24 +45,12 @@ from laststand.emulator.core.zookeeper.controller.exchange import (
     ControllerResponse,
     SendControlRequest,
 )
-from laststand.emulator.core.zookeeper.exchange import (
-    CloseSession,
-    OpenSession,
-    SessionEstablished,
-    SessionExpired,
-    WatchFired,
-    ZooKeeperAnswered,
-    ZooKeeperConnectionLost,
-    ZooKeeperReconnected,
-    ZooKeeperRequest,
-)
 from laststand.emulator.core.zookeeper.identifiers import SessionId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import decode_state
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller, encode_config
 from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
-from laststand.emulator.core.zookeeper.operations import Create, Delete, Step
 from laststand.emulator.core.zookeeper.process import ProcessEffect, ProcessInput, ZooKeeperProcess
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
@@ -131,9 +80,9 @@ class Node:
         self.hears_zookeeper = True
         self.sees_watches = True
         self.requests_left: int | None = None
-        self.unanswered: deque[ZooKeeperRequest] = deque()
-        self.events: list[Event] = []
-        self.told: list[ControlMessage] = []
+        self.unanswered: deque[exchange.ZooKeeperRequest] = deque()
+        self.events: list[events.Event] = []
+        self.told: list[control_messages.ControlMessage] = []
 
     @property
     def partition(self) -> Partition:
@@ -178,7 +127,7 @@ class ZooKeeperCluster:
         self._next_request = 0
         self._batches = 0
         self._topics = 0
-        self.produced: dict[RequestId, ProduceResponse] = {}
+        self.produced: dict[RequestId, messages.ProduceResponse] = {}
         self.producer_ids: dict[RequestId, int | None] = {}
         self.answers: dict[RequestId, ControllerResponse] = {}
         for number in numbers:
@@ -205,7 +154,7 @@ class ZooKeeperCluster:
         if former is not None:
             node.disk = former.disk
         self.nodes[broker_id] = node
-        node.inbox.append(Started(cause_id=CAUSE))
+        node.inbox.append(inputs.Started(cause_id=CAUSE))
         self.settle()
         return node
 
@@ -224,7 +173,7 @@ class ZooKeeperCluster:
         assert node.session_id is not None
         self.server.end_session(node.session_id)
         if node.reaches_zookeeper:
-            node.inbox.append(SessionExpired(CAUSE))
+            node.inbox.append(exchange.SessionExpired(CAUSE))
         self.settle()
 
     def crash(self, number: int) -> None:
@@ -234,7 +183,7 @@ class ZooKeeperCluster:
 
     def stop(self, number: int) -> None:
         """Stops a process in order."""
-        self[number].inbox.append(ShutdownRequested(cause_id=CAUSE))
+        self[number].inbox.append(inputs.ShutdownRequested(cause_id=CAUSE))
         self.settle()
 
     def cut_from_zookeeper(self, number: int) -> None:
@@ -252,10 +201,10 @@ class ZooKeeperCluster:
         node.unanswered.clear()
         assert node.session_id is not None
         if self.server.is_alive(node.session_id):
-            node.inbox.append(ZooKeeperConnectionLost(CAUSE))
-            node.inbox.append(ZooKeeperReconnected(CAUSE))
+            node.inbox.append(exchange.ZooKeeperConnectionLost(CAUSE))
+            node.inbox.append(exchange.ZooKeeperReconnected(CAUSE))
         else:
-            node.inbox.append(SessionExpired(CAUSE))
+            node.inbox.append(exchange.SessionExpired(CAUSE))
         self.settle()
 
     def hold_zookeeper(self, number: int, *, after: int) -> None:
@@ -277,7 +226,7 @@ class ZooKeeperCluster:
 
     # --- Operators ------------------------------------------------------------------------------------------------
 
-    def write(self, *steps: Step) -> None:
+    def write(self, *steps: operations.Step) -> None:
         """Writes past all processes."""
         self.server.execute(self._operator, steps)
         self.settle()
@@ -291,23 +240,25 @@ class ZooKeeperCluster:
         )
         data = encode_topic(content, topic_format=self.era.rules.topic_format)
         self.write(
-            Create(path=paths.topic_config_node(ORDERS.topic), data=encode_config(config or {})),
-            Create(path=paths.topic_node(ORDERS.topic), data=data),
+            operations.Create(path=paths.topic_config_node(ORDERS.topic), data=encode_config(config or {})),
+            operations.Create(path=paths.topic_node(ORDERS.topic), data=data),
         )
 
     def delete_topic(self) -> None:
         """Asks for the topic's deletion."""
-        self.write(Create(path=paths.delete_topic_node(ORDERS.topic)))
+        self.write(operations.Create(path=paths.delete_topic_node(ORDERS.topic)))
 
     def depose(self) -> None:
         """Deletes ``/controller``."""
-        self.write(Delete(path=paths.CONTROLLER, version=None))
+        self.write(operations.Delete(path=paths.CONTROLLER, version=None))
 
     def reassign(self, *replicas: int) -> None:
         """Moves the partition."""
         target = tuple(broker(one) for one in replicas)
-        partition = ReassignablePartition(topic=ORDERS.topic, partition=ORDERS.partition, replicas=target)
-        self.ask(AlterPartitionReassignmentsRequest(partitions=(partition,)))
+        partition = admin_messages.ReassignablePartition(
+            topic=ORDERS.topic, partition=ORDERS.partition, replicas=target
+        )
+        self.ask(admin_messages.AlterPartitionReassignmentsRequest(partitions=(partition,)))
 
     def ask(self, request: ControllerRequest) -> None:
         """Asks whoever is the controller."""
@@ -327,17 +278,17 @@ class ZooKeeperCluster:
             size=100,
             record_count=1,
         )
-        asked = ProducePartition(topic=ORDERS.topic, partition=ORDERS.partition, batch=batch)
-        request = ProduceRequest(acks=acks, timeout_ms=3_600_000, partitions=(asked,))
+        asked = messages.ProducePartition(topic=ORDERS.topic, partition=ORDERS.partition, batch=batch)
+        request = messages.ProduceRequest(acks=acks, timeout_ms=3_600_000, partitions=(asked,))
         request_id = self._request_id()
-        self[number].inbox.append(RequestReceived(cause_id=CAUSE, request_id=request_id, request=request))
+        self[number].inbox.append(inputs.RequestReceived(cause_id=CAUSE, request_id=request_id, request=request))
         self.settle()
         return self._batches, request_id
 
     def init_producer_id(self, number: int) -> int | None:
         """Asks a broker for a producer id."""
         request_id = self._request_id()
-        self[number].inbox.append(_received(request_id, InitProducerIdRequest()))
+        self[number].inbox.append(_received(request_id, messages.InitProducerIdRequest()))
         self.settle()
         return self.producer_ids.get(request_id)
 
@@ -388,7 +339,7 @@ class ZooKeeperCluster:
             for node in self.nodes.values():
                 deadline = self._deadline(node)
                 if deadline is not None and deadline <= self.now_ms:
-                    node.inbox.append(TimerFired(cause_id=CAUSE))
+                    node.inbox.append(inputs.TimerFired(cause_id=CAUSE))
                     fired = True
             self.settle()
             if not fired:
@@ -411,7 +362,7 @@ class ZooKeeperCluster:
             return False
         if node.session_id is not None and node.reaches_zookeeper and node.hears_zookeeper and node.sees_watches:
             for event in self.server.take_events(node.session_id):
-                node.inbox.append(WatchFired(cause_id=CAUSE, event=event))
+                node.inbox.append(exchange.WatchFired(cause_id=CAUSE, event=event))
         if not node.inbox:
             return False
         incoming = node.inbox.popleft()
@@ -423,13 +374,13 @@ class ZooKeeperCluster:
 
     def _carry_out(self, node: Node, effect: ProcessEffect) -> None:
         match effect:
-            case OpenSession():
+            case exchange.OpenSession():
                 node.session_id = self.server.open_session(timeout_ms=6000, now_ms=self.now_ms)
-                node.inbox.append(SessionEstablished(cause_id=CAUSE, session_id=node.session_id))
-            case CloseSession():
+                node.inbox.append(exchange.SessionEstablished(cause_id=CAUSE, session_id=node.session_id))
+            case exchange.CloseSession():
                 if node.session_id is not None:
                     self.server.end_session(node.session_id)
-            case ZooKeeperRequest():
+            case exchange.ZooKeeperRequest():
                 self._ask_zookeeper(node, effect)
             case SendControlRequest():
                 self._tell(node, effect)
@@ -443,16 +394,16 @@ class ZooKeeperCluster:
                 self._ask_controller(node, effect)
             case AnswerController(request_id=request_id, response=response):
                 self._answer_controller(node, request_id, response)
-            case SendRequest():
+            case effects.SendRequest():
                 self._send_request(node, effect)
-            case SendResponse(request_id=request_id, response=broker_response):
+            case effects.SendResponse(request_id=request_id, response=broker_response):
                 self._send_response(node, request_id, broker_response)
-            case RecordEvent(event=event):
+            case effects.RecordEvent(event=event):
                 node.events.append(event)
-            case CloseLogs(broker_epoch=broker_epoch):
+            case effects.CloseLogs(broker_epoch=broker_epoch):
                 node.disk.close(broker_epoch)
                 node.is_down = True
-            case StopNode():
+            case effects.StopNode():
                 node.is_down = True
             case _:
                 self._write_disk(node, effect)
@@ -460,32 +411,32 @@ class ZooKeeperCluster:
     def _write_disk(self, node: Node, effect: ProcessEffect) -> None:
         disk = node.disk
         match effect:
-            case LoadLogs():
-                node.inbox.append(LogsLoaded(cause_id=CAUSE, logs=disk.load(), strays=tuple(disk.strays)))
-            case CreateLog():
+            case effects.LoadLogs():
+                node.inbox.append(inputs.LogsLoaded(cause_id=CAUSE, logs=disk.load(), strays=tuple(disk.strays)))
+            case effects.CreateLog():
                 disk.create(effect)
-            case DeleteLog():
+            case effects.DeleteLog():
                 disk.delete(effect)
-            case RenameStrayLog():
+            case effects.RenameStrayLog():
                 disk.rename_stray(effect)
-            case DeleteStrayLog():
+            case effects.DeleteStrayLog():
                 disk.delete_stray(effect)
-            case AppendToLog():
+            case effects.AppendToLog():
                 disk.append(effect)
-            case TruncateLog():
+            case effects.TruncateLog():
                 disk.truncate(effect)
-            case RecoverLog():
+            case effects.RecoverLog():
                 node.inbox.append(disk.recover(effect))
-            case WriteEpochCheckpoint():
+            case effects.WriteEpochCheckpoint():
                 disk.write_epochs(effect)
-            case WriteHighWatermarks():
+            case effects.WriteHighWatermarks():
                 disk.write_high_watermarks(effect)
-            case WriteLogCheckpoints():
+            case effects.WriteLogCheckpoints():
                 disk.write_checkpoints(effect)
             case _:
                 raise AssertionError(f"no story wants {effect}")
 
-    def _ask_zookeeper(self, node: Node, request: ZooKeeperRequest) -> None:
+    def _ask_zookeeper(self, node: Node, request: exchange.ZooKeeperRequest) -> None:
         if not node.reaches_zookeeper or node.requests_left == 0:
             node.unanswered.append(request)
             return
@@ -496,8 +447,8 @@ class ZooKeeperCluster:
         if not node.hears_zookeeper:
             return
         for event in self.server.take_events(node.session_id) if node.sees_watches else ():
-            node.inbox.append(WatchFired(cause_id=CAUSE, event=event))
-        answered = ZooKeeperAnswered(cause_id=CAUSE, correlation_id=request.correlation_id, answers=answers)
+            node.inbox.append(exchange.WatchFired(cause_id=CAUSE, event=event))
+        answered = exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=request.correlation_id, answers=answers)
         node.inbox.append(answered)
 
     def _can_reach(self, source: BrokerId, destination: BrokerId) -> bool:
@@ -522,7 +473,7 @@ class ZooKeeperCluster:
         self.nodes[sent.broker_id].told.append(sent.request)
         self._send_to(sent.broker_id, ControlReceived(cause_id=CAUSE, request_id=request_id, request=sent.request))
 
-    def tell_again(self, number: int, request: ControlMessage) -> None:
+    def tell_again(self, number: int, request: control_messages.ControlMessage) -> None:
         """Delivers a control request once more, as a copy that was long on its way."""
         request_id = self._request_id()
         self._waiting[request_id] = (broker(number), CorrelationId(-1))
@@ -546,16 +497,16 @@ class ZooKeeperCluster:
         if node.broker_id in self.answers_lost_of:
             self._lost.append((asker, correlation_id))
             return
-        assert isinstance(response, AlterPartitionResponse | ControlledShutdownResponse)
+        assert isinstance(response, messages.AlterPartitionResponse | control_messages.ControlledShutdownResponse)
         self._send_to(
             asker,
             ControllerReplied(cause_id=CAUSE, correlation_id=correlation_id, response=response),
         )
 
-    def _send_request(self, node: Node, sent: SendRequest) -> None:
+    def _send_request(self, node: Node, sent: effects.SendRequest) -> None:
         destination = BrokerId(sent.destination)
         if not self._can_reach(node.broker_id, destination):
-            failed = RequestFailed(
+            failed = inputs.RequestFailed(
                 cause_id=CAUSE, correlation_id=sent.correlation_id, failure=RequestFailure.DISCONNECTED
             )
             node.inbox.append(failed)
@@ -564,23 +515,23 @@ class ZooKeeperCluster:
         self._waiting[request_id] = (node.broker_id, sent.correlation_id)
         self._send_to(destination, _received(request_id, sent.request))
 
-    def _send_response(self, node: Node, request_id: RequestId, response: Response) -> None:
-        if isinstance(response, ProduceResponse):
+    def _send_response(self, node: Node, request_id: RequestId, response: messages.Response) -> None:
+        if isinstance(response, messages.ProduceResponse):
             self.produced[request_id] = response
-        if isinstance(response, InitProducerIdResponse):
+        if isinstance(response, messages.InitProducerIdResponse):
             self.producer_ids[request_id] = response.producer_id
         if request_id not in self._waiting:
             return
         asker, correlation_id = self._waiting.pop(request_id)
-        if isinstance(response, FetchResponse):
+        if isinstance(response, messages.FetchResponse):
             partitions = tuple(
                 msgspec.structs.replace(answer, span=None, batches=node.disk.read(answer.topic_partition, answer.span))
                 for answer in response.partitions
             )
             response = msgspec.structs.replace(response, partitions=partitions)
-        answered = ResponseReceived(cause_id=CAUSE, correlation_id=correlation_id, response=response)
+        answered = inputs.ResponseReceived(cause_id=CAUSE, correlation_id=correlation_id, response=response)
         self._send_to(asker, answered)
 
 
-def _received(request_id: RequestId, request: Request) -> RequestReceived:
-    return RequestReceived(cause_id=CAUSE, request_id=request_id, request=request)
+def _received(request_id: RequestId, request: messages.Request) -> inputs.RequestReceived:
+    return inputs.RequestReceived(cause_id=CAUSE, request_id=request_id, request=request)

@@ -21,15 +21,7 @@ import msgspec
 from laststand.emulator.core.promises import PROMISES, PromiseKind
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
-from laststand.emulator.plan.actions import (
-    Action,
-    CancelReassignment,
-    CrashWithin,
-    Kill,
-    PowerLoss,
-    Reassign,
-    ReplaceDisk,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.simulator.profiles.profiles import profiles_of
 from laststand.emulator.simulator.run.simulation import Simulation
@@ -74,11 +66,11 @@ def _without_power_losses(plan: Plan) -> Plan:
     return plan.with_actions(tuple(_with_page_cache(action) for action in plan.actions))
 
 
-def _with_page_cache(action: Action) -> Action:
+def _with_page_cache(action: actions.Action) -> actions.Action:
     match action:
-        case PowerLoss(nodes=nodes):
-            return Kill(nodes=nodes)
-        case CrashWithin():
+        case actions.PowerLoss(nodes=nodes):
+            return actions.Kill(nodes=nodes)
+        case actions.CrashWithin():
             return msgspec.structs.replace(action, loss=None)
         case _:
             return action
@@ -86,13 +78,18 @@ def _with_page_cache(action: Action) -> Action:
 
 def _with_old_disks(plan: Plan) -> Plan:
     return plan.with_actions(
-        tuple(Kill(nodes=action.nodes) if isinstance(action, ReplaceDisk) else action for action in plan.actions)
+        tuple(
+            actions.Kill(nodes=action.nodes) if isinstance(action, actions.ReplaceDisk) else action
+            for action in plan.actions
+        )
     )
 
 
 def _without_reassignments(plan: Plan) -> Plan:
     return plan.with_actions(
-        tuple(action for action in plan.actions if not isinstance(action, Reassign | CancelReassignment))
+        tuple(
+            action for action in plan.actions if not isinstance(action, actions.Reassign | actions.CancelReassignment)
+        )
     )
 
 

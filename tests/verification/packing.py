@@ -12,14 +12,14 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import AnyEvent
+from laststand.emulator.core import events
 from laststand.emulator.core.history import HistoryLine
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.packed.writing import LinePacker
 from laststand.emulator.storage.file_digest import FileDigest, content_of, line_count_of
 from tests.verification.resealing import Line
 
-_EVENT: Final[msgspec.json.Decoder[AnyEvent]] = msgspec.json.Decoder(AnyEvent)
+_EVENT: Final[msgspec.json.Decoder[events.AnyEvent]] = msgspec.json.Decoder(events.AnyEvent)
 _OPERATION: Final[msgspec.json.Decoder[HistoryLine]] = msgspec.json.Decoder(HistoryLine)
 _ENVELOPE: Final = ("run", "node", "incarnation")
 _SEGMENT_BYTES: Final = 5_000

@@ -12,7 +12,7 @@ from laststand.chaos.process.node_orders import send_order
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import ClockJump, ClockRate, Outcome, effective, no_op, unproved
+from laststand.emulator.plan import actions
 from laststand.emulator.rpc.clock_orders import (
     CLOCK_METHOD,
     CLOCK_ORDERS,
@@ -26,18 +26,18 @@ _SPAN_S: Final = 0.3
 _NOT_ANSWERING: Final = "a node does not answer"
 
 
-@executes(ClockRate)
-async def clock_rate(target: ProcessTarget, action: ClockRate[NodeId]) -> Outcome:
+@executes(actions.ClockRate)
+async def clock_rate(target: ProcessTarget, action: actions.ClockRate[NodeId]) -> actions.Outcome:
     """Lets clocks run at another rate."""
     rates = target.cluster.clock_rates
     if all(rates.get(node_id, NORMAL_RATE_PPM) == action.rate_ppm for node_id in action.nodes):
-        return no_op("it runs so already")
+        return actions.no_op("it runs so already")
     rates.update(dict.fromkeys(action.nodes, action.rate_ppm))
     seen = [await _rate(target, node_id, action.rate_ppm) for node_id in action.nodes]
     found = [rate for rate in seen if rate is not None]
     if len(found) < len(seen):
-        return unproved(_NOT_ANSWERING)
-    return effective(f"it runs at {', '.join(f'{rate:.3g}' for rate in found)} of the right rate")
+        return actions.unproved(_NOT_ANSWERING)
+    return actions.effective(f"it runs at {', '.join(f'{rate:.3g}' for rate in found)} of the right rate")
 
 
 async def _rate(target: ProcessTarget, node_id: NodeId, rate_ppm: int) -> float | None:
@@ -52,16 +52,16 @@ async def _rate(target: ProcessTarget, node_id: NodeId, rate_ppm: int) -> float 
     return (second.before_ms - first.after_ms) / 1000 / took_s
 
 
-@executes(ClockJump)
-async def clock_jump(target: ProcessTarget, action: ClockJump[NodeId]) -> Outcome:
+@executes(actions.ClockJump)
+async def clock_jump(target: ProcessTarget, action: actions.ClockJump[NodeId]) -> actions.Outcome:
     """Lets clocks jump ahead."""
     reports = [await _change(target, node_id, ClockOrder(jump_ms=action.by_ms)) for node_id in action.nodes]
     jumps = [report.after_ms - report.before_ms for report in reports if report is not None]
     if not jumps:
-        return no_op("it does not answer")
+        return actions.no_op("it does not answer")
     if len(jumps) < len(reports) or min(jumps) < action.by_ms:
-        return unproved(_NOT_ANSWERING)
-    return effective(f"its clock jumped by {', '.join(map(str, jumps))} ms")
+        return actions.unproved(_NOT_ANSWERING)
+    return actions.effective(f"its clock jumped by {', '.join(map(str, jumps))} ms")
 
 
 async def _change(target: ProcessTarget, node_id: NodeId, order: ClockOrder) -> ClockReport | None:

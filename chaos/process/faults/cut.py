@@ -4,10 +4,10 @@ from laststand.chaos.process.faults.links import break_links, proxies
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Cut, Outcome
+from laststand.emulator.plan import actions
 
 
-@executes(Cut)
-async def cut(target: ProcessTarget, action: Cut[NodeId]) -> Outcome:
+@executes(actions.Cut)
+async def cut(target: ProcessTarget, action: actions.Cut[NodeId]) -> actions.Outcome:
     """Cuts what the source dials to the target."""
     return await break_links(target, [action.link], proxies(target).cut)

@@ -12,39 +12,39 @@ from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome, probe
 from laststand.emulator.cluster.zookeeper_probe import server_probes
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Connect, Disconnect, Outcome, effective, no_op, unproved
+from laststand.emulator.plan import actions
 
 _SILENT_AFTER_S: Final = 0.5
 _ANSWERS_WITHIN_S: Final = 10.0
 _LOOK_INTERVAL_S: Final = 0.05
 
 
-@executes(Disconnect)
-async def disconnect(target: ProcessTarget, action: Disconnect[NodeId]) -> Outcome:
+@executes(actions.Disconnect)
+async def disconnect(target: ProcessTarget, action: actions.Disconnect[NodeId]) -> actions.Outcome:
     """Takes the containers of nodes off their network."""
     changed = await _each(action.nodes, target.cluster.disconnect_node)
     if not changed:
-        return no_op("it is not on the network")
+        return actions.no_op("it is not on the network")
     silent = [node_id for node_id in changed if not await _answers(target, node_id)]
     if len(silent) < len(action.nodes):
-        return unproved(f"only {silent} are silent")
-    return effective("no answer at its address")
+        return actions.unproved(f"only {silent} are silent")
+    return actions.effective("no answer at its address")
 
 
-@executes(Connect)
-async def connect(target: ProcessTarget, action: Connect[NodeId]) -> Outcome:
+@executes(actions.Connect)
+async def connect(target: ProcessTarget, action: actions.Connect[NodeId]) -> actions.Outcome:
     """Puts the containers of nodes back, with the address that they had."""
     changed = await _each(action.nodes, target.cluster.connect_node)
     if not changed:
-        return no_op("it is on the network")
+        return actions.no_op("it is on the network")
     deadline = asyncio.get_running_loop().time() + _ANSWERS_WITHIN_S
     waiting = [node_id for node_id in changed if target.is_answering(node_id)]
     while waiting and asyncio.get_running_loop().time() < deadline:
         waiting = [node_id for node_id in waiting if not await _answers(target, node_id)]
         await asyncio.sleep(_LOOK_INTERVAL_S)
     if waiting:
-        return unproved(f"no answer from {waiting}")
-    return effective("it answers at its address")
+        return actions.unproved(f"no answer from {waiting}")
+    return actions.effective("it answers at its address")
 
 
 async def _each(nodes: tuple[NodeId, ...], change: Callable[[NodeId], Awaitable[bool]]) -> list[NodeId]:

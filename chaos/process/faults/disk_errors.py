@@ -19,9 +19,9 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.child import ProcessEnd
 from laststand.emulator.cluster.node_files import DiskChange, FindWhetherFull
-from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import DiskError, DiskFull, Outcome, deed_of, effective, no_op
+from laststand.emulator.plan import actions
 
 _FAILS_WITHIN_S: Final = 20.0
 """A node writes and syncs something within this."""
@@ -31,18 +31,22 @@ _FULL: Final = DiskChange(bytes_left=0)
 _ROOM: Final = DiskChange(bytes_left=None)
 
 
-@executes(DiskError)
-async def disk_error(target: ProcessTarget, action: DiskError[NodeId]) -> Outcome:
+@executes(actions.DiskError)
+async def disk_error(target: ProcessTarget, action: actions.DiskError[NodeId]) -> actions.Outcome:
     """Makes an operation of each node fail, and waits for its end."""
     armed = msgspec.structs.replace(_WHOLE, failing=action.operation, at=action.at)
     return await _let_fail(target, action, armed, errno.EIO, afterwards=_WHOLE)
 
 
-@executes(DiskFull)
-async def disk_full(target: ProcessTarget, action: DiskFull[NodeId]) -> Outcome:
+@executes(actions.DiskFull)
+async def disk_full(target: ProcessTarget, action: actions.DiskFull[NodeId]) -> actions.Outcome:
     """Lets the disk of each node be full, and waits for its end; or makes room."""
     if action.is_repair:
-        return effective("there is room again") if await make_room(target, action.nodes) else no_op("there is room")
+        return (
+            actions.effective("there is room again")
+            if await make_room(target, action.nodes)
+            else actions.no_op("there is room")
+        )
     armed = msgspec.structs.replace(_WHOLE, bytes_left=action.left)
     return await _let_fail(target, action, armed, errno.ENOSPC, afterwards=_FULL)
 
@@ -73,24 +77,24 @@ async def start_on_full_disk(target: ProcessTarget, node_id: NodeId) -> str:
 
 async def _let_fail(
     target: ProcessTarget,
-    action: DiskError[NodeId] | DiskFull[NodeId],
+    action: actions.DiskError[NodeId] | actions.DiskFull[NodeId],
     armed: DiskChange,
     error: int,
     *,
     afterwards: DiskChange,
-) -> Outcome:
+) -> actions.Outcome:
     running = [node_id for node_id in action.nodes if target.is_answering(node_id)]
     if not running:
-        return no_op("nothing ran")
+        return actions.no_op("nothing ran")
     failed = [node_id for node_id in running if await _fails(target, node_id, armed, error)]
     await change(target, failed, afterwards)
     for node_id in failed:
-        target.downed[node_id] = deed_of(action).verb
+        target.downed[node_id] = actions.deed_of(action).verb
     seen = f"process of {', '.join(map(str, failed))} ended: {os.strerror(error)}"
     if not failed:
-        return no_op(f"no such operation within {_FAILS_WITHIN_S:g} s")
+        return actions.no_op(f"no such operation within {_FAILS_WITHIN_S:g} s")
     is_all = len(failed) == len(action.nodes)
-    return effective(seen) if is_all else Outcome(took_effect=True, bit=False, seen=seen)
+    return actions.effective(seen) if is_all else actions.Outcome(took_effect=True, bit=False, seen=seen)
 
 
 async def _fails(target: ProcessTarget, node_id: NodeId, armed: DiskChange, error: int) -> bool:
@@ -109,7 +113,7 @@ async def _note_failure(target: ProcessTarget, node_id: NodeId, end: ProcessEnd,
     target.log.ended(
         node_id,
         target.cluster.incarnation(node_id),
-        IncarnationEnd.KILLED if is_by_error else IncarnationEnd.UNEXPECTED,
+        events.IncarnationEnd.KILLED if is_by_error else events.IncarnationEnd.UNEXPECTED,
         exit_code=end.exit_code,
         metadata_offset=await target.committed_end(),
     )

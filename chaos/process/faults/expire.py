@@ -5,15 +5,15 @@ from laststand.chaos.process.faults.links import break_links, proxies
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.plan.actions import Expire, Outcome, effective
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 
 _SESSIONS: float = 3.0
 """A session is over after this many of its timeouts, however busy the machine is."""
 
 
-@executes(Expire)
-async def expire(target: ProcessTarget, action: Expire[NodeId]) -> Outcome:
+@executes(actions.Expire)
+async def expire(target: ProcessTarget, action: actions.Expire[NodeId]) -> actions.Outcome:
     """Cuts brokers off from the controller until it has fenced them.
 
     Raises:
@@ -31,4 +31,4 @@ async def expire(target: ProcessTarget, action: Expire[NodeId]) -> Outcome:
         await target.wait(fenced, timeout_s=_SESSIONS * target.session_timeout_ms / 1000)
     finally:
         await proxies(target).restore(links)
-    return effective("fenced") if broken.bit else broken
+    return actions.effective("fenced") if broken.bit else broken

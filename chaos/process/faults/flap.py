@@ -7,14 +7,14 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Flap, Outcome, effective, no_op, unproved
+from laststand.emulator.plan import actions
 
 
-@executes(Flap)
-async def flap(target: ProcessTarget, action: Flap[NodeId]) -> Outcome:
+@executes(actions.Flap)
+async def flap(target: ProcessTarget, action: actions.Flap[NodeId]) -> actions.Outcome:
     """Cuts a link and mends it; it is whole when this returns."""
     if not await passes(target, action.link):
-        return no_op("nothing passed there before")
+        return actions.no_op("nothing passed there before")
     loop = asyncio.get_running_loop()
     silent = open_again = 0
     try:
@@ -34,5 +34,5 @@ async def flap(target: ProcessTarget, action: Flap[NodeId]) -> Outcome:
         await proxies(target).restore([action.link])
     seen = f"silent {silent} times and open {open_again} times of {action.times}"
     if silent == open_again == action.times:
-        return effective(seen)
-    return unproved(seen)
+        return actions.effective(seen)
+    return actions.unproved(seen)

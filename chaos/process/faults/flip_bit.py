@@ -6,12 +6,12 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster import node_files
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import FlipBit, Outcome, effective, no_op, unproved
+from laststand.emulator.plan import actions
 from laststand.emulator.storage.bit_flip import FlippedBit
 
 
-@executes(FlipBit)
-async def flip_bit(target: ProcessTarget, action: FlipBit[NodeId]) -> Outcome:
+@executes(actions.FlipBit)
+async def flip_bit(target: ProcessTarget, action: actions.FlipBit[NodeId]) -> actions.Outcome:
     """Damages the last batch of a partition on brokers, whether they run or not.
 
     Raises:
@@ -27,8 +27,8 @@ async def flip_bit(target: ProcessTarget, action: FlipBit[NodeId]) -> Outcome:
             )
             flipped.append(found)
     if not flipped:
-        return no_op("there is no batch")
+        return actions.no_op("there is no batch")
     damaged = [each.batch.base_offset for each in flipped if each.is_detectable]
     seen = f"batches at {', '.join(map(str, damaged))} fail their CRC"
     is_bitten = len(damaged) == len(action.nodes)
-    return effective(seen) if is_bitten else unproved(f"only {seen}")
+    return actions.effective(seen) if is_bitten else actions.unproved(f"only {seen}")

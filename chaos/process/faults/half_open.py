@@ -8,11 +8,11 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Link
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import HalfOpen, Outcome
+from laststand.emulator.plan import actions
 
 
-@executes(HalfOpen)
-async def half_open(target: ProcessTarget, action: HalfOpen[NodeId]) -> Outcome:
+@executes(actions.HalfOpen)
+async def half_open(target: ProcessTarget, action: actions.HalfOpen[NodeId]) -> actions.Outcome:
     """Stops the bytes that go there on what the source dials to the target."""
     return await break_links(target, [action.link], proxies(target).lose_requests, is_silent=_is_unheard)
 

@@ -8,45 +8,45 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.probe import ProbeOutcome
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import HealAll, HealLink, HealNodes, Outcome, effective, no_op
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 
 
-@executes(HealAll)
-async def heal_all(target: ProcessTarget, _: HealAll) -> Outcome:
+@executes(actions.HealAll)
+async def heal_all(target: ProcessTarget, _: actions.HealAll) -> actions.Outcome:
     """Heals every link, and leaves all messages alone."""
     ended = await target.messages.end_all()
-    healed = no_op("no link was broken")
+    healed = actions.no_op("no link was broken")
     if target.cluster.toxiproxy is not None:
         healed = await _restore(target, proxies(target).links)
     if not ended:
         return healed
     left_alone = f"messages of {ended} kinds are left alone"
-    return effective(f"{healed.seen}; {left_alone}" if healed.took_effect else left_alone)
+    return actions.effective(f"{healed.seen}; {left_alone}" if healed.took_effect else left_alone)
 
 
-@executes(HealNodes)
-async def heal_nodes(target: ProcessTarget, action: HealNodes[NodeId]) -> Outcome:
+@executes(actions.HealNodes)
+async def heal_nodes(target: ProcessTarget, action: actions.HealNodes[NodeId]) -> actions.Outcome:
     """Heals every link to and from nodes."""
     return await _restore(
         target, sorted({link for node_id in action.nodes for link in proxies(target).links_of(node_id)})
     )
 
 
-@executes(HealLink)
-async def heal_link(target: ProcessTarget, action: HealLink[NodeId]) -> Outcome:
+@executes(actions.HealLink)
+async def heal_link(target: ProcessTarget, action: actions.HealLink[NodeId]) -> actions.Outcome:
     """Heals what one node dials to another."""
     return await _restore(target, [action.link])
 
 
-async def _restore(target: ProcessTarget, links: Iterable[Link[NodeId]]) -> Outcome:
+async def _restore(target: ProcessTarget, links: Iterable[Link[NodeId]]) -> actions.Outcome:
     changed = await proxies(target).restore(links)
     if not changed:
-        return no_op("no link was broken")
+        return actions.no_op("no link was broken")
     # Behind a link to a node that is down or paused nobody can answer, healed or not.
     answering = [link for link in changed if target.is_answering(link.target)]
     outcomes = await asyncio.gather(*(proxies(target).probe(link, timeout_s=PASSES_WITHIN_S) for link in answering))
     silent = [link for link, outcome in zip(answering, outcomes, strict=True) if outcome is not ProbeOutcome.PASSES]
     if silent:
-        return Outcome(took_effect=True, bit=False, seen=f"no answer through {', '.join(map(str, silent))}")
-    return effective(f"{len(changed)} links restored, {len(answering)} of them answer")
+        return actions.Outcome(took_effect=True, bit=False, seen=f"no answer through {', '.join(map(str, silent))}")
+    return actions.effective(f"{len(changed)} links restored, {len(answering)} of them answer")

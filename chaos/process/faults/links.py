@@ -17,7 +17,7 @@ from laststand.emulator.cluster.probe import ProbeOutcome
 from laststand.emulator.cluster.toxiproxy import Link, Toxiproxy
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import BrokerId, BrokerState
-from laststand.emulator.plan.actions import Outcome, effective, no_op, unproved
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.storage.line_file import read_texts
 
@@ -64,7 +64,7 @@ async def break_links(
     change: Callable[[Iterable[Link]], Awaitable[tuple[Link, ...]]],
     *,
     is_silent: Callable[[ProcessTarget, Link], Awaitable[bool]] | None = None,
-) -> Outcome:
+) -> actions.Outcome:
     """Applies a change that blocks links, and waits until the brokers have noticed.
 
     Args:
@@ -82,9 +82,9 @@ async def break_links(
     changed = await change(wanted)
     reason = await _not_bitten(target, live, changed, marks, is_silent or is_mute)
     if reason is not None:
-        return unproved(reason) if changed else no_op(reason)
+        return actions.unproved(reason) if changed else actions.no_op(reason)
     seen = f"{len(live)} of {len(wanted)} links silent"
-    return effective("; ".join([seen, *(f"{link.source} reports {link.target} unreachable" for link in used)]))
+    return actions.effective("; ".join([seen, *(f"{link.source} reports {link.target} unreachable" for link in used)]))
 
 
 async def _not_bitten(

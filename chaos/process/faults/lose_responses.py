@@ -8,10 +8,10 @@ from laststand.chaos.process.faults.links import break_links, proxies
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import LoseResponses, Outcome
+from laststand.emulator.plan import actions
 
 
-@executes(LoseResponses)
-async def lose_responses(target: ProcessTarget, action: LoseResponses[NodeId]) -> Outcome:
+@executes(actions.LoseResponses)
+async def lose_responses(target: ProcessTarget, action: actions.LoseResponses[NodeId]) -> actions.Outcome:
     """Stops the bytes that come back on what the source dials to the target."""
     return await break_links(target, [action.link], proxies(target).lose_responses)

@@ -8,16 +8,16 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.node_files import DiskChange
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import LoseSyncs, Outcome, effective, no_op, unproved
+from laststand.emulator.plan import actions
 
 
-@executes(LoseSyncs)
-async def lose_syncs(target: ProcessTarget, action: LoseSyncs[NodeId]) -> Outcome:
+@executes(actions.LoseSyncs)
+async def lose_syncs(target: ProcessTarget, action: actions.LoseSyncs[NodeId]) -> actions.Outcome:
     """Makes every fsync of nodes a lie; one that syncs nothing meanwhile was not lied to."""
     if not await change(target, action.nodes, DiskChange(are_syncs_lost=not action.is_repair)):
-        return no_op("it does so already")
+        return actions.no_op("it does so already")
     if action.is_repair:
-        return effective("an fsync is one again")
+        return actions.effective("an fsync is one again")
     if not await are_felt(target, action.nodes):
-        return unproved("a node did not sync")
-    return effective("an fsync returned, and nothing is durable")
+        return actions.unproved("a node did not sync")
+    return actions.effective("an fsync returned, and nothing is durable")

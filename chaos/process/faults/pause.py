@@ -3,22 +3,22 @@
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Outcome, Pause, Resume, no_op
+from laststand.emulator.plan import actions
 
 
-@executes(Pause)
-async def pause(target: ProcessTarget, action: Pause[NodeId]) -> Outcome:
+@executes(actions.Pause)
+async def pause(target: ProcessTarget, action: actions.Pause[NodeId]) -> actions.Outcome:
     """Pauses nodes."""
     changed = [await target.cluster.pause_node(node_id) for node_id in action.nodes]
     if not any(changed):
-        return no_op("nothing ran")
-    return Outcome(took_effect=True, bit=all(changed), seen="all threads stand still")
+        return actions.no_op("nothing ran")
+    return actions.Outcome(took_effect=True, bit=all(changed), seen="all threads stand still")
 
 
-@executes(Resume)
-async def resume(target: ProcessTarget, action: Resume[NodeId]) -> Outcome:
+@executes(actions.Resume)
+async def resume(target: ProcessTarget, action: actions.Resume[NodeId]) -> actions.Outcome:
     """Continues paused nodes."""
     changed = [await target.cluster.resume_node(node_id) for node_id in action.nodes]
     if not any(changed):
-        return no_op("nothing was paused")
-    return Outcome(took_effect=True, bit=all(changed), seen="all threads run")
+        return actions.no_op("nothing was paused")
+    return actions.Outcome(took_effect=True, bit=all(changed), seen="all threads run")

@@ -5,26 +5,26 @@ import asyncio
 from laststand.chaos.process.faults.disk_errors import is_full, start_on_full_disk
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
-from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import ibp_level
-from laststand.emulator.plan.actions import Outcome, Start, Stop, no_op
+from laststand.emulator.plan import actions
 
 
-@executes(Stop)
-async def stop(target: ProcessTarget, action: Stop[NodeId]) -> Outcome:
+@executes(actions.Stop)
+async def stop(target: ProcessTarget, action: actions.Stop[NodeId]) -> actions.Outcome:
     """Stops nodes in order. One that does not end in time is killed and counts as crashed."""
     stopped = await target.take_down(
-        action.nodes, target.cluster.stop_node, fault="stop", recorded_as=IncarnationEnd.STOPPED
+        action.nodes, target.cluster.stop_node, fault="stop", recorded_as=events.IncarnationEnd.STOPPED
     )
     if not stopped:
-        return no_op("nothing ran")
+        return actions.no_op("nothing ran")
     seen = "; ".join(f"process {end.pid} {end.cause.value}" for end in stopped)
-    return Outcome(took_effect=True, bit=len(stopped) == len(action.nodes), seen=seen)
+    return actions.Outcome(took_effect=True, bit=len(stopped) == len(action.nodes), seen=seen)
 
 
-@executes(Start)
-async def start(target: ProcessTarget, action: Start[NodeId]) -> Outcome:
+@executes(actions.Start)
+async def start(target: ProcessTarget, action: actions.Start[NodeId]) -> actions.Outcome:
     """Starts nodes, brokers with another protocol if a version is named; one whose disk is full ends by that again.
 
     Raises:
@@ -32,13 +32,13 @@ async def start(target: ProcessTarget, action: Start[NodeId]) -> Outcome:
     """
     down = [node_id for node_id in action.nodes if not target.cluster.is_running(node_id)]
     if not down:
-        return no_op("it runs")
+        return actions.no_op("it runs")
     if action.inter_broker_protocol_version is not None:
         if not target.cluster.configures_nodes:
-            return no_op("its container keeps the configuration that it was made with")
+            return actions.no_op("its container keeps the configuration that it was made with")
         target.cluster.protocols.update(dict.fromkeys(down, ibp_level(action.inter_broker_protocol_version)))
     seen = await asyncio.gather(*(_start(target, node_id) for node_id in down))
-    return Outcome(took_effect=True, bit=len(down) == len(action.nodes), seen="; ".join(seen))
+    return actions.Outcome(took_effect=True, bit=len(down) == len(action.nodes), seen="; ".join(seen))
 
 
 async def _start(target: ProcessTarget, node_id: NodeId) -> str:

@@ -9,16 +9,16 @@ import asyncio
 from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.node_files import LosePower
-from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Outcome, PowerLoss, no_op
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.storage.power_loss import PowerLossReport
 from laststand.emulator.storage.segment import INDEX_SUFFIXES
 
 
-@executes(PowerLoss)
-async def power_loss(target: ProcessTarget, action: PowerLoss[NodeId]) -> Outcome:
+@executes(actions.PowerLoss)
+async def power_loss(target: ProcessTarget, action: actions.PowerLoss[NodeId]) -> actions.Outcome:
     """Makes nodes lose power; those that are down lose their unsynced data, too.
 
     Raises:
@@ -26,18 +26,18 @@ async def power_loss(target: ProcessTarget, action: PowerLoss[NodeId]) -> Outcom
     """
     unknown = [node_id for node_id in action.nodes if not target.cluster.keeps_ledger(node_id)]
     if unknown:
-        return no_op(f"it is not recorded what node {unknown[0]} syncs")
+        return actions.no_op(f"it is not recorded what node {unknown[0]} syncs")
     killed = await target.take_down(
-        action.nodes, target.cluster.kill_node, fault="power_loss", recorded_as=IncarnationEnd.POWER_LOST
+        action.nodes, target.cluster.kill_node, fault="power_loss", recorded_as=events.IncarnationEnd.POWER_LOST
     )
     target.downed.update(dict.fromkeys(action.nodes, "power_loss"))
     reports = [await _lose(target, node_id, action.loss) for node_id in action.nodes]
     lost = sum(_bytes_lost(report) for report in reports)
     names = sum(len(report.lost_names) for report in reports)
     if not killed and not any(report.has_bitten for report in reports):
-        return no_op("nothing ran, and everything was synced")
+        return actions.no_op("nothing ran, and everything was synced")
     seen = f"{len(killed)} processes killed, {lost} unsynced bytes and {names} unsynced names lost"
-    return Outcome(took_effect=True, bit=True, seen=seen)
+    return actions.Outcome(took_effect=True, bit=True, seen=seen)
 
 
 def _bytes_lost(report: PowerLossReport) -> int:

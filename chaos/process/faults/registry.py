@@ -6,16 +6,16 @@ from typing import Final, TypeAlias, TypeVar, cast
 
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.plan.actions import Action, Outcome, deed_of
+from laststand.emulator.plan import actions
 
 ActionT = TypeVar("ActionT")
 
-Executor: TypeAlias = Callable[[ProcessTarget, ActionT], Awaitable[Outcome]]
+Executor: TypeAlias = Callable[[ProcessTarget, ActionT], Awaitable[actions.Outcome]]
 """Performs an action; returns when it is done, and says how that was seen."""
 
-_entered: Final[dict[type, Executor[Action]]] = {}
+_entered: Final[dict[type, Executor[actions.Action]]] = {}
 
-EXECUTORS: Final[Mapping[type, Executor[Action]]] = MappingProxyType(_entered)
+EXECUTORS: Final[Mapping[type, Executor[actions.Action]]] = MappingProxyType(_entered)
 """By the action's class."""
 
 
@@ -27,13 +27,13 @@ def executes(kind: type) -> Callable[[Executor[ActionT]], Executor[ActionT]]:
     """Returns a decorator that makes a function the executor of an action."""
 
     def enter(executor: Executor[ActionT]) -> Executor[ActionT]:
-        _entered[kind] = cast(Executor[Action], executor)
+        _entered[kind] = cast(Executor[actions.Action], executor)
         return executor
 
     return enter
 
 
-async def execute(target: ProcessTarget, action: Action) -> Outcome:
+async def execute(target: ProcessTarget, action: actions.Action) -> actions.Outcome:
     """Performs an action.
 
     Raises:
@@ -42,5 +42,5 @@ async def execute(target: ProcessTarget, action: Action) -> Outcome:
     """
     executor = EXECUTORS.get(type(action))
     if executor is None:
-        raise NotPlayableError(f"{deed_of(action).verb} cannot be played on processes")
+        raise NotPlayableError(f"{actions.deed_of(action).verb} cannot be played on processes")
     return await executor(target, action)

@@ -9,16 +9,16 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import both_ways
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Outcome, Reset, effective, no_op, unproved
+from laststand.emulator.plan import actions
 
 _RESET = both_ways("reset_peer", timeout=0)
 
 
-@executes(Reset)
-async def reset(target: ProcessTarget, action: Reset[NodeId]) -> Outcome:
+@executes(actions.Reset)
+async def reset(target: ProcessTarget, action: actions.Reset[NodeId]) -> actions.Outcome:
     """Tears down the connections of a link; one of the harness's own shows that it did."""
     if not await passes(target, action.link):
-        return no_op("nothing passed there before")
+        return actions.no_op("nothing passed there before")
     try:
         async with proxies(target).open_probe(action.link) as connection:
             await connection.round_trip()
@@ -26,9 +26,9 @@ async def reset(target: ProcessTarget, action: Reset[NodeId]) -> Outcome:
             try:
                 await connection.await_end(timeout_s=PASSES_WITHIN_S)
             except TimeoutError:
-                return unproved("a connection stayed open")
+                return actions.unproved("a connection stayed open")
     finally:
         await proxies(target).remove([action.link], _RESET)
     if not await passes(target, action.link):
-        return unproved("nothing passes any more")
-    return effective("a connection was torn down, and a new one works")
+        return actions.unproved("nothing passes any more")
+    return actions.effective("a connection was torn down, and a new one works")

@@ -5,29 +5,29 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Link, Toxic, both_ways
 from laststand.emulator.core.types import NodeId, Way
-from laststand.emulator.plan.actions import Outcome, Slow, effective, no_op, unproved
+from laststand.emulator.plan import actions
 
 _WAYS = (Way.REQUEST, Way.RESPONSE)
 """Ways of messages upstream and downstream."""
 
 
-@executes(Slow)
-async def slow(target: ProcessTarget, action: Slow[NodeId]) -> Outcome:
+@executes(actions.Slow)
+async def slow(target: ProcessTarget, action: actions.Slow[NodeId]) -> actions.Outcome:
     """Delays what travels on a link."""
     if not await passes(target, action.link):
-        return no_op("nothing passed there before")
+        return actions.no_op("nothing passed there before")
     toxics = _toxics(action)
     changed = await proxies(target).apply([action.link], toxics)
     if not changed:
-        return no_op("it is as slow already")
+        return actions.no_op("it is as slow already")
     least_s = len(toxics) * (action.latency_ms - action.jitter_ms) / 1000
     took_s = await _round_trip(target, action.link, least_s)
     is_slow = took_s >= least_s
     seen = f"a round trip took {took_s * 1000:.0f} ms"
-    return effective(seen) if is_slow else unproved(seen)
+    return actions.effective(seen) if is_slow else actions.unproved(seen)
 
 
-def _toxics(action: Slow[NodeId]) -> list[Toxic]:
+def _toxics(action: actions.Slow[NodeId]) -> list[Toxic]:
     both = both_ways("latency", latency=action.latency_ms, jitter=action.jitter_ms)
     return [toxic for toxic, way in zip(both, _WAYS, strict=True) if action.direction.includes(way)]
 

@@ -5,16 +5,16 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.node_files import DiskChange
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Outcome, SlowDisk, effective, no_op, unproved
+from laststand.emulator.plan import actions
 
 
-@executes(SlowDisk)
-async def slow_disk(target: ProcessTarget, action: SlowDisk[NodeId]) -> Outcome:
+@executes(actions.SlowDisk)
+async def slow_disk(target: ProcessTarget, action: actions.SlowDisk[NodeId]) -> actions.Outcome:
     """Makes every fsync of nodes take longer; one that syncs nothing meanwhile has not felt it."""
     if not await change(target, action.nodes, DiskChange(sync_delay_ms=action.delay_ms)):
-        return no_op("it takes as long already")
+        return actions.no_op("it takes as long already")
     if action.is_repair:
-        return effective("the disk is as quick as before")
+        return actions.effective("the disk is as quick as before")
     if not await are_felt(target, action.nodes):
-        return unproved("a node did not wait for its disk")
-    return effective(f"an fsync takes {action.delay_ms} ms longer")
+        return actions.unproved("a node did not wait for its disk")
+    return actions.effective(f"an fsync takes {action.delay_ms} ms longer")

@@ -7,7 +7,7 @@ from laststand.chaos.process.faults.registry import executes
 from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import both_ways
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Outcome, Throttle, effective, no_op, unproved
+from laststand.emulator.plan import actions
 
 _BYTES_PER_KB: Final = 1000
 """Of Toxiproxy's bandwidth toxic."""
@@ -19,17 +19,17 @@ _SHARE: Final = 0.5
 """Part of that time which shows that the limit is in force."""
 
 
-@executes(Throttle)
-async def throttle(target: ProcessTarget, action: Throttle[NodeId]) -> Outcome:
+@executes(actions.Throttle)
+async def throttle(target: ProcessTarget, action: actions.Throttle[NodeId]) -> actions.Outcome:
     """Limits what travels on a link, in each direction."""
     if not await passes(target, action.link):
-        return no_op("nothing passed there before")
+        return actions.no_op("nothing passed there before")
     if not await proxies(target).apply([action.link], both_ways("bandwidth", rate=action.rate_kb)):
-        return no_op("it is throttled so already")
+        return actions.no_op("it is throttled so already")
     ballast = int(action.rate_kb * _BYTES_PER_KB * _MEASURED_S)
     took_s = await proxies(target).round_trip(
         action.link, timeout_s=PASSES_WITHIN_S + 4 * _MEASURED_S, ballast_bytes=ballast
     )
     seen = f"{ballast} bytes took {took_s:.2f} s"
     is_throttled = took_s >= _SHARE * _MEASURED_S
-    return effective(seen) if is_throttled else unproved(seen)
+    return actions.effective(seen) if is_throttled else actions.unproved(seen)

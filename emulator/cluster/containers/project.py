@@ -12,10 +12,9 @@ from docker.errors import NotFound
 from docker.models.containers import Container
 from docker.types import Mount
 
-from laststand.emulator.cluster.containers import labels
+from laststand.emulator.cluster.containers import labels, volume_messages
 from laststand.emulator.cluster.containers.engine import checked
 from laststand.emulator.cluster.containers.network import own_container
-from laststand.emulator.cluster.containers.volume_messages import ATTACHED_MARK
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.node.environment import PREFIX, PROPERTIES_FILE, TOKEN_FILE
@@ -177,7 +176,9 @@ class Project:
             was_attached = any(self._local_path(self._mounts()[_EVENTS]).glob("harness-*"))
         else:
             events = f"{self.run_directory}/{_EVENTS}"
-            was_attached = any(self._exists(f"{events}/{name}") for name in (ATTACHED_MARK, "harness-0.jsonl"))
+            was_attached = any(
+                self._exists(f"{events}/{name}") for name in (volume_messages.ATTACHED_MARK, "harness-0.jsonl")
+            )
         if was_attached:
             raise ConfigError(
                 key="--compose-project",

@@ -21,23 +21,8 @@ from docker.errors import DockerException
 from docker.models.containers import Container
 from docker.types import LogConfig, Mount
 
+from laststand.emulator.cluster.containers import volume_messages
 from laststand.emulator.cluster.containers.engine import CONFINED, EngineError
-from laststand.emulator.cluster.containers.volume_messages import (
-    ANSWERS,
-    Answer,
-    Begin,
-    Begun,
-    CatchUp,
-    CopyLogs,
-    Done,
-    DoWork,
-    Failed,
-    Order,
-    Splitter,
-    Taken,
-    Written,
-    encode,
-)
 from laststand.emulator.cluster.node_files import AnyFileWork, FileWork
 from laststand.emulator.core.errors import InvariantError, StorageError
 from laststand.emulator.core.types import NodeId
@@ -114,7 +99,7 @@ class VolumeFiles:
             self._container.start()
             self._reader = threading.Thread(target=self._read, name="volumes", daemon=True)
             self._reader.start()
-            self._send(Begin(sizes={path.name: path.stat().st_size for path in _event_files(run)}))
+            self._send(volume_messages.Begin(sizes={path.name: path.stat().st_size for path in _event_files(run)}))
             if not self._begun.result(_ANSWER_TIMEOUT_S):
                 raise VolumesTakenError
         except BaseException:
@@ -127,13 +112,13 @@ class VolumeFiles:
         Raises:
             StorageError: a file cannot be read or changed, or the helper container has ended.
         """
-        content = self._ask(lambda number: DoWork(number=number, work=cast(AnyFileWork, work)))
+        content = self._ask(lambda number: volume_messages.DoWork(number=number, work=cast(AnyFileWork, work)))
         result = get_type_hints(type(work).perform)["return"]
         return cast(ResultT, msgspec.msgpack.decode(content, type=result))
 
     def catch_up(self) -> None:
         """Awaits what was written until now."""
-        self._ask(lambda number: CatchUp(number=number))
+        self._ask(lambda number: volume_messages.CatchUp(number=number))
 
     def close(self, ended: tuple[NodeId, ...]) -> None:
         """Copies the logs of nodes that have ended, and lets go of the volumes.
@@ -144,7 +129,7 @@ class VolumeFiles:
         try:
             self.catch_up()
             for node_id in ended:
-                self._ask(lambda number, node_id=node_id: CopyLogs(number=number, node_id=node_id))  # type: ignore[misc]
+                self._ask(lambda number, node_id=node_id: volume_messages.CopyLogs(number=number, node_id=node_id))  # type: ignore[misc]
         finally:
             self._is_closing = True
             with suppress(OSError):
@@ -157,7 +142,7 @@ class VolumeFiles:
         with suppress(DockerException, requests.RequestException):  # it removes itself
             self._container.remove(force=True)
 
-    def _ask(self, order: Callable[[int], Order]) -> bytes:
+    def _ask(self, order: Callable[[int], volume_messages.Order]) -> bytes:
         number = next(self._numbers)
         answer: Future[bytes] = Future()
         self._awaited[number] = answer
@@ -169,19 +154,19 @@ class VolumeFiles:
         finally:
             self._awaited.pop(number, None)
 
-    def _send(self, order: Order) -> None:
+    def _send(self, order: volume_messages.Order) -> None:
         with self._sending:
-            self._connection.sendall(encode(order))
+            self._connection.sendall(volume_messages.encode(order))
 
     # --- In the reader's thread ------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        splitter = Splitter()
+        splitter = volume_messages.Splitter()
         reason = "it ended"
         try:
             for piece in self._pieces():
                 for message in splitter.messages(piece):
-                    self._note(ANSWERS.decode(message))
+                    self._note(volume_messages.ANSWERS.decode(message))
         except (OSError, msgspec.MsgspecError) as error:
             reason = str(error)
         if self._errors.strip():
@@ -203,20 +188,20 @@ class VolumeFiles:
                 else:
                     self._errors = (self._errors + content)[-4096:]
 
-    def _note(self, answer: Answer) -> None:
+    def _note(self, answer: volume_messages.Answer) -> None:
         match answer:
-            case Begun() | Taken():
-                self._begun.set_result(isinstance(answer, Begun))
-            case Written():
+            case volume_messages.Begun() | volume_messages.Taken():
+                self._begun.set_result(isinstance(answer, volume_messages.Begun))
+            case volume_messages.Written():
                 self._write(answer)
-            case Done(number=number, result=result):
+            case volume_messages.Done(number=number, result=result):
                 if number in self._awaited:
                     self._awaited[number].set_result(bytes(result))
-            case Failed(number=number, path=path, reason=reason):
+            case volume_messages.Failed(number=number, path=path, reason=reason):
                 if number in self._awaited:
                     self._awaited[number].set_exception(StorageError(path=path, reason=reason))
 
-    def _write(self, written: Written) -> None:
+    def _write(self, written: volume_messages.Written) -> None:
         place = PurePosixPath(written.path)
         if place.parts[:1] not in [(folder,) for folder in _FOLDERS] or ".." in place.parts:
             raise InvariantError(f"a file outside the run's folders: {written.path}")

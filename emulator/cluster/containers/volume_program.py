@@ -13,24 +13,8 @@ from typing import BinaryIO, Final, assert_never
 
 import msgspec
 
+from laststand.emulator.cluster.containers import volume_messages
 from laststand.emulator.cluster.containers.labels import HarnessLock
-from laststand.emulator.cluster.containers.volume_messages import (
-    ATTACHED_MARK,
-    ORDERS,
-    Answer,
-    Begin,
-    Begun,
-    CatchUp,
-    CopyLogs,
-    Done,
-    DoWork,
-    Failed,
-    Order,
-    Splitter,
-    Taken,
-    Written,
-    encode,
-)
 from laststand.emulator.cluster.layout import data_directory
 from laststand.emulator.core.errors import InvariantError, StorageError
 from laststand.emulator.storage.line_file import line_files
@@ -67,18 +51,18 @@ class VolumeProgram:
         """Obeys orders until there are no more."""
         orders = self._read()
         begin = next(orders, None)
-        if not isinstance(begin, Begin):
+        if not isinstance(begin, volume_messages.Begin):
             return
         events = self._run / "events"
         try:
             lock = HarnessLock(events)
         except (BlockingIOError, PermissionError):  # one that is root makes the file its own
-            self._tell(Taken())
+            self._tell(volume_messages.Taken())
             return
-        (events / ATTACHED_MARK).touch()
+        (events / volume_messages.ATTACHED_MARK).touch()
         self._shown.update(begin.sizes)
         self._show_events()
-        self._tell(Begun())
+        self._tell(volume_messages.Begun())
         following = threading.Thread(target=self._follow)
         following.start()
         try:
@@ -89,28 +73,36 @@ class VolumeProgram:
             following.join()
             lock.release()
 
-    def _obey(self, order: Order) -> None:
+    def _obey(self, order: volume_messages.Order) -> None:
         match order:
-            case Begin():
+            case volume_messages.Begin():
                 raise InvariantError("begun twice")
-            case CatchUp(number=number):
+            case volume_messages.CatchUp(number=number):
                 self._show_events()
-                self._tell(Done(number=number, result=_encoded(None)))
-            case DoWork(number=number, work=work):
+                self._tell(volume_messages.Done(number=number, result=_encoded(None)))
+            case volume_messages.DoWork(number=number, work=work):
                 try:
-                    self._tell(Done(number=number, result=_encoded(work.perform(self._run))))
+                    self._tell(volume_messages.Done(number=number, result=_encoded(work.perform(self._run))))
                 except StorageError as error:
-                    self._tell(Failed(number=number, path=error.path, reason=error.reason))
+                    self._tell(volume_messages.Failed(number=number, path=error.path, reason=error.reason))
                 except OSError as error:
-                    self._tell(Failed(number=number, path=str(error.filename), reason=error.strerror or str(error)))
-            case CopyLogs(number=number, node_id=node_id):
+                    self._tell(
+                        volume_messages.Failed(
+                            number=number, path=str(error.filename), reason=error.strerror or str(error)
+                        )
+                    )
+            case volume_messages.CopyLogs(number=number, node_id=node_id):
                 try:
                     for path in sorted(data_directory(self._run, node_id).rglob("*")):
                         if path.is_file():
                             self._show(path, begin=0)
-                    self._tell(Done(number=number, result=_encoded(None)))
+                    self._tell(volume_messages.Done(number=number, result=_encoded(None)))
                 except OSError as error:
-                    self._tell(Failed(number=number, path=str(error.filename), reason=error.strerror or str(error)))
+                    self._tell(
+                        volume_messages.Failed(
+                            number=number, path=str(error.filename), reason=error.strerror or str(error)
+                        )
+                    )
             case _:
                 assert_never(order)
 
@@ -129,21 +121,21 @@ class VolumeProgram:
         with path.open("rb") as file:
             end = file.seek(begin)
             while (piece := file.read(_PIECE_BYTES)) or end == 0:
-                self._tell(Written(path=name, offset=end, content=piece))
+                self._tell(volume_messages.Written(path=name, offset=end, content=piece))
                 end += len(piece)
                 if not piece:
                     break
         return end
 
-    def _tell(self, answer: Answer) -> None:
+    def _tell(self, answer: volume_messages.Answer) -> None:
         with self._telling:
-            self._answers.write(encode(answer))
+            self._answers.write(volume_messages.encode(answer))
             self._answers.flush()
 
-    def _read(self) -> Iterator[Order]:
-        splitter = Splitter()
+    def _read(self) -> Iterator[volume_messages.Order]:
+        splitter = volume_messages.Splitter()
         while piece := self._orders.read1():  # type: ignore[attr-defined]  # of the buffered reader that it is
-            yield from map(ORDERS.decode, splitter.messages(piece))
+            yield from map(volume_messages.ORDERS.decode, splitter.messages(piece))
 
 
 def _encoded(result: object) -> msgspec.Raw:

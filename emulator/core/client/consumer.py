@@ -12,6 +12,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, assert_never
 
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
 from laststand.emulator.core.client.settings import ConsumerSettings, OffsetReset
 from laststand.emulator.core.client.steps import (
@@ -22,22 +23,8 @@ from laststand.emulator.core.client.steps import (
     PollRecorded,
     RecordsReceived,
 )
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType, PolledBatch
-from laststand.emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
-from laststand.emulator.core.messages import (
-    FetchPartition,
-    FetchPartitionResponse,
-    FetchRequest,
-    ListOffsetsPosition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsResult,
-    MetadataRequest,
-    MetadataResponse,
-    Request,
-)
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
 
@@ -135,15 +122,15 @@ class Consumer:
     def step(self, incoming: ConsumerInput, *, now_ms: int) -> list[ConsumerEffect]:
         """Takes in one thing that happened and returns what to do about it, in order."""
         match incoming:
-            case Started():
+            case inputs.Started():
                 self._want_metadata(now_ms)
             case RecordsReceived():
                 self._fetched(incoming, now_ms)
-            case ResponseReceived():
+            case inputs.ResponseReceived():
                 self._answered(incoming, now_ms)
-            case RequestFailed(correlation_id=correlation_id, failure=failure):
+            case inputs.RequestFailed(correlation_id=correlation_id, failure=failure):
                 self._unanswered(correlation_id, failure.name, now_ms)
-            case TimerFired():
+            case inputs.TimerFired():
                 for key in self._timers.pop_due(now_ms=now_ms):
                     if isinstance(key, TopicPartition):
                         self._pump(key, now_ms)
@@ -177,24 +164,24 @@ class Consumer:
             else self._fetch(partition, leadership, reading.position)
         )
         destination = leadership.leader
-        if isinstance(request, FetchRequest) and reading.read_replica is not None:
+        if isinstance(request, messages.FetchRequest) and reading.read_replica is not None:
             if now_ms < reading.read_replica_until_ms:
                 destination = reading.read_replica
             else:
                 reading.read_replica = None
         reading.in_flight = self._send(destination, request, partition, leadership)
 
-    def _list_offsets(self, partition: TopicPartition, leadership: PartitionLeader) -> Request:
-        position = ListOffsetsPosition(
+    def _list_offsets(self, partition: TopicPartition, leadership: PartitionLeader) -> messages.Request:
+        position = messages.ListOffsetsPosition(
             topic=partition.topic,
             partition=partition.partition,
             timestamp=_TIMESTAMP[self._settings.auto_offset_reset],
             current_leader_epoch=leadership.leader_epoch,
         )
-        return ListOffsetsRequest(partitions=(position,))
+        return messages.ListOffsetsRequest(partitions=(position,))
 
-    def _fetch(self, partition: TopicPartition, leadership: PartitionLeader, position: Offset) -> Request:
-        target = FetchPartition(
+    def _fetch(self, partition: TopicPartition, leadership: PartitionLeader, position: Offset) -> messages.Request:
+        target = messages.FetchPartition(
             topic=partition.topic,
             topic_id=leadership.topic_id,
             partition=partition.partition,
@@ -204,12 +191,14 @@ class Consumer:
         )
         # The final consumer reads up to the end of what is committed, which only the leader knows.
         client_rack = self._settings.client_rack if self._phase is Phase.LIVE else None
-        return FetchRequest(partitions=(target,), max_wait_ms=self._settings.fetch_max_wait_ms, client_rack=client_rack)
+        return messages.FetchRequest(
+            partitions=(target,), max_wait_ms=self._settings.fetch_max_wait_ms, client_rack=client_rack
+        )
 
     def _send(
         self,
         destination: BrokerId,
-        request: Request,
+        request: messages.Request,
         partition: TopicPartition | None,
         leadership: PartitionLeader | None,
     ) -> CorrelationId:
@@ -220,7 +209,7 @@ class Consumer:
             partition=partition, broker=destination, operation_id=operation_id, leadership=leadership
         )
         self._effects.append(
-            SendRequest(
+            effects.SendRequest(
                 destination=NodeId(destination),
                 correlation_id=correlation_id,
                 request=request,
@@ -237,21 +226,21 @@ class Consumer:
             self._timers.set(_METADATA, at_ms=self._metadata_not_before_ms)
             return
         broker = self.metadata.next_broker(now_ms=now_ms)
-        self._send(broker, MetadataRequest(topics=self._topics), None, None)
+        self._send(broker, messages.MetadataRequest(topics=self._topics), None, None)
 
     # --- Answers --------------------------------------------------------------------------------------------------
 
-    def _answered(self, incoming: ResponseReceived, now_ms: int) -> None:
+    def _answered(self, incoming: inputs.ResponseReceived, now_ms: int) -> None:
         asked = self._asked.pop(incoming.correlation_id)
         match incoming.response:
-            case MetadataResponse() as response:
+            case messages.MetadataResponse() as response:
                 self._learn(response, now_ms)
-            case ListOffsetsResponse(partitions=partitions) if asked.partition is not None:
+            case messages.ListOffsetsResponse(partitions=partitions) if asked.partition is not None:
                 self._listed(asked.partition, partitions[0], now_ms)
             case other:
                 raise InvariantError(f"a consumer was answered {other!r}")
 
-    def _learn(self, response: MetadataResponse, now_ms: int) -> None:
+    def _learn(self, response: messages.MetadataResponse, now_ms: int) -> None:
         before = dict(self.metadata.leaders)
         self.metadata.learn(response)
         self._metadata_not_before_ms = now_ms + self._settings.retry_backoff_ms
@@ -262,7 +251,7 @@ class Consumer:
                 reading.read_replica = None
             self._pump(partition, now_ms)
 
-    def _listed(self, partition: TopicPartition, result: ListOffsetsResult, now_ms: int) -> None:
+    def _listed(self, partition: TopicPartition, result: messages.ListOffsetsResult, now_ms: int) -> None:
         reading = self._readings[partition]
         reading.in_flight = None
         if result.error is ErrorCode.NONE and result.offset is not None:
@@ -298,7 +287,7 @@ class Consumer:
                 self._end(partition, reading, error=None)
         self._pump(partition, now_ms)
 
-    def _is_at_end(self, reading: _Reading, answer: FetchPartitionResponse) -> bool:
+    def _is_at_end(self, reading: _Reading, answer: messages.FetchPartitionResponse) -> bool:
         return (
             reading.position is not None
             and answer.high_watermark is not None
@@ -335,7 +324,7 @@ class Consumer:
         partition: TopicPartition,
         reading: _Reading,
         *,
-        answer: FetchPartitionResponse | None = None,
+        answer: messages.FetchPartitionResponse | None = None,
         polled: tuple[PolledBatch, ...] = (),
         error: str | None = None,
     ) -> None:

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import MetadataResponse
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, TopicId, TopicPartition
 
 FAILURE_MEMORY_MS: Final = 5_000
@@ -51,7 +51,7 @@ class ClientMetadata:
         """Returns the partition's known leadership, or ``None`` where nothing is known."""
         return self.leaders.get(partition)
 
-    def learn(self, response: MetadataResponse) -> None:
+    def learn(self, response: messages.MetadataResponse) -> None:
         """Takes over what is not older than what is known."""
         for topic in response.topics:
             if topic.error is not ErrorCode.NONE or topic.topic_id is None:

@@ -13,6 +13,7 @@ one request for a producer id at a time.
 
 from typing import Final, assert_never
 
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.client.metadata import ClientMetadata, PartitionLeader
 from laststand.emulator.core.client.outcomes import Verdict, judge
 from laststand.emulator.core.client.producer_queue import Flight, PartitionQueue, PendingBatch
@@ -26,21 +27,8 @@ from laststand.emulator.core.client.steps import (
     RecordsOffered,
     SendRecorded,
 )
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.history import OperationType
-from laststand.emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
-from laststand.emulator.core.messages import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    MetadataRequest,
-    MetadataResponse,
-    ProducePartition,
-    ProducePartitionResponse,
-    ProduceRequest,
-    ProduceResponse,
-    Request,
-)
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import (
     Acks,
@@ -118,17 +106,17 @@ class Producer:
     def step(self, incoming: ProducerInput, *, now_ms: int) -> list[ProducerEffect]:
         """Takes in one thing that happened and returns what to do about it, in order."""
         match incoming:
-            case Started():
+            case inputs.Started():
                 self._want_metadata(now_ms)
                 if self._settings.enable_idempotence:
                     self._want_identity(now_ms)
             case RecordsOffered():
                 self._offer(incoming, now_ms)
-            case ResponseReceived():
+            case inputs.ResponseReceived():
                 self._answered(incoming, now_ms)
-            case RequestFailed(correlation_id=correlation_id, failure=failure):
+            case inputs.RequestFailed(correlation_id=correlation_id, failure=failure):
                 self._unanswered(correlation_id, failure, now_ms)
-            case TimerFired():
+            case inputs.TimerFired():
                 self._fire(now_ms)
             case Abandoned():
                 self._abandon()
@@ -222,11 +210,11 @@ class Producer:
             leader_epoch=leadership.leader_epoch,
             descriptor=batch.descriptor,
         )
-        request = ProduceRequest(
+        request = messages.ProduceRequest(
             acks=self._settings.acks,
             timeout_ms=self._settings.request_timeout_ms,
             partitions=(
-                ProducePartition(
+                messages.ProducePartition(
                     topic=partition.topic,
                     topic_id=leadership.topic_id,
                     partition=partition.partition,
@@ -243,11 +231,11 @@ class Producer:
         queue.flights.add(correlation_id)
         batch.in_flight = correlation_id
 
-    def _send(self, destination: BrokerId, request: Request, cause_id: CauseId) -> CorrelationId:
+    def _send(self, destination: BrokerId, request: messages.Request, cause_id: CauseId) -> CorrelationId:
         self._next_correlation += 1
         correlation_id = CorrelationId(self._next_correlation)
         self._effects.append(
-            SendRequest(
+            effects.SendRequest(
                 destination=NodeId(destination),
                 correlation_id=correlation_id,
                 request=request,
@@ -259,20 +247,22 @@ class Producer:
 
     # --- Answers --------------------------------------------------------------------------------------------------
 
-    def _answered(self, incoming: ResponseReceived, now_ms: int) -> None:
+    def _answered(self, incoming: inputs.ResponseReceived, now_ms: int) -> None:
         match incoming.response:
-            case ProduceResponse(partitions=partitions):
+            case messages.ProduceResponse(partitions=partitions):
                 self._batch_answered(incoming.correlation_id, partitions[0], now_ms)
-            case MetadataResponse() as response:
+            case messages.MetadataResponse() as response:
                 del self._asked[incoming.correlation_id]
                 self._learn(response, now_ms)
-            case InitProducerIdResponse() as response:
+            case messages.InitProducerIdResponse() as response:
                 _, broker = self._asked.pop(incoming.correlation_id)
                 self._identify(response, broker, now_ms)
             case other:
                 raise InvariantError(f"a producer was answered {other!r}")
 
-    def _batch_answered(self, correlation_id: CorrelationId, answer: ProducePartitionResponse, now_ms: int) -> None:
+    def _batch_answered(
+        self, correlation_id: CorrelationId, answer: messages.ProducePartitionResponse, now_ms: int
+    ) -> None:
         flight = self._flights.pop(correlation_id)
         queue = self._land(correlation_id, flight)
         batch = flight.batch
@@ -354,7 +344,9 @@ class Producer:
         if now_ms < self._not_before_ms[kind]:
             self._timers.set(kind, at_ms=self._not_before_ms[kind])
             return
-        request = MetadataRequest(topics=self._topics) if kind == _METADATA else InitProducerIdRequest()
+        request = (
+            messages.MetadataRequest(topics=self._topics) if kind == _METADATA else messages.InitProducerIdRequest()
+        )
         broker = self.metadata.next_broker(now_ms=now_ms)
         self._asked[self._send(broker, request, CauseId(kind))] = (kind, broker)
 
@@ -362,7 +354,7 @@ class Producer:
         self._not_before_ms[kind] = now_ms + self._settings.retry_backoff_ms
         self._timers.set(kind, at_ms=self._not_before_ms[kind])
 
-    def _learn(self, response: MetadataResponse, now_ms: int) -> None:
+    def _learn(self, response: messages.MetadataResponse, now_ms: int) -> None:
         before = dict(self.metadata.leaders)
         self.metadata.learn(response)
         self._not_before_ms[_METADATA] = now_ms + self._settings.retry_backoff_ms
@@ -374,7 +366,7 @@ class Producer:
                 queue.retry_at_ms = now_ms  # KIP-951: no backoff towards a new leader
             self._pump(partition, now_ms)
 
-    def _identify(self, response: InitProducerIdResponse, broker: BrokerId, now_ms: int) -> None:
+    def _identify(self, response: messages.InitProducerIdResponse, broker: BrokerId, now_ms: int) -> None:
         if response.error is not ErrorCode.NONE:
             self.metadata.broker_failed(broker, now_ms=now_ms)
             self._ask_later(_IDENTITY, now_ms)

@@ -9,11 +9,9 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.effects import Effect, SendRequest
 from laststand.emulator.core.history import Attempt, OperationType, PolledBatch
-from laststand.emulator.core.inputs import NodeInput, RequestFailed, ResponseReceived, Started, TimerFired
-from laststand.emulator.core.messages import FetchPartitionResponse
 from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,
@@ -49,7 +47,7 @@ class BatchEncoder(Protocol):
         ...
 
 
-class RecordsOffered(NodeInput, frozen=True, kw_only=True):
+class RecordsOffered(inputs.NodeInput, frozen=True, kw_only=True):
     """A batch of records to send; ``cause_id`` is the operation's id."""
 
     partition: TopicPartition
@@ -57,19 +55,19 @@ class RecordsOffered(NodeInput, frozen=True, kw_only=True):
     record_count: int
 
 
-class Abandoned(NodeInput, frozen=True, kw_only=True):
+class Abandoned(inputs.NodeInput, frozen=True, kw_only=True):
     """The run waits no longer: every unfinished batch and final read ends now."""
 
 
-class RecordsReceived(NodeInput, frozen=True, kw_only=True):
+class RecordsReceived(inputs.NodeInput, frozen=True, kw_only=True):
     """The answer to a fetch; ``polled`` says which records the bytes of ``response`` hold, from the position on."""
 
     correlation_id: CorrelationId
-    response: FetchPartitionResponse
+    response: messages.FetchPartitionResponse
     polled: tuple[PolledBatch, ...]
 
 
-class SendRecorded(Effect, frozen=True, kw_only=True):
+class SendRecorded(effects.Effect, frozen=True, kw_only=True):
     """A line of the history about a batch: see ``SendOperation`` for the fields."""
 
     type: OperationType
@@ -83,7 +81,7 @@ class SendRecorded(Effect, frozen=True, kw_only=True):
     error: str | None = None
 
 
-class PollRecorded(Effect, frozen=True, kw_only=True):
+class PollRecorded(effects.Effect, frozen=True, kw_only=True):
     """A line of the history about a fetch: see ``PollOperation`` for the fields."""
 
     type: OperationType
@@ -100,7 +98,7 @@ class PollRecorded(Effect, frozen=True, kw_only=True):
     error: str | None = None
 
 
-class FinalReadRecorded(Effect, frozen=True, kw_only=True):
+class FinalReadRecorded(effects.Effect, frozen=True, kw_only=True):
     """A line of the history that ends a final read: see ``FinalReadOperation`` for the fields."""
 
     type: OperationType
@@ -112,8 +110,12 @@ class FinalReadRecorded(Effect, frozen=True, kw_only=True):
     error: str | None = None
 
 
-ProducerInput: TypeAlias = Started | TimerFired | ResponseReceived | RequestFailed | RecordsOffered | Abandoned
-ProducerEffect: TypeAlias = SendRequest | SendRecorded
+ProducerInput: TypeAlias = (
+    inputs.Started | inputs.TimerFired | inputs.ResponseReceived | inputs.RequestFailed | RecordsOffered | Abandoned
+)
+ProducerEffect: TypeAlias = effects.SendRequest | SendRecorded
 
-ConsumerInput: TypeAlias = Started | TimerFired | ResponseReceived | RequestFailed | RecordsReceived | Abandoned
-ConsumerEffect: TypeAlias = SendRequest | PollRecorded | FinalReadRecorded
+ConsumerInput: TypeAlias = (
+    inputs.Started | inputs.TimerFired | inputs.ResponseReceived | inputs.RequestFailed | RecordsReceived | Abandoned
+)
+ConsumerEffect: TypeAlias = effects.SendRequest | PollRecorded | FinalReadRecorded

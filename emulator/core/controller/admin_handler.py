@@ -7,38 +7,7 @@ and the answer put together. With ``validate_only`` decisions are made and dropp
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, assert_never
 
-from laststand.emulator.core.admin_messages import (
-    AdminRequest,
-    AdminResponse,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ConfigResourceResult,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribedBroker,
-    DescribeFeaturesRequest,
-    DescribeFeaturesResponse,
-    ElectLeadersRequest,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    PartitionResult,
-    ReassignablePartition,
-    TopicResult,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
 from laststand.emulator.core.controller.configs import ConfigOutcome
 from laststand.emulator.core.controller.decision import Decision
@@ -75,58 +44,64 @@ class AdminHandler:
         self._sessions = sessions
         self._cluster_id = cluster_id
 
-    def answer(self, request: AdminRequest, commit: Commit) -> AdminResponse:
+    def answer(self, request: admin_messages.AdminRequest, commit: Commit) -> admin_messages.AdminResponse:
         """Returns the answer, with everything that the request changes committed."""
         match request:
-            case CreateTopicsRequest():
+            case admin_messages.CreateTopicsRequest():
                 return self._create_topics(request, commit)
-            case DeleteTopicsRequest():
+            case admin_messages.DeleteTopicsRequest():
                 return self._delete_topics(request, commit)
-            case CreatePartitionsRequest():
+            case admin_messages.CreatePartitionsRequest():
                 return self._create_partitions(request, commit)
-            case AlterPartitionReassignmentsRequest():
+            case admin_messages.AlterPartitionReassignmentsRequest():
                 return self._reassign(request, commit)
-            case ListPartitionReassignmentsRequest():
+            case admin_messages.ListPartitionReassignmentsRequest():
                 return self._list_reassignments(request)
-            case IncrementalAlterConfigsRequest():
+            case admin_messages.IncrementalAlterConfigsRequest():
                 return self._alter_configs(request, commit)
-            case DescribeConfigsRequest():
+            case admin_messages.DescribeConfigsRequest():
                 described = [describe_config_resource(self._view, asked) for asked in request.resources]
-                return DescribeConfigsResponse(resources=tuple(described))
-            case UpdateFeaturesRequest():
+                return admin_messages.DescribeConfigsResponse(resources=tuple(described))
+            case admin_messages.UpdateFeaturesRequest():
                 return self._update_features(request, commit)
-            case DescribeFeaturesRequest():
+            case admin_messages.DescribeFeaturesRequest():
                 features = describe_features(self._view.image, self._view.switches)
-                return DescribeFeaturesResponse(error=ErrorCode.NONE, features=features)
-            case UnregisterBrokerRequest():
+                return admin_messages.DescribeFeaturesResponse(error=ErrorCode.NONE, features=features)
+            case admin_messages.UnregisterBrokerRequest():
                 return self._unregister(request, commit)
-            case DescribeClusterRequest():
+            case admin_messages.DescribeClusterRequest():
                 return self._describe_cluster()
-            case ElectLeadersRequest():
+            case admin_messages.ElectLeadersRequest():
                 raise InvariantError("elections are the election handler's")
             case _:
                 assert_never(request)
 
     # --- Topics ---------------------------------------------------------------------------------------------------
 
-    def _create_topics(self, request: CreateTopicsRequest, commit: Commit) -> CreateTopicsResponse:
+    def _create_topics(
+        self, request: admin_messages.CreateTopicsRequest, commit: Commit
+    ) -> admin_messages.CreateTopicsResponse:
         names = [topic.name for topic in request.topics]
         results = []
         for topic in request.topics:
             outcome = _duplicate(topic.name, names) or create_topic(self._view, topic)
             commit(outcome.decisions)
             results.append(_topic_result(topic.name, outcome))
-        return CreateTopicsResponse(topics=tuple(results))
+        return admin_messages.CreateTopicsResponse(topics=tuple(results))
 
-    def _delete_topics(self, request: DeleteTopicsRequest, commit: Commit) -> DeleteTopicsResponse:
+    def _delete_topics(
+        self, request: admin_messages.DeleteTopicsRequest, commit: Commit
+    ) -> admin_messages.DeleteTopicsResponse:
         results = []
         for name in request.topics:
             outcome = _duplicate(name, request.topics) or delete_topic(self._view, name)
             commit(outcome.decisions)
             results.append(_topic_result(name, outcome))
-        return DeleteTopicsResponse(topics=tuple(results))
+        return admin_messages.DeleteTopicsResponse(topics=tuple(results))
 
-    def _create_partitions(self, request: CreatePartitionsRequest, commit: Commit) -> CreatePartitionsResponse:
+    def _create_partitions(
+        self, request: admin_messages.CreatePartitionsRequest, commit: Commit
+    ) -> admin_messages.CreatePartitionsResponse:
         names = [topic.name for topic in request.topics]
         results = []
         for topic in request.topics:
@@ -134,13 +109,13 @@ class AdminHandler:
             if not request.validate_only:
                 commit(outcome.decisions)
             results.append(_topic_result(topic.name, outcome))
-        return CreatePartitionsResponse(topics=tuple(results))
+        return admin_messages.CreatePartitionsResponse(topics=tuple(results))
 
     # --- Partitions -----------------------------------------------------------------------------------------------
 
     def _reassign(
-        self, request: AlterPartitionReassignmentsRequest, commit: Commit
-    ) -> AlterPartitionReassignmentsResponse:
+        self, request: admin_messages.AlterPartitionReassignmentsRequest, commit: Commit
+    ) -> admin_messages.AlterPartitionReassignmentsResponse:
         is_allowed = request.allow_replication_factor_change
         factor_change = ReplicationFactorChange.ALLOWED if is_allowed else ReplicationFactorChange.FORBIDDEN
         results = []
@@ -148,24 +123,28 @@ class AdminHandler:
             outcome = self._reassign_one(asked, factor_change)
             commit(outcome.decisions)
             results.append(_partition_result(asked.topic_partition, outcome.error, outcome.message))
-        return AlterPartitionReassignmentsResponse(error=ErrorCode.NONE, partitions=tuple(results))
+        return admin_messages.AlterPartitionReassignmentsResponse(error=ErrorCode.NONE, partitions=tuple(results))
 
-    def _reassign_one(self, asked: ReassignablePartition, factor_change: ReplicationFactorChange) -> ReassignOutcome:
+    def _reassign_one(
+        self, asked: admin_messages.ReassignablePartition, factor_change: ReplicationFactorChange
+    ) -> ReassignOutcome:
         partition = asked.topic_partition
         if asked.replicas is None:
             return cancel_reassignment(self._view, partition)
         return reassign_partition(self._view, partition, asked.replicas, factor_change=factor_change)
 
-    def _list_reassignments(self, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+    def _list_reassignments(
+        self, request: admin_messages.ListPartitionReassignmentsRequest
+    ) -> admin_messages.ListPartitionReassignmentsResponse:
         asked = None if request.partitions is None else [TopicPartition(*name) for name in request.partitions]
         found = ongoing_reassignments(self._view, asked)
-        return ListPartitionReassignmentsResponse(error=ErrorCode.NONE, partitions=found)
+        return admin_messages.ListPartitionReassignmentsResponse(error=ErrorCode.NONE, partitions=found)
 
     # --- Configuration and features -------------------------------------------------------------------------------
 
     def _alter_configs(
-        self, request: IncrementalAlterConfigsRequest, commit: Commit
-    ) -> IncrementalAlterConfigsResponse:
+        self, request: admin_messages.IncrementalAlterConfigsRequest, commit: Commit
+    ) -> admin_messages.IncrementalAlterConfigsResponse:
         names = [(asked.resource, asked.resource_name) for asked in request.resources]
         results = []
         for asked in request.resources:
@@ -176,16 +155,18 @@ class AdminHandler:
             if not request.validate_only:
                 commit(outcome.decisions)
             results.append(
-                ConfigResourceResult(
+                admin_messages.ConfigResourceResult(
                     resource=asked.resource,
                     resource_name=asked.resource_name,
                     error=outcome.error,
                     error_message=outcome.message,
                 )
             )
-        return IncrementalAlterConfigsResponse(resources=tuple(results))
+        return admin_messages.IncrementalAlterConfigsResponse(resources=tuple(results))
 
-    def _update_features(self, request: UpdateFeaturesRequest, commit: Commit) -> UpdateFeaturesResponse:
+    def _update_features(
+        self, request: admin_messages.UpdateFeaturesRequest, commit: Commit
+    ) -> admin_messages.UpdateFeaturesResponse:
         view = self._view
         outcome = update_features(
             view.image,
@@ -196,26 +177,28 @@ class AdminHandler:
         )
         if not request.validate_only:
             commit(outcome.decisions)
-        return UpdateFeaturesResponse(error=outcome.error, error_message=outcome.message)
+        return admin_messages.UpdateFeaturesResponse(error=outcome.error, error_message=outcome.message)
 
     # --- Brokers --------------------------------------------------------------------------------------------------
 
-    def _unregister(self, request: UnregisterBrokerRequest, commit: Commit) -> UnregisterBrokerResponse:
+    def _unregister(
+        self, request: admin_messages.UnregisterBrokerRequest, commit: Commit
+    ) -> admin_messages.UnregisterBrokerResponse:
         outcome = unregister_broker(self._view, request.broker_id)
         commit(outcome.decisions)
-        return UnregisterBrokerResponse(error=outcome.error, error_message=outcome.message)
+        return admin_messages.UnregisterBrokerResponse(error=outcome.error, error_message=outcome.message)
 
-    def _describe_cluster(self) -> DescribeClusterResponse:
+    def _describe_cluster(self) -> admin_messages.DescribeClusterResponse:
         image = self._view.image
         brokers = [broker for _, broker in sorted(image.brokers.items())]
         applied = self._sessions.applied_offsets(broker.broker_id for broker in brokers)
-        return DescribeClusterResponse(
+        return admin_messages.DescribeClusterResponse(
             error=ErrorCode.NONE,
             cluster_id=self._cluster_id,
             controller_id=self._view.node_id,
             metadata_end_offset=image.next_offset,
             brokers=tuple(
-                DescribedBroker(
+                admin_messages.DescribedBroker(
                     broker_id=broker.broker_id,
                     broker_epoch=broker.broker_epoch,
                     incarnation_id=broker.incarnation_id,
@@ -234,9 +217,11 @@ def _duplicate(name: str, names: Sequence[str]) -> TopicOutcome | None:
     return TopicOutcome(error=ErrorCode.INVALID_REQUEST, message=f"the request names topic {name!r} twice")
 
 
-def _topic_result(name: str, outcome: TopicOutcome) -> TopicResult:
-    return TopicResult(name=name, error=outcome.error, error_message=outcome.message)
+def _topic_result(name: str, outcome: TopicOutcome) -> admin_messages.TopicResult:
+    return admin_messages.TopicResult(name=name, error=outcome.error, error_message=outcome.message)
 
 
-def _partition_result(partition: TopicPartition, error: ErrorCode, message: str) -> PartitionResult:
-    return PartitionResult(topic=partition.topic, partition=partition.partition, error=error, error_message=message)
+def _partition_result(partition: TopicPartition, error: ErrorCode, message: str) -> admin_messages.PartitionResult:
+    return admin_messages.PartitionResult(
+        topic=partition.topic, partition=partition.partition, error=error, error_message=message
+    )

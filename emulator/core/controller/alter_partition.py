@@ -11,14 +11,12 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import events, messages, records
 from laststand.emulator.core.controller.decision import Decision, PartitionCause
 from laststand.emulator.core.controller.partition_change import PartitionTarget
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import Election
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest, AlterPartitionResult, IsrMember
-from laststand.emulator.core.records import PartitionChangeRecord
 from laststand.emulator.core.types import BrokerId, ChangeReason, LeaderRecoveryState, TopicPartition
 
 _LEADER_RECOVERY_STATE_SINCE: Final = 1
@@ -34,7 +32,7 @@ class AlterOutcome(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[Decision, ...] = ()
 
 
-def sender_error(view: ClusterView, request: AlterPartitionRequest) -> ErrorCode:
+def sender_error(view: ClusterView, request: messages.AlterPartitionRequest) -> ErrorCode:
     """Returns the top-level error: whether the sender is the broker process that it claims to be."""
     registration = view.image.brokers.get(request.broker_id)
     if registration is None or registration.broker_epoch != request.broker_epoch:
@@ -42,7 +40,9 @@ def sender_error(view: ClusterView, request: AlterPartitionRequest) -> ErrorCode
     return ErrorCode.NONE
 
 
-def alter_partition(view: ClusterView, request: AlterPartitionRequest, data: AlterPartitionData) -> AlterOutcome:
+def alter_partition(
+    view: ClusterView, request: messages.AlterPartitionRequest, data: messages.AlterPartitionData
+) -> AlterOutcome:
     """Decides on one partition of a request whose sender is genuine."""
     partition = _find_partition(view, request, data)
     if isinstance(partition, ErrorCode):
@@ -71,24 +71,28 @@ def alter_partition(view: ClusterView, request: AlterPartitionRequest, data: Alt
 
 
 def _outdate_copies(
-    view: ClusterView, request: AlterPartitionRequest, partition: TopicPartition, state: PartitionState
+    view: ClusterView, request: messages.AlterPartitionRequest, partition: TopicPartition, state: PartitionState
 ) -> tuple[Decision, ...]:
     """Returns the change that leaves all as it is, but for the partition epoch."""
     if not view.switches.refusals_are_final:
         return ()
     cause = PartitionCause(
         reason=ChangeReason.ALTER_PARTITION,
-        election=Election.NONE,
+        election=events.Election.NONE,
         broker_id=request.broker_id,
         effective_min_isr=view.effective_min_isr(partition),
     )
-    record = PartitionChangeRecord(topic_id=state.topic_id, partition=partition.partition)
+    record = records.PartitionChangeRecord(topic_id=state.topic_id, partition=partition.partition)
     return (Decision(record=record, cause=cause),)
 
 
 def alter_partition_result(
-    request: AlterPartitionRequest, data: AlterPartitionData, *, error: ErrorCode, after: PartitionState | None
-) -> AlterPartitionResult:
+    request: messages.AlterPartitionRequest,
+    data: messages.AlterPartitionData,
+    *,
+    error: ErrorCode,
+    after: PartitionState | None,
+) -> messages.AlterPartitionResult:
     """Returns the answer for one partition, given its state after the change (``None`` beside an error).
 
     A change that moved leadership away from the sender is committed all the same; the answer says so and no more.
@@ -97,8 +101,10 @@ def alter_partition_result(
         is_named = request.api_version >= _TOPIC_IDS_SINCE
         error = ErrorCode.NEW_LEADER_ELECTED if is_named else ErrorCode.FENCED_LEADER_EPOCH
     if error is not ErrorCode.NONE or after is None:
-        return AlterPartitionResult(topic=data.topic, topic_id=data.topic_id, partition=data.partition, error=error)
-    return AlterPartitionResult(
+        return messages.AlterPartitionResult(
+            topic=data.topic, topic_id=data.topic_id, partition=data.partition, error=error
+        )
+    return messages.AlterPartitionResult(
         topic=data.topic,
         topic_id=data.topic_id,
         partition=data.partition,
@@ -112,7 +118,7 @@ def alter_partition_result(
 
 
 def _find_partition(
-    view: ClusterView, request: AlterPartitionRequest, data: AlterPartitionData
+    view: ClusterView, request: messages.AlterPartitionRequest, data: messages.AlterPartitionData
 ) -> TopicPartition | ErrorCode:
     if request.api_version >= _TOPIC_IDS_SINCE:
         topic = None if data.topic_id is None else view.image.topic_names.get(data.topic_id)
@@ -125,7 +131,7 @@ def _find_partition(
 
 
 def _epoch_error(
-    view: ClusterView, request: AlterPartitionRequest, data: AlterPartitionData, state: PartitionState
+    view: ClusterView, request: messages.AlterPartitionRequest, data: messages.AlterPartitionData, state: PartitionState
 ) -> ErrorCode:
     # Compare-and-set on the partition epoch (KIP-497), unless switched off: then any age will do.
     age = data.partition_epoch - state.partition_epoch if view.switches.ap_partition_epoch_check else 0
@@ -138,7 +144,9 @@ def _epoch_error(
     return ErrorCode.INVALID_UPDATE_VERSION if age < 0 else ErrorCode.NONE
 
 
-def _isr_error(data: AlterPartitionData, state: PartitionState, recovery_state: LeaderRecoveryState) -> ErrorCode:
+def _isr_error(
+    data: messages.AlterPartitionData, state: PartitionState, recovery_state: LeaderRecoveryState
+) -> ErrorCode:
     isr = [member.broker_id for member in data.new_isr]
     is_subset = len(set(isr)) == len(isr) and set(isr) <= set(state.replicas)
     recovering = LeaderRecoveryState.RECOVERING
@@ -149,7 +157,7 @@ def _isr_error(data: AlterPartitionData, state: PartitionState, recovery_state: 
     return ErrorCode.NONE if is_valid else ErrorCode.INVALID_REQUEST
 
 
-def _is_eligible(view: ClusterView, request: AlterPartitionRequest, member: IsrMember) -> bool:
+def _is_eligible(view: ClusterView, request: messages.AlterPartitionRequest, member: messages.IsrMember) -> bool:
     registration = view.image.brokers.get(BrokerId(member.broker_id))
     if registration is None or not registration.is_active:
         return False

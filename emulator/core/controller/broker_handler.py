@@ -6,6 +6,7 @@ Decisions come from their own modules; here is what they need of the soft state,
 
 from typing import Protocol
 
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.controller.alter_partition import alter_partition, alter_partition_result, sender_error
 from laststand.emulator.core.controller.fencing import begin_controlled_shutdown, fence_broker, unfence_broker
 from laststand.emulator.core.controller.heartbeat import (
@@ -19,18 +20,7 @@ from laststand.emulator.core.controller.sessions import SessionKey, SessionTrack
 from laststand.emulator.core.controller.turn import ControllerTurn
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import AlterPartitionDecided
 from laststand.emulator.core.image import BrokerRegistration
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
 from laststand.emulator.core.types import FenceReason, MetadataOffset
 
 
@@ -84,7 +74,9 @@ class BrokerHandler:
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
-    def register(self, turn: ControllerTurn, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+    def register(
+        self, turn: ControllerTurn, request: messages.BrokerRegistrationRequest
+    ) -> messages.BrokerRegistrationResponse:
         """Registers a process, if it may: a new incarnation starts a session and ends that of the one before."""
         stored = self._view.image.brokers.get(request.broker_id)
         session = Session.NONE
@@ -98,13 +90,15 @@ class BrokerHandler:
             if stored is not None:
                 self.forget(stored)
             self.touch(self._view.image.brokers[request.broker_id], now_ms=turn.now_ms)
-        return BrokerRegistrationResponse(error=outcome.error, broker_epoch=outcome.broker_epoch)
+        return messages.BrokerRegistrationResponse(error=outcome.error, broker_epoch=outcome.broker_epoch)
 
-    def heartbeat(self, turn: ControllerTurn, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+    def heartbeat(
+        self, turn: ControllerTurn, request: messages.BrokerHeartbeatRequest
+    ) -> messages.BrokerHeartbeatResponse:
         """Prolongs a session and moves the broker to the state that it wants and may have."""
         broker = self._view.image.brokers.get(request.broker_id)
         if broker is None or broker.broker_epoch != request.broker_epoch:
-            return BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH)
+            return messages.BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH)
         self.touch(broker, now_ms=turn.now_ms)
         self.sessions.note_applied(broker.broker_id, request.current_metadata_offset)
         shutdown_offset = self.sessions.shutdown_offset(broker.broker_id)
@@ -120,7 +114,7 @@ class BrokerHandler:
         state = next_state(current, asked, progress)
         if state is not current:
             self._enter(turn, broker, state)
-        return BrokerHeartbeatResponse(
+        return messages.BrokerHeartbeatResponse(
             error=ErrorCode.NONE,
             is_caught_up=progress.is_caught_up,
             is_fenced=state.is_fenced,
@@ -151,23 +145,25 @@ class BrokerHandler:
                 last_offset = MetadataOffset(self._view.image.next_offset - 1)
                 self.sessions.begin_shutdown(broker.broker_id, offset=last_offset)
 
-    def alter_partitions(self, turn: ControllerTurn, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    def alter_partitions(
+        self, turn: ControllerTurn, request: messages.AlterPartitionRequest
+    ) -> messages.AlterPartitionResponse:
         """Judges each ISR change, if the sender is who it claims to be, and notes each verdict."""
         error = sender_error(self._view, request)
         if error is not ErrorCode.NONE:
             for data in request.partitions:
                 self._note_verdict(turn, request, data, error=error)
-            return AlterPartitionResponse(error=error)
+            return messages.AlterPartitionResponse(error=error)
         results = [self._alter_partition(turn, request, data) for data in request.partitions]
-        return AlterPartitionResponse(
+        return messages.AlterPartitionResponse(
             error=ErrorCode.NONE,
             partitions=tuple(results),
             metadata_end_offset=self._view.image.next_offset,
         )
 
     def _alter_partition(
-        self, turn: ControllerTurn, request: AlterPartitionRequest, data: AlterPartitionData
-    ) -> AlterPartitionResult:
+        self, turn: ControllerTurn, request: messages.AlterPartitionRequest, data: messages.AlterPartitionData
+    ) -> messages.AlterPartitionResult:
         outcome = alter_partition(self._view, request, data)
         turn.commit(outcome.decisions)
         after = None if outcome.partition is None else self._view.image.partitions[outcome.partition]
@@ -176,14 +172,19 @@ class BrokerHandler:
         return result
 
     def _note_verdict(
-        self, turn: ControllerTurn, request: AlterPartitionRequest, data: AlterPartitionData, *, error: ErrorCode
+        self,
+        turn: ControllerTurn,
+        request: messages.AlterPartitionRequest,
+        data: messages.AlterPartitionData,
+        *,
+        error: ErrorCode,
     ) -> None:
         topic = data.topic if data.topic_id is None else self._view.image.topic_names.get(data.topic_id, data.topic)
         topic_id = self._view.image.topics.get(topic) if data.topic_id is None else data.topic_id
         if topic_id is None:
             return  # A partition event names a topic incarnation, and a name alone that nobody bears names none.
         turn.events.append(
-            AlterPartitionDecided(
+            events.AlterPartitionDecided(
                 cause_id=turn.cause_id,
                 topic=topic,
                 partition=data.partition,

@@ -6,6 +6,7 @@ partitions that a record touched come from the image's own difference, so that a
 event more per partition.
 """
 
+from laststand.emulator.core import records
 from laststand.emulator.core.controller.decision import (
     Cause,
     Decision,
@@ -34,19 +35,6 @@ from laststand.emulator.core.events import (
     UncleanLeaderElected,
 )
 from laststand.emulator.core.image import ImageDelta, PartitionDelta
-from laststand.emulator.core.records import (
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    ConfigRecord,
-    FeatureLevelRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    ProducerIdsRecord,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnregisterBrokerRecord,
-)
 from laststand.emulator.core.types import CauseId, FenceReason, MetadataOffset, TopicPartition
 
 
@@ -66,13 +54,13 @@ def committed_events(
         InvariantError: the decision has no cause, or one of the wrong kind.
     """
     match decision.record:
-        case PartitionRecord() | PartitionChangeRecord():
+        case records.PartitionRecord() | records.PartitionChangeRecord():
             changes = _partitions_changed(decision, offset=offset, delta=delta, view=view, cause_id=cause_id)
             return [*changes, *(event for change in changes for event in _unclean_leader(change, decision.cause))]
-        case ClearElrRecord(topic_id=topic_id):
+        case records.ClearElrRecord(topic_id=topic_id):
             cleared = ElrCleared(cause_id=cause_id, metadata_offset=offset, topic_id=topic_id)
             return [cleared, *_partitions_changed(decision, offset=offset, delta=delta, view=view, cause_id=cause_id)]
-        case RegisterBrokerRecord() as record:
+        case records.RegisterBrokerRecord() as record:
             cause = _registration_cause(decision.cause)
             return [
                 BrokerRegistered(
@@ -86,9 +74,9 @@ def committed_events(
                     is_clean=cause.is_clean,
                 )
             ]
-        case BrokerRegistrationChangeRecord() as record:
+        case records.BrokerRegistrationChangeRecord() as record:
             return _broker_changed(record, cause=decision.cause, offset=offset, cause_id=cause_id)
-        case UnregisterBrokerRecord() as record:
+        case records.UnregisterBrokerRecord() as record:
             return [
                 BrokerFenced(
                     cause_id=cause_id,
@@ -98,14 +86,14 @@ def committed_events(
                     reason=_fencing_reason(decision.cause),
                 )
             ]
-        case TopicRecord(name=name, topic_id=topic_id):
+        case records.TopicRecord(name=name, topic_id=topic_id):
             return [TopicCreated(cause_id=cause_id, metadata_offset=offset, topic=name, topic_id=topic_id)]
-        case RemoveTopicRecord(topic_id=topic_id):
+        case records.RemoveTopicRecord(topic_id=topic_id):
             names = sorted({partition.topic for partition in delta.partitions})
             return [
                 TopicDeleted(cause_id=cause_id, metadata_offset=offset, topic=name, topic_id=topic_id) for name in names
             ]
-        case ConfigRecord() as record:
+        case records.ConfigRecord() as record:
             return [
                 ConfigChanged(
                     cause_id=cause_id,
@@ -116,9 +104,9 @@ def committed_events(
                     value=record.value,
                 )
             ]
-        case FeatureLevelRecord(name=name, feature_level=level):
+        case records.FeatureLevelRecord(name=name, feature_level=level):
             return [FeatureChanged(cause_id=cause_id, metadata_offset=offset, name=name, feature_level=level)]
-        case ProducerIdsRecord() as record:
+        case records.ProducerIdsRecord() as record:
             return [
                 ProducerIdsAllocated(
                     cause_id=cause_id,
@@ -209,7 +197,7 @@ def _unclean_leader(change: PartitionChanged, cause: Cause | None) -> list[Uncle
 
 
 def _broker_changed(
-    record: BrokerRegistrationChangeRecord, *, cause: Cause | None, offset: MetadataOffset, cause_id: CauseId
+    record: records.BrokerRegistrationChangeRecord, *, cause: Cause | None, offset: MetadataOffset, cause_id: CauseId
 ) -> list[ControllerEvent]:
     events: list[ControllerEvent] = []
     if isinstance(record.log_dirs, tuple):

@@ -10,15 +10,7 @@ The controller answers for every broker, from the properties of its own node: al
 from collections.abc import Mapping
 from typing import Final
 
-from laststand.emulator.core.admin_messages import (
-    AlterableConfig,
-    AlterConfigsResource,
-    ConfigOperation,
-    ConfigSynonym,
-    DescribeConfigsResource,
-    DescribedConfig,
-    DescribedConfigResource,
-)
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.controller.configs import ConfigOutcome, alter_config
 from laststand.emulator.core.controller.unclean_config import STRATEGY, UNCLEAN_ELECTION, strategy_values
 from laststand.emulator.core.controller.view import ClusterView
@@ -39,7 +31,7 @@ _LISTS: Final = frozenset({"cleanup.policy"})
 """Properties whose value is a list, which alone can be appended to and subtracted from."""
 
 
-def alter_config_resource(view: ClusterView, asked: AlterConfigsResource) -> ConfigOutcome:
+def alter_config_resource(view: ClusterView, asked: admin_messages.AlterConfigsResource) -> ConfigOutcome:
     """Decides on one resource of IncrementalAlterConfigs: all its changes, or none and the first problem."""
     problem = _resource_problem(view, asked.resource, asked.resource_name) or _entries_problem(asked)
     if problem is not None:
@@ -48,11 +40,13 @@ def alter_config_resource(view: ClusterView, asked: AlterConfigsResource) -> Con
     return alter_config(view, asked.resource, asked.resource_name, changes)
 
 
-def describe_config_resource(view: ClusterView, asked: DescribeConfigsResource) -> DescribedConfigResource:
+def describe_config_resource(
+    view: ClusterView, asked: admin_messages.DescribeConfigsResource
+) -> admin_messages.DescribedConfigResource:
     """Returns what is in effect for a resource and where that was set; of the cluster default, only what is set."""
     problem = _resource_problem(view, asked.resource, asked.resource_name)
     if problem is not None:
-        return DescribedConfigResource(
+        return admin_messages.DescribedConfigResource(
             resource=asked.resource,
             resource_name=asked.resource_name,
             error=problem.error,
@@ -62,7 +56,7 @@ def describe_config_resource(view: ClusterView, asked: DescribeConfigsResource) 
     if asked.resource_name != CLUSTER:
         found = {**found, STRATEGY: strategy_values(found[STRATEGY], found[UNCLEAN_ELECTION])}
     wanted = found.keys() if asked.configuration_keys is None else found.keys() & set(asked.configuration_keys)
-    return DescribedConfigResource(
+    return admin_messages.DescribedConfigResource(
         resource=asked.resource,
         resource_name=asked.resource_name,
         error=ErrorCode.NONE,
@@ -86,16 +80,19 @@ def _resource_problem(view: ClusterView, resource: ConfigResource, resource_name
     return None
 
 
-def _entries_problem(asked: AlterConfigsResource) -> ConfigOutcome | None:
+def _entries_problem(asked: admin_messages.AlterConfigsResource) -> ConfigOutcome | None:
     names = [entry.name for entry in asked.configs]
     for entry in asked.configs:
-        is_deletion = entry.operation is ConfigOperation.DELETE
+        is_deletion = entry.operation is admin_messages.ConfigOperation.DELETE
         if names.count(entry.name) > 1:
             return ConfigOutcome(error=ErrorCode.INVALID_REQUEST, message=f"{entry.name} is changed twice")
         if (entry.value is None) is not is_deletion:
             message = f"{entry.operation.value} of {entry.name} {'takes no' if is_deletion else 'needs a'} value"
             return ConfigOutcome(error=ErrorCode.INVALID_REQUEST, message=message)
-        if entry.operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT) and entry.name not in _LISTS:
+        if (
+            entry.operation in (admin_messages.ConfigOperation.APPEND, admin_messages.ConfigOperation.SUBTRACT)
+            and entry.name not in _LISTS
+        ):
             message = f"{entry.operation.value} of {entry.name}, which is not a list"
             return ConfigOutcome(error=ErrorCode.INVALID_CONFIG, message=message)
         is_fixed = entry.name in NODE_PROPERTIES and entry.name not in NODE_PROPERTY_OF.values()
@@ -105,13 +102,15 @@ def _entries_problem(asked: AlterConfigsResource) -> ConfigOutcome | None:
     return None
 
 
-def _value_after(view: ClusterView, asked: AlterConfigsResource, entry: AlterableConfig) -> str | None:
-    if entry.operation in (ConfigOperation.SET, ConfigOperation.DELETE):
+def _value_after(
+    view: ClusterView, asked: admin_messages.AlterConfigsResource, entry: admin_messages.AlterableConfig
+) -> str | None:
+    if entry.operation in (admin_messages.ConfigOperation.SET, admin_messages.ConfigOperation.DELETE):
         return entry.value
     stored = view.image.config(asked.resource, asked.resource_name, entry.name)
     present = _items(_values_of_topic(view, asked.resource_name, entry.name)[-1].value if stored is None else stored)
     given = _items(entry.value)
-    if entry.operation is ConfigOperation.APPEND:
+    if entry.operation is admin_messages.ConfigOperation.APPEND:
         return ",".join(present + [item for item in given if item not in present])
     return ",".join(item for item in present if item not in given)
 
@@ -144,11 +143,13 @@ def _values_of_topic(view: ClusterView, topic: str, name: str) -> list[ConfigVal
     return topic_values(view.image, name, topic=topic, node_id=view.node_id, static=view.properties)
 
 
-def _described(name: str, values: list[ConfigValue], *, resource: ConfigResource) -> DescribedConfig:
-    return DescribedConfig(
+def _described(name: str, values: list[ConfigValue], *, resource: ConfigResource) -> admin_messages.DescribedConfig:
+    return admin_messages.DescribedConfig(
         name=name,
         value=values[0].value,
         source=values[0].source,
         read_only=resource is ConfigResource.BROKER and name not in NODE_PROPERTY_OF.values(),
-        synonyms=tuple(ConfigSynonym(name=value.name, value=value.value, source=value.source) for value in values),
+        synonyms=tuple(
+            admin_messages.ConfigSynonym(name=value.name, value=value.value, source=value.source) for value in values
+        ),
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from laststand.emulator.core import events, records
 from laststand.emulator.core.controller.decision import Decision, ElrCause, PartitionCause
 from laststand.emulator.core.controller.features import is_elr_enabled
 from laststand.emulator.core.controller.min_isr import MIN_ISR
@@ -19,10 +20,8 @@ from laststand.emulator.core.controller.partition_change import PartitionTarget
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.effective_config import CLUSTER
 from laststand.emulator.core.errors import ConfigError, ErrorCode
-from laststand.emulator.core.events import Election
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import check_topic_properties, node_properties
-from laststand.emulator.core.records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from laststand.emulator.core.switches import ClearElr
 from laststand.emulator.core.types import ChangeReason, ConfigResource, TopicPartition
 
@@ -59,7 +58,7 @@ def alter_config(
             message = f"the cluster's {MIN_ISR} cannot be deleted while eligible leader replicas are on"
             return ConfigOutcome(error=ErrorCode.INVALID_CONFIG, message=message)
     decisions = [
-        Decision(record=ConfigRecord(resource=resource, resource_name=resource_name, name=name, value=value))
+        Decision(record=records.ConfigRecord(resource=resource, resource_name=resource_name, name=name, value=value))
         for name, value in changes.items()
         if _is_written(view, resource, resource_name, name, value)
     ]
@@ -94,7 +93,7 @@ def _clear_elr(view: ClusterView, topic: str | None, changed: _Changed) -> list[
         case ClearElr.OFF:
             return []
         case ClearElr.ALWAYS:
-            record = ClearElrRecord(topic_id=None if topic is None else view.image.topics[topic])
+            record = records.ClearElrRecord(topic_id=None if topic is None else view.image.topics[topic])
             return [Decision(record=record, cause=ElrCause(reason=ChangeReason.MIN_ISR_CHANGED))]
         case ClearElr.SATISFIED:
             return _clear_satisfied(view, topic, changed)
@@ -108,9 +107,14 @@ def _clear_satisfied(view: ClusterView, topic: str | None, changed: _Changed) ->
         is_satisfied = len(state.isr) >= required and (state.elr or state.last_known_elr)
         if is_satisfied and not _complete_reassignment(view, name, changed):
             cause = PartitionCause(
-                reason=ChangeReason.MIN_ISR_CHANGED, election=Election.NONE, broker_id=None, effective_min_isr=required
+                reason=ChangeReason.MIN_ISR_CHANGED,
+                election=events.Election.NONE,
+                broker_id=None,
+                effective_min_isr=required,
             )
-            record = PartitionChangeRecord(topic_id=state.topic_id, partition=name.partition, elr=(), last_known_elr=())
+            record = records.PartitionChangeRecord(
+                topic_id=state.topic_id, partition=name.partition, elr=(), last_known_elr=()
+            )
             decisions.append(Decision(record=record, cause=cause))
     return decisions
 
@@ -132,7 +136,10 @@ def _complete_reassignment(view: ClusterView, name: TopicPartition, changed: _Ch
 
 def _ends_reassignment(decision: Decision) -> bool:
     record = decision.record
-    return isinstance(record, PartitionChangeRecord) and () in (record.adding_replicas, record.removing_replicas)
+    return isinstance(record, records.PartitionChangeRecord) and () in (
+        record.adding_replicas,
+        record.removing_replicas,
+    )
 
 
 def _partitions(view: ClusterView, topic: str | None) -> Iterator[TopicPartition]:
@@ -148,4 +155,4 @@ def _is_written(view: ClusterView, resource: ConfigResource, resource_name: str,
 
 
 def _is_min_isr(decision: Decision) -> bool:
-    return isinstance(decision.record, ConfigRecord) and decision.record.name == MIN_ISR
+    return isinstance(decision.record, records.ConfigRecord) and decision.record.name == MIN_ISR

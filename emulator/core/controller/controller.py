@@ -20,12 +20,7 @@ from typing import assert_never
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import (
-    AdminRequest,
-    AdminResponse,
-    ElectLeadersRequest,
-    UnregisterBrokerRequest,
-)
+from laststand.emulator.core import admin_messages, events, inputs, messages, records
 from laststand.emulator.core.controller.admin_handler import AdminHandler
 from laststand.emulator.core.controller.broker_handler import BrokerHandler
 from laststand.emulator.core.controller.elect_leaders import SWEEP_LIMIT, sweep_preferred, sweep_unclean
@@ -48,37 +43,8 @@ from laststand.emulator.core.effects import (
     StopNode,
 )
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.events import DrawReceived
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import (
-    ControllerInput,
-    MetadataSynced,
-    NumberDrawn,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    ShutdownRequested,
-    Started,
-    TimerFired,
-)
-from laststand.emulator.core.messages import (
-    AllocateProducerIdsRequest,
-    AlterPartitionRequest,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    DeleteRecordsRequest,
-    DescribeTopicPartitionsRequest,
-    FetchRequest,
-    GetReplicaLogInfoRequest,
-    InitProducerIdRequest,
-    ListOffsetsRequest,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
-    ProduceRequest,
-    Response,
-)
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import MetadataOffset, NodeId, RequestId
@@ -133,7 +99,7 @@ class Controller:
         """Returns counts over the state as it is now, durable or not yet."""
         return controller_health(self._view, under_way=self.recoveries.under_way)
 
-    def replay(self, batch: MetadataBatch) -> None:
+    def replay(self, batch: records.MetadataBatch) -> None:
         """Applies a durable batch at start.
 
         Raises:
@@ -150,7 +116,7 @@ class Controller:
             return recovery if timer is None else timer
         return min(timer, recovery)
 
-    def step(self, incoming: ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
+    def step(self, incoming: inputs.ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
         """Returns what the input leads to now.
 
         Raises:
@@ -159,23 +125,23 @@ class Controller:
         """
         turn = ControllerTurn(self._view, cause_id=incoming.cause_id, now_ms=now_ms)
         match incoming:
-            case MetadataSynced(end_offset=end_offset):
+            case inputs.MetadataSynced(end_offset=end_offset):
                 return self._release(end_offset)
-            case ShutdownRequested():
+            case inputs.ShutdownRequested():
                 return self._hold(_Held(end_offset=self.image.next_offset, messages=(StopNode(),)))
-            case Started():
+            case inputs.Started():
                 self._start(turn)
-            case TimerFired():
+            case inputs.TimerFired():
                 self._fire_timers(turn)
-            case RequestReceived():
+            case inputs.RequestReceived():
                 self._answer(turn, incoming)
-            case ResponseReceived(correlation_id=correlation_id, response=response):
+            case inputs.ResponseReceived(correlation_id=correlation_id, response=response):
                 self.recoveries.handle_response(correlation_id, response, now_ms=now_ms)
-            case RequestFailed(correlation_id=correlation_id):
+            case inputs.RequestFailed(correlation_id=correlation_id):
                 self.recoveries.handle_failure(correlation_id, now_ms=now_ms)
-            case NumberDrawn(number=number):
+            case inputs.NumberDrawn(number=number):
                 self._view.draw = number
-                turn.events.append(DrawReceived(cause_id=turn.cause_id, number=number))
+                turn.events.append(events.DrawReceived(cause_id=turn.cause_id, number=number))
             case _:
                 assert_never(incoming)
         self._recover(turn)
@@ -197,7 +163,7 @@ class Controller:
         effects: list[ControllerEffect] = []
         messages: list[ControllerEffect] = []
         if turn.records:
-            batch = MetadataBatch(base_offset=turn.base_offset, records=tuple(turn.records))
+            batch = records.MetadataBatch(base_offset=turn.base_offset, records=tuple(turn.records))
             effects.append(AppendMetadata(batch=batch, events=tuple(turn.events)))
             messages.append(PublishMetadata(batch=batch, cause_id=turn.cause_id))
         held = _Held(
@@ -276,40 +242,42 @@ class Controller:
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
-    def _answer(self, turn: ControllerTurn, received: RequestReceived) -> None:
+    def _answer(self, turn: ControllerTurn, received: inputs.RequestReceived) -> None:
         match received.request:
-            case BrokerHeartbeatRequest() as request:
-                response: Response = self._brokers.heartbeat(turn, request)
-            case BrokerRegistrationRequest() as request:
+            case messages.BrokerHeartbeatRequest() as request:
+                response: messages.Response = self._brokers.heartbeat(turn, request)
+            case messages.BrokerRegistrationRequest() as request:
                 response = self._brokers.register(turn, request)
-            case AlterPartitionRequest() as request:
+            case messages.AlterPartitionRequest() as request:
                 response = self._brokers.alter_partitions(turn, request)
-            case AllocateProducerIdsRequest() as request:
+            case messages.AllocateProducerIdsRequest() as request:
                 allocated = allocate_producer_ids(self._view, request)
                 turn.commit(allocated.decisions)
                 response = allocated.response
-            case DescribeTopicPartitionsRequest() as request:
+            case messages.DescribeTopicPartitionsRequest() as request:
                 limit = self._properties.max_request_partition_size_limit
                 response = describe_topic_partitions(self.image, request, partition_limit=limit)
-            case ElectLeadersRequest() as request:
+            case admin_messages.ElectLeadersRequest() as request:
                 self._elect_leaders(turn, received.request_id, request)
                 return
             case (
-                MetadataRequest()
-                | InitProducerIdRequest()
-                | ProduceRequest()
-                | FetchRequest()
-                | ListOffsetsRequest()
-                | OffsetForLeaderEpochRequest()
-                | DeleteRecordsRequest()
-                | GetReplicaLogInfoRequest()
+                messages.MetadataRequest()
+                | messages.InitProducerIdRequest()
+                | messages.ProduceRequest()
+                | messages.FetchRequest()
+                | messages.ListOffsetsRequest()
+                | messages.OffsetForLeaderEpochRequest()
+                | messages.DeleteRecordsRequest()
+                | messages.GetReplicaLogInfoRequest()
             ) as request:
                 raise InvariantError(f"a controller received {request}")
             case administration:
                 response = self._administer(turn, administration)
         turn.respond(received.request_id, response)
 
-    def _elect_leaders(self, turn: ControllerTurn, request_id: RequestId, request: ElectLeadersRequest) -> None:
+    def _elect_leaders(
+        self, turn: ControllerTurn, request_id: RequestId, request: admin_messages.ElectLeadersRequest
+    ) -> None:
         response = self._elections.answer(
             request,
             turn.commit,
@@ -320,8 +288,12 @@ class Controller:
         if response is not None:
             turn.respond(request_id, response)
 
-    def _administer(self, turn: ControllerTurn, request: AdminRequest) -> AdminResponse:
-        stored = self.image.brokers.get(request.broker_id) if isinstance(request, UnregisterBrokerRequest) else None
+    def _administer(self, turn: ControllerTurn, request: admin_messages.AdminRequest) -> admin_messages.AdminResponse:
+        stored = (
+            self.image.brokers.get(request.broker_id)
+            if isinstance(request, admin_messages.UnregisterBrokerRequest)
+            else None
+        )
         response = self._admin.answer(request, turn.commit)
         if stored is not None:
             self._brokers.forget(stored)

@@ -8,21 +8,20 @@ from typing import TypeAlias
 
 import msgspec
 
-from laststand.emulator.core.events import Election, ReplicaAnswer, UncleanMethod
-from laststand.emulator.core.records import Record
+from laststand.emulator.core import events, records
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, FenceReason, RecoveryStrategy
 
 
 class UncleanElection(msgspec.Struct, frozen=True, kw_only=True):
     """How an unclean election found its leader; the fields are those of ``UncleanLeaderElected``."""
 
-    method: UncleanMethod
+    method: events.UncleanMethod
     strategy: RecoveryStrategy
     candidates: tuple[BrokerId, ...]
     why: str
     draw: int | None = None
     must_hear_from: tuple[BrokerId, ...] = ()
-    answers: tuple[ReplicaAnswer, ...] = ()
+    answers: tuple[events.ReplicaAnswer, ...] = ()
     discarded: tuple[BrokerId, ...] = ()
 
 
@@ -38,7 +37,7 @@ class PartitionCause(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     reason: ChangeReason
-    election: Election
+    election: events.Election
     broker_id: BrokerId | None
     effective_min_isr: int
     unclean: UncleanElection | None = None
@@ -70,5 +69,5 @@ Cause: TypeAlias = PartitionCause | RegistrationCause | FencingCause | ElrCause
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """A record to append; ``cause`` is ``None`` where the record says it all."""
 
-    record: Record
+    record: records.Record
     cause: Cause | None = None

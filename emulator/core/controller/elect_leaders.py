@@ -10,13 +10,12 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import ElectablePartition, ElectLeadersRequest, RequestedElection
+from laststand.emulator.core import admin_messages, events
 from laststand.emulator.core.controller.decision import Decision, UncleanElection
 from laststand.emulator.core.controller.partition_change import PartitionTarget
 from laststand.emulator.core.controller.recovery import RecoveryAction, decide_recovery
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import UncleanMethod
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import BrokerId, ChangeReason, ElectionType, RecoveryStrategy, TopicPartition
 
@@ -37,40 +36,44 @@ class ElectOutcome(msgspec.Struct, frozen=True, kw_only=True):
     recovery: RecoveryStrategy | None = None
 
 
-def request_error(request: ElectLeadersRequest) -> ErrorCode:
+def request_error(request: admin_messages.ElectLeadersRequest) -> ErrorCode:
     """Returns the error of a whole ElectLeaders request: no such election, or all partitions to one named leader."""
-    if request.election_type not in list(RequestedElection):
+    if request.election_type not in list(admin_messages.RequestedElection):
         return ErrorCode.INVALID_REQUEST
-    is_designated = request.election_type == RequestedElection.DESIGNATED
+    is_designated = request.election_type == admin_messages.RequestedElection.DESIGNATED
     return ErrorCode.INVALID_REQUEST if is_designated and request.partitions is None else ErrorCode.NONE
 
 
-def requested_partitions(view: ClusterView, request: ElectLeadersRequest) -> tuple[ElectablePartition, ...]:
+def requested_partitions(
+    view: ClusterView, request: admin_messages.ElectLeadersRequest
+) -> tuple[admin_messages.ElectablePartition, ...]:
     """Returns the partitions that a request is about, in its order; all by name where it lists none."""
     if request.partitions is not None:
         return request.partitions
     every = sorted(view.image.partitions)
-    return tuple(ElectablePartition(topic=topic, partition=partition) for topic, partition in every)
+    return tuple(admin_messages.ElectablePartition(topic=topic, partition=partition) for topic, partition in every)
 
 
-def elect_leaders(view: ClusterView, asked: ElectablePartition, election: RequestedElection) -> ElectOutcome:
+def elect_leaders(
+    view: ClusterView, asked: admin_messages.ElectablePartition, election: admin_messages.RequestedElection
+) -> ElectOutcome:
     """Decides on one partition of an ElectLeaders request that ``request_error`` finds nothing wrong with."""
     partition = asked.topic_partition
     state = view.image.partitions.get(partition)
     if state is None:
         return ElectOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=f"there is no partition {partition}")
     match election:
-        case RequestedElection.PREFERRED:
+        case admin_messages.RequestedElection.PREFERRED:
             return _elect_by_mode(view, partition, state, ElectionType.PREFERRED)
-        case RequestedElection.UNCLEAN if view.properties.unclean_recovery_manager_enabled:
+        case admin_messages.RequestedElection.UNCLEAN if view.properties.unclean_recovery_manager_enabled:
             return _elect_longest_log(view, partition, state, RecoveryStrategy.AGGRESSIVE)
-        case RequestedElection.UNCLEAN:
+        case admin_messages.RequestedElection.UNCLEAN:
             return _elect_by_mode(view, partition, state, ElectionType.UNCLEAN)
-        case RequestedElection.DESIGNATED:
+        case admin_messages.RequestedElection.DESIGNATED:
             return _elect_designated(view, partition, state, asked.desired_leader)
-        case RequestedElection.LONGEST_LOG_BALANCED:
+        case admin_messages.RequestedElection.LONGEST_LOG_BALANCED:
             return _elect_longest_log(view, partition, state, RecoveryStrategy.BALANCED)
-        case RequestedElection.LONGEST_LOG_AGGRESSIVE:
+        case admin_messages.RequestedElection.LONGEST_LOG_AGGRESSIVE:
             return _elect_longest_log(view, partition, state, RecoveryStrategy.AGGRESSIVE)
 
 
@@ -101,7 +104,7 @@ def _elect_designated(
     # No other replica may win, so this is clean if the replica is a clean candidate and unclean if it is not.
     target = PartitionTarget(acceptable=frozenset({desired_leader}), election=ElectionType.UNCLEAN)
     unclean = UncleanElection(
-        method=UncleanMethod.DESIGNATED,
+        method=events.UncleanMethod.DESIGNATED,
         strategy=view.recovery_strategy(partition.topic),
         candidates=(desired_leader,),
         why="the administrator named it",

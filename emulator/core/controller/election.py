@@ -14,7 +14,7 @@ The last known leader is an unclean choice. Kafka 4.2 takes it in every mode and
 
 import msgspec
 
-from laststand.emulator.core.events import Election
+from laststand.emulator.core import events
 from laststand.emulator.core.switches import LastKnown
 from laststand.emulator.core.types import BrokerId, ElectionType
 
@@ -56,29 +56,29 @@ class ElectionResult(msgspec.Struct, frozen=True, kw_only=True):
     """The winner, ``None`` if there is none, and by which rule."""
 
     leader: BrokerId | None
-    election: Election
+    election: events.Election
 
     @property
     def is_unclean(self) -> bool:
         """Whether the winner may lack committed records."""
-        return self.election in (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+        return self.election in (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 
 
 def elect_leader(candidates: Candidates, *, mode: ElectionType, last_known: LastKnown) -> ElectionResult:
     """Returns who should lead; the current leader stays wherever the mode allows it."""
     for broker_id in _clean_order(candidates, mode):
         if candidates.is_valid(broker_id):
-            election = Election.ISR if broker_id in candidates.isr else Election.ELR
+            election = events.Election.ISR if broker_id in candidates.isr else events.Election.ELR
             return ElectionResult(leader=broker_id, election=election)
     if mode is ElectionType.CLEAN:
-        return ElectionResult(leader=None, election=Election.NO_CANDIDATE)
+        return ElectionResult(leader=None, election=events.Election.NO_CANDIDATE)
     last_known_leader = _electable_last_known_leader(candidates)
     if last_known_leader is not None and (last_known is LastKnown.LEADER or mode is not ElectionType.UNCLEAN):
-        return ElectionResult(leader=last_known_leader, election=Election.LAST_KNOWN_LEADER)
+        return ElectionResult(leader=last_known_leader, election=events.Election.LAST_KNOWN_LEADER)
     if mode is ElectionType.UNCLEAN and candidates.unclean:
         drawn = candidates.unclean[candidates.draw % len(candidates.unclean)]
-        return ElectionResult(leader=drawn, election=Election.UNCLEAN)
-    return ElectionResult(leader=None, election=Election.NO_CANDIDATE)
+        return ElectionResult(leader=drawn, election=events.Election.UNCLEAN)
+    return ElectionResult(leader=None, election=events.Election.NO_CANDIDATE)
 
 
 def _clean_order(candidates: Candidates, mode: ElectionType) -> tuple[BrokerId, ...]:

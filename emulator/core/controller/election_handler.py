@@ -8,13 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import (
-    ElectablePartition,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    PartitionResult,
-    RequestedElection,
-)
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.controller.decision import Decision
 from laststand.emulator.core.controller.elect_leaders import (
     ELECT_LIMIT,
@@ -33,13 +27,13 @@ class AnsweredElection(msgspec.Struct, frozen=True, kw_only=True):
 
     request_id: RequestId
     cause_id: CauseId
-    response: ElectLeadersResponse
+    response: admin_messages.ElectLeadersResponse
 
 
 class _Waiting:
     """A request whose recoveries have not all ended: results in request order, those that are due by name."""
 
-    def __init__(self, request_id: RequestId, cause_id: CauseId, results: list[PartitionResult]) -> None:
+    def __init__(self, request_id: RequestId, cause_id: CauseId, results: list[admin_messages.PartitionResult]) -> None:
         self.request_id = request_id
         self.cause_id = cause_id
         self.results = results
@@ -61,19 +55,19 @@ class ElectionHandler:
 
     def answer(
         self,
-        request: ElectLeadersRequest,
+        request: admin_messages.ElectLeadersRequest,
         commit: Callable[[Sequence[Decision]], None],
         *,
         request_id: RequestId,
         cause_id: CauseId,
         now_ms: int,
-    ) -> ElectLeadersResponse | None:
+    ) -> admin_messages.ElectLeadersResponse | None:
         """Returns the answer, or ``None`` where ``conclude`` will return it later."""
         error = request_error(request)
         if error is not ErrorCode.NONE:
             message = f"election type {request.election_type} over {'all' if request.partitions is None else 'these'}"
-            return ElectLeadersResponse(error=error, error_message=message)
-        election = RequestedElection(request.election_type)
+            return admin_messages.ElectLeadersResponse(error=error, error_message=message)
+        election = admin_messages.RequestedElection(request.election_type)
         waiting = _Waiting(request_id, cause_id, [])
         for asked in requested_partitions(self._view, request):
             if len(waiting.results) >= ELECT_LIMIT:
@@ -88,7 +82,7 @@ class ElectionHandler:
                 continue
             waiting.results.append(_result(asked.topic_partition, outcome.error, outcome.message))
         if not waiting.due:
-            return ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(waiting.results))
+            return admin_messages.ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(waiting.results))
         self._waiting.append(waiting)
         return None
 
@@ -112,16 +106,18 @@ class ElectionHandler:
             AnsweredElection(
                 request_id=waiting.request_id,
                 cause_id=waiting.cause_id,
-                response=ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(waiting.results)),
+                response=admin_messages.ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(waiting.results)),
             )
             for waiting in answered
         ]
 
 
-def _result(partition: TopicPartition, error: ErrorCode, message: str) -> PartitionResult:
-    return PartitionResult(topic=partition.topic, partition=partition.partition, error=error, error_message=message)
+def _result(partition: TopicPartition, error: ErrorCode, message: str) -> admin_messages.PartitionResult:
+    return admin_messages.PartitionResult(
+        topic=partition.topic, partition=partition.partition, error=error, error_message=message
+    )
 
 
-def _over_limit(asked: ElectablePartition) -> PartitionResult:
+def _over_limit(asked: admin_messages.ElectablePartition) -> admin_messages.PartitionResult:
     message = f"a request is served {ELECT_LIMIT} partitions"
     return _result(asked.topic_partition, ErrorCode.REQUEST_LIMIT_REACHED, message)

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from laststand.emulator.core import metadata_version
-from laststand.emulator.core.admin_messages import DescribedFeature, FeatureUpdate
+from laststand.emulator.core import admin_messages, metadata_version, records
 from laststand.emulator.core.controller.decision import Decision, ElrCause
 from laststand.emulator.core.controller.min_isr import MIN_ISR
 from laststand.emulator.core.effective_config import CLUSTER
@@ -17,7 +16,6 @@ from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.metadata_version import ELR_VERSION, METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import ChangeReason, ConfigResource, FeatureUpgradeType
 
@@ -54,9 +52,9 @@ def bootstrap(properties: NodeProperties, switches: Switches) -> tuple[Decision,
             value=properties.metadata_version,
             expected=f"{metadata_version.LEVELS[metadata_version.ELR]} or later with switch elr on",
         )
-    decisions = [Decision(record=FeatureLevelRecord(name=METADATA_VERSION, feature_level=level))]
+    decisions = [Decision(record=records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=level))]
     if elr_level > 0:
-        decisions.append(Decision(record=FeatureLevelRecord(name=ELR_VERSION, feature_level=elr_level)))
+        decisions.append(Decision(record=records.FeatureLevelRecord(name=ELR_VERSION, feature_level=elr_level)))
         decisions.append(_set_cluster_min_isr(properties))
     return tuple(decisions)
 
@@ -65,7 +63,7 @@ def update_features(
     image: MetadataImage,
     properties: NodeProperties,
     switches: Switches,
-    updates: Sequence[FeatureUpdate],
+    updates: Sequence[admin_messages.FeatureUpdate],
     *,
     is_left_over_ignored: bool,
 ) -> FeatureOutcome:
@@ -89,7 +87,7 @@ def update_features(
         problem = _update_problem(image, switches, update) or _dependency_problem(levels, update)
         if problem is not None:
             return problem
-        record = FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
+        record = records.FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
         decisions.append(Decision(record=record))
         if update.feature == ELR_VERSION and update.max_version_level > image.feature_level(ELR_VERSION):
             decisions += _normalize_min_isr(image, properties)
@@ -97,11 +95,11 @@ def update_features(
     return FeatureOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
 
 
-def describe_features(image: MetadataImage, switches: Switches) -> tuple[DescribedFeature, ...]:
+def describe_features(image: MetadataImage, switches: Switches) -> tuple[admin_messages.DescribedFeature, ...]:
     """Returns every feature of this program, by name."""
     ranges = sorted(metadata_version.BROKER_FEATURES, key=lambda feature: feature.name)
     return tuple(
-        DescribedFeature(
+        admin_messages.DescribedFeature(
             name=feature.name,
             min_supported_version=feature.min_supported_version,
             max_supported_version=(
@@ -113,7 +111,9 @@ def describe_features(image: MetadataImage, switches: Switches) -> tuple[Describ
     )
 
 
-def _update_problem(image: MetadataImage, switches: Switches, update: FeatureUpdate) -> FeatureOutcome | None:
+def _update_problem(
+    image: MetadataImage, switches: Switches, update: admin_messages.FeatureUpdate
+) -> FeatureOutcome | None:
     name, level, current = update.feature, update.max_version_level, image.feature_level(update.feature)
     if name == ELR_VERSION and level == 1 and level > supported_elr_level(switches):
         return FeatureOutcome(error=ErrorCode.UNSUPPORTED_VERSION, message=f"{name} {level} needs switch elr on")
@@ -126,7 +126,7 @@ def _update_problem(image: MetadataImage, switches: Switches, update: FeatureUpd
     return None
 
 
-def _dependency_problem(levels: Mapping[str, int], update: FeatureUpdate) -> FeatureOutcome | None:
+def _dependency_problem(levels: Mapping[str, int], update: admin_messages.FeatureUpdate) -> FeatureOutcome | None:
     if levels.get(ELR_VERSION, 0) > 0 and levels.get(METADATA_VERSION, 0) < metadata_version.ELR:
         needed = metadata_version.LEVELS[metadata_version.ELR]
         message = f"{update.feature} {update.max_version_level}: {ELR_VERSION} 1 needs {METADATA_VERSION} {needed}"
@@ -154,7 +154,7 @@ def _normalize_min_isr(image: MetadataImage, properties: NodeProperties) -> list
         decisions.append(_set_cluster_min_isr(properties))
     for name in image.config_names(ConfigResource.BROKER):
         if name != CLUSTER and image.config(ConfigResource.BROKER, name, MIN_ISR) is not None:
-            record = ConfigRecord(resource=ConfigResource.BROKER, resource_name=name, name=MIN_ISR, value=None)
+            record = records.ConfigRecord(resource=ConfigResource.BROKER, resource_name=name, name=MIN_ISR, value=None)
             decisions.append(Decision(record=record))
     return decisions
 
@@ -164,10 +164,10 @@ def _forget_left_over(image: MetadataImage) -> list[Decision]:
     # member may have restarted uncleanly without being removed. KIP-966 is silent about the way back.
     is_left = any(state.elr or state.last_known_elr for state in image.partitions.values())
     cause = ElrCause(reason=ChangeReason.FEATURES_CHANGED)
-    return [Decision(record=ClearElrRecord(topic_id=None), cause=cause)] if is_left else []
+    return [Decision(record=records.ClearElrRecord(topic_id=None), cause=cause)] if is_left else []
 
 
 def _set_cluster_min_isr(properties: NodeProperties) -> Decision:
     value = str(properties.min_insync_replicas)
-    record = ConfigRecord(resource=ConfigResource.BROKER, resource_name=CLUSTER, name=MIN_ISR, value=value)
+    record = records.ConfigRecord(resource=ConfigResource.BROKER, resource_name=CLUSTER, name=MIN_ISR, value=value)
     return Decision(record=record)

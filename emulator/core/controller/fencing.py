@@ -6,11 +6,11 @@ partitions only and joins no ISR. Kafka's ``BrokerHeartbeatManager``, ``Replicat
 
 import msgspec
 
+from laststand.emulator.core import records
 from laststand.emulator.core.controller.decision import Decision, FencingCause
 from laststand.emulator.core.controller.partition_change import PartitionTarget
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.records import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
 from laststand.emulator.core.types import BrokerId, ChangeReason, FenceReason
 
 
@@ -61,7 +61,7 @@ def fence_broker(view: ClusterView, broker_id: BrokerId, *, reason: FenceReason)
     decisions = leave_isrs(view, broker_id, reason=ChangeReason.BROKER_FENCED)
     registration = view.image.brokers[broker_id]
     if not registration.fenced:
-        record = BrokerRegistrationChangeRecord(
+        record = records.BrokerRegistrationChangeRecord(
             broker_id=broker_id, broker_epoch=registration.broker_epoch, fenced=True
         )
         decisions.append(Decision(record=record, cause=FencingCause(reason=reason)))
@@ -74,7 +74,9 @@ def unfence_broker(view: ClusterView, broker_id: BrokerId) -> list[Decision]:
     One that was shutting down stays inactive, as only a new incarnation ends that; Kafka would let it lead here.
     """
     registration = view.image.brokers[broker_id]
-    record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch, fenced=False)
+    record = records.BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=registration.broker_epoch, fenced=False
+    )
     decisions = [Decision(record=record)]
     acceptable = view.active_brokers()
     if not registration.in_controlled_shutdown:
@@ -90,7 +92,7 @@ def begin_controlled_shutdown(view: ClusterView, broker_id: BrokerId) -> list[De
     registration = view.image.brokers[broker_id]
     decisions: list[Decision] = []
     if not registration.in_controlled_shutdown:
-        record = BrokerRegistrationChangeRecord(
+        record = records.BrokerRegistrationChangeRecord(
             broker_id=broker_id, broker_epoch=registration.broker_epoch, in_controlled_shutdown=True
         )
         decisions.append(Decision(record=record))
@@ -106,7 +108,7 @@ def unregister_broker(view: ClusterView, broker_id: BrokerId) -> UnregisterOutco
     if registration is None:
         message = f"broker {broker_id} is not registered"
         return UnregisterOutcome(error=ErrorCode.BROKER_ID_NOT_REGISTERED, message=message)
-    record = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch)
+    record = records.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch)
     decisions = leave_isrs(view, broker_id, reason=ChangeReason.UNREGISTERED)
     decisions.append(Decision(record=record, cause=FencingCause(reason=FenceReason.UNREGISTERED)))
     return UnregisterOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))

@@ -17,13 +17,11 @@ nothing changes. Its steps are those of ``PartitionChangeBuilder.build``, in the
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from laststand.emulator.core import metadata_version
+from laststand.emulator.core import events, metadata_version, records
 from laststand.emulator.core.controller.election import Candidates, ElectionResult, elect_leader
 from laststand.emulator.core.controller.min_isr import MinIsr
 from laststand.emulator.core.controller.reassignment_lists import complete_reassignment
-from laststand.emulator.core.events import Election
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.records import PartitionChangeRecord
 from laststand.emulator.core.switches import ClearElr, LastKnown
 from laststand.emulator.core.types import BrokerId, ElectionType, LeaderRecoveryState
 
@@ -84,8 +82,8 @@ class PartitionChange(msgspec.Struct, frozen=True, kw_only=True):
         effective_min_isr: min ISR of the partition with the replicas that it has after the change.
     """
 
-    record: PartitionChangeRecord
-    election: Election
+    record: records.PartitionChangeRecord
+    election: events.Election
     effective_min_isr: int
 
 
@@ -139,7 +137,7 @@ def next_partition_change(
         isr = (result.leader,)
         if rules.metadata_level >= metadata_version.LEADER_RECOVERY:
             recovery_state = LeaderRecoveryState.RECOVERING
-    elif is_elected and result.election is Election.ELR and result.leader is not None:
+    elif is_elected and result.election is events.Election.ELR and result.leader is not None:
         isr = (result.leader,)
         memory = msgspec.structs.replace(memory, elr=tuple(b for b in memory.elr if b != result.leader))
         if rules.clear_elr is ClearElr.SATISFIED and len(isr) >= effective_min_isr:
@@ -177,11 +175,11 @@ def next_partition_change(
     record = _difference(state, wanted, partition=partition)
     if is_bumped:
         record = msgspec.structs.replace(record, leader=result.leader)
-    if record == PartitionChangeRecord(topic_id=state.topic_id, partition=partition):
+    if record == records.PartitionChangeRecord(topic_id=state.topic_id, partition=partition):
         return None
     return PartitionChange(
         record=record,
-        election=result.election if is_elected else Election.NONE,
+        election=result.election if is_elected else events.Election.NONE,
         effective_min_isr=effective_min_isr,
     )
 
@@ -296,8 +294,8 @@ def _remember_leader(state: PartitionState, memory: _Memory, leader: BrokerId | 
     return msgspec.structs.replace(memory, last_known_leader=None)
 
 
-def _difference(state: PartitionState, wanted: PartitionState, *, partition: int) -> PartitionChangeRecord:
-    return PartitionChangeRecord(
+def _difference(state: PartitionState, wanted: PartitionState, *, partition: int) -> records.PartitionChangeRecord:
+    return records.PartitionChangeRecord(
         topic_id=state.topic_id,
         partition=partition,
         isr=UNSET if wanted.isr == state.isr else wanted.isr,

@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import OngoingReassignment
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.controller.decision import Decision
 from laststand.emulator.core.controller.partition_change import PartitionTarget
 from laststand.emulator.core.controller.reassignment_lists import revert_reassignment, start_reassignment
@@ -96,12 +96,12 @@ def cancel_reassignment(view: ClusterView, partition: TopicPartition) -> Reassig
 
 def ongoing_reassignments(
     view: ClusterView, partitions: Iterable[TopicPartition] | None
-) -> tuple[OngoingReassignment, ...]:
+) -> tuple[admin_messages.OngoingReassignment, ...]:
     """Returns what is under way among some partitions (``None``: all), by name; the rest is left out."""
     asked = view.image.partitions if partitions is None else set(partitions) & view.image.partitions.keys()
     moving = [(name, state) for name in sorted(asked) if _is_in_progress(state := view.image.partitions[name])]
     return tuple(
-        OngoingReassignment(
+        admin_messages.OngoingReassignment(
             topic=name.topic,
             partition=name.partition,
             replicas=state.replicas,

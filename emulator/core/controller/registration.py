@@ -11,14 +11,13 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import messages, records
 from laststand.emulator.core.controller.decision import Decision, RegistrationCause
 from laststand.emulator.core.controller.fencing import leave_isrs, leave_isrs_and_elrs
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import BrokerRegistration
-from laststand.emulator.core.messages import BrokerRegistrationRequest
 from laststand.emulator.core.metadata_version import CLEAN_SHUTDOWN_PROOF, METADATA_VERSION
-from laststand.emulator.core.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from laststand.emulator.core.switches import SessionCheck, Switches
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason
 
@@ -54,7 +53,7 @@ class RegistrationOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_shutdown(
-    request: BrokerRegistrationRequest,
+    request: messages.BrokerRegistrationRequest,
     *,
     stored_broker_epoch: BrokerEpoch | None,
     metadata_level: int,
@@ -86,7 +85,7 @@ def shutdown_fallout(view: ClusterView, broker_id: BrokerId, shutdown: Shutdown)
 
 
 def register_broker(
-    view: ClusterView, request: BrokerRegistrationRequest, *, cluster_id: str, session: Session
+    view: ClusterView, request: messages.BrokerRegistrationRequest, *, cluster_id: str, session: Session
 ) -> RegistrationOutcome:
     """Decides on a registration; checks in Kafka's order, the first that fails answers."""
     stored = view.image.brokers.get(request.broker_id)
@@ -100,7 +99,7 @@ def register_broker(
 
 def _registration_error(
     view: ClusterView,
-    request: BrokerRegistrationRequest,
+    request: messages.BrokerRegistrationRequest,
     *,
     cluster_id: str,
     stored: BrokerRegistration | None,
@@ -127,7 +126,7 @@ def _registration_error(
     return ErrorCode.NONE
 
 
-def _are_log_dirs_valid(view: ClusterView, request: BrokerRegistrationRequest) -> bool:
+def _are_log_dirs_valid(view: ClusterView, request: messages.BrokerRegistrationRequest) -> bool:
     log_dirs = set(request.log_dirs)
     if not log_dirs or len(log_dirs) < len(request.log_dirs) or log_dirs & _RESERVED_LOG_DIRS:
         return False
@@ -135,11 +134,11 @@ def _are_log_dirs_valid(view: ClusterView, request: BrokerRegistrationRequest) -
     return all(log_dirs.isdisjoint(broker.log_dirs) for broker in others)
 
 
-def _amend(request: BrokerRegistrationRequest, stored: BrokerRegistration) -> RegistrationOutcome:
+def _amend(request: messages.BrokerRegistrationRequest, stored: BrokerRegistration) -> RegistrationOutcome:
     # The answer to the first request was lost, or a directory was added: epoch, fencing and shutdown stay as they are.
     decisions: tuple[Decision, ...] = ()
     if request.log_dirs != stored.log_dirs:
-        record = BrokerRegistrationChangeRecord(
+        record = records.BrokerRegistrationChangeRecord(
             broker_id=stored.broker_id, broker_epoch=stored.broker_epoch, log_dirs=request.log_dirs
         )
         decisions = (Decision(record=record),)
@@ -147,7 +146,7 @@ def _amend(request: BrokerRegistrationRequest, stored: BrokerRegistration) -> Re
 
 
 def _register_incarnation(
-    view: ClusterView, request: BrokerRegistrationRequest, stored: BrokerRegistration | None
+    view: ClusterView, request: messages.BrokerRegistrationRequest, stored: BrokerRegistration | None
 ) -> RegistrationOutcome:
     broker_id = request.broker_id
     broker_epoch = BrokerEpoch(view.image.next_offset)
@@ -160,7 +159,7 @@ def _register_incarnation(
     )
     # Partitions first, registration last: a crash in between only makes the broker register again.
     decisions = shutdown_fallout(view, broker_id, shutdown)
-    record = RegisterBrokerRecord(
+    record = records.RegisterBrokerRecord(
         broker_id=broker_id,
         incarnation_id=request.incarnation_id,
         broker_epoch=broker_epoch,

@@ -12,14 +12,12 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import CreatablePartitions, CreatableTopic
+from laststand.emulator.core import admin_messages, events, records
 from laststand.emulator.core.controller.decision import Decision, PartitionCause
 from laststand.emulator.core.controller.min_isr import MIN_ISR, MinIsr, configured_min_isr
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ConfigError, ErrorCode
-from laststand.emulator.core.events import Election
 from laststand.emulator.core.properties import check_topic_properties
-from laststand.emulator.core.records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from laststand.emulator.core.types import BrokerId, ChangeReason, ConfigResource, TopicId, TopicPartition
 
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -41,7 +39,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     assignments: tuple[tuple[BrokerId, ...], ...] = ()
 
 
-def create_topic(view: ClusterView, topic: CreatableTopic) -> TopicOutcome:
+def create_topic(view: ClusterView, topic: admin_messages.CreatableTopic) -> TopicOutcome:
     """Decides on one topic of CreateTopics."""
     problem = _naming_problem(view, topic)
     if problem is not None:
@@ -53,9 +51,9 @@ def create_topic(view: ClusterView, topic: CreatableTopic) -> TopicOutcome:
     placement = _manual_placement(view, topic) if topic.assignments else _automatic_placement(view, topic)
     if placement.error is not ErrorCode.NONE:
         return TopicOutcome(error=placement.error, message=placement.message)
-    decisions = [Decision(record=TopicRecord(name=topic.name, topic_id=topic.topic_id))]
+    decisions = [Decision(record=records.TopicRecord(name=topic.name, topic_id=topic.topic_id))]
     for name, value in topic.configs:
-        record = ConfigRecord(resource=ConfigResource.TOPIC, resource_name=topic.name, name=name, value=value)
+        record = records.ConfigRecord(resource=ConfigResource.TOPIC, resource_name=topic.name, name=name, value=value)
         decisions.append(Decision(record=record))
     # A new topic's partitions have as many replicas each, so it makes no difference whose count caps.
     min_isr = MinIsr(configured=_configured_min_isr(view, topic))
@@ -66,7 +64,7 @@ def create_topic(view: ClusterView, topic: CreatableTopic) -> TopicOutcome:
     return TopicOutcome(error=ErrorCode.NONE, decisions=tuple(decisions))
 
 
-def add_partitions(view: ClusterView, asked: CreatablePartitions) -> TopicOutcome:
+def add_partitions(view: ClusterView, asked: admin_messages.CreatablePartitions) -> TopicOutcome:
     """Decides on one topic of CreatePartitions; new partitions get as many replicas as partition 0 has."""
     topic_id = view.image.topics.get(asked.name)
     if topic_id is None:
@@ -101,7 +99,9 @@ def delete_topic(view: ClusterView, name: str) -> TopicOutcome:
     topic_id = view.image.topics.get(name)
     if topic_id is None:
         return TopicOutcome(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message=f"there is no topic {name!r}")
-    return TopicOutcome(error=ErrorCode.NONE, decisions=(Decision(record=RemoveTopicRecord(topic_id=topic_id)),))
+    return TopicOutcome(
+        error=ErrorCode.NONE, decisions=(Decision(record=records.RemoveTopicRecord(topic_id=topic_id)),)
+    )
 
 
 class Chooser(Enum):
@@ -160,24 +160,24 @@ def create_partition(
 ) -> Decision:
     """Returns the record of a new partition whose placement was checked."""
     isr = initial_isr(view, replicas)
-    record = PartitionRecord(topic_id=topic_id, partition=partition, replicas=replicas, isr=isr, leader=isr[0])
+    record = records.PartitionRecord(topic_id=topic_id, partition=partition, replicas=replicas, isr=isr, leader=isr[0])
     cause = PartitionCause(
         reason=ChangeReason.CREATED,
-        election=Election.ISR,
+        election=events.Election.ISR,
         broker_id=None,
         effective_min_isr=min_isr.effective(replicas),
     )
     return Decision(record=record, cause=cause)
 
 
-def _configured_min_isr(view: ClusterView, topic: CreatableTopic) -> int:
+def _configured_min_isr(view: ClusterView, topic: admin_messages.CreatableTopic) -> int:
     configured = dict(topic.configs).get(MIN_ISR)
     if configured is not None:
         return int(configured)
     return configured_min_isr(view.image, topic=topic.name, node_id=view.node_id, static=view.properties)
 
 
-def _naming_problem(view: ClusterView, topic: CreatableTopic) -> TopicOutcome | None:
+def _naming_problem(view: ClusterView, topic: admin_messages.CreatableTopic) -> TopicOutcome | None:
     if not _LEGAL_NAME.fullmatch(topic.name) or topic.name in (".", ".."):
         message = "a topic name has 1 to 249 of a-z A-Z 0-9 . _ - and is neither . nor .."
         return TopicOutcome(error=ErrorCode.INVALID_TOPIC_EXCEPTION, message=message)
@@ -194,7 +194,7 @@ def _naming_problem(view: ClusterView, topic: CreatableTopic) -> TopicOutcome | 
     return None
 
 
-def _manual_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
+def _manual_placement(view: ClusterView, topic: admin_messages.CreatableTopic) -> Placement:
     if topic.num_partitions is not None or topic.replication_factor is not None:
         message = "an assignment excludes a partition count and a replication factor"
         return Placement(error=ErrorCode.INVALID_REQUEST, message=message)
@@ -212,7 +212,7 @@ def _check_all(
     return Placement(error=ErrorCode.NONE, assignments=assignments)
 
 
-def _automatic_placement(view: ClusterView, topic: CreatableTopic) -> Placement:
+def _automatic_placement(view: ClusterView, topic: admin_messages.CreatableTopic) -> Placement:
     partitions = view.properties.num_partitions if topic.num_partitions is None else topic.num_partitions
     factor = topic.replication_factor
     factor = view.properties.default_replication_factor if factor is None else factor

@@ -6,14 +6,11 @@ answers leave with the turn.
 
 from collections.abc import Sequence
 
+from laststand.emulator.core import effects, events, messages, records
 from laststand.emulator.core.controller.committed_events import committed_events
 from laststand.emulator.core.controller.decision import Decision, PartitionCause
 from laststand.emulator.core.controller.invariants import check_delta
 from laststand.emulator.core.controller.view import ClusterView
-from laststand.emulator.core.effects import SendRequest, SendResponse
-from laststand.emulator.core.events import ControllerEvent
-from laststand.emulator.core.messages import Response
-from laststand.emulator.core.records import Record
 from laststand.emulator.core.types import CauseId, RequestId
 
 
@@ -32,16 +29,16 @@ class ControllerTurn:
         self.cause_id = cause_id
         self.base_offset = view.image.next_offset
         self.now_ms = now_ms
-        self.records: list[Record] = []
-        self.events: list[ControllerEvent] = []
-        self.responses: list[SendResponse] = []
-        self.requests: list[SendRequest] = []
+        self.records: list[records.Record] = []
+        self.events: list[events.ControllerEvent] = []
+        self.responses: list[effects.SendResponse] = []
+        self.requests: list[effects.SendRequest] = []
         self.wants_draw = False
         self._view = view
 
-    def respond(self, request_id: RequestId, response: Response) -> None:
+    def respond(self, request_id: RequestId, response: messages.Response) -> None:
         """Answers the request that the turn is about."""
-        self.responses.append(SendResponse(request_id=request_id, response=response, cause_id=self.cause_id))
+        self.responses.append(effects.SendResponse(request_id=request_id, response=response, cause_id=self.cause_id))
 
     def commit(self, decisions: Sequence[Decision]) -> None:
         """Replays decisions, one after the other.

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import ConfigSource
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.controller.recovery import strategy_of_unclean_enable
 from laststand.emulator.core.effective_config import CLUSTER, ConfigValue
 from laststand.emulator.core.image import MetadataImage
@@ -49,8 +49,8 @@ def strategy_values(own: Sequence[ConfigValue], older: Sequence[ConfigValue]) ->
     """
     *places, default = own
     for each in older:
-        if each.value is not None and each.source is not ConfigSource.DEFAULT_CONFIG:
+        if each.value is not None and each.source is not admin_messages.ConfigSource.DEFAULT_CONFIG:
             places.append(msgspec.structs.replace(each, value=strategy_of_unclean_enable(each.value).value))
-    order = tuple(ConfigSource)
+    order = tuple(admin_messages.ConfigSource)
     unset = msgspec.structs.replace(default, value=RecoveryStrategy.BALANCED.value)
     return [*sorted(places, key=lambda each: order.index(each.source)), unset]

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.controller.decision import Decision, UncleanElection
 from laststand.emulator.core.controller.partition_change import PartitionTarget
 from laststand.emulator.core.controller.recovery import (
@@ -26,7 +27,6 @@ from laststand.emulator.core.controller.recovery import (
     decide_recovery,
 )
 from laststand.emulator.core.controller.view import ClusterView
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.events import (
     ControllerEvent,
@@ -36,12 +36,6 @@ from laststand.emulator.core.events import (
     UncleanRecoveryStarted,
 )
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.messages import (
-    GetReplicaLogInfoRequest,
-    GetReplicaLogInfoResponse,
-    ReplicaLogInfo,
-    Response,
-)
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -76,7 +70,7 @@ class RecoveryProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     decisions: tuple[Decision, ...]
     events: tuple[ControllerEvent, ...]
-    requests: tuple[SendRequest, ...]
+    requests: tuple[effects.SendRequest, ...]
     ended: tuple[RecoveryEnd, ...]
 
 
@@ -118,7 +112,7 @@ class _Step:
         self.cause_id = cause_id
         self.decisions: list[Decision] = []
         self.events: list[ControllerEvent] = []
-        self.requests: list[SendRequest] = []
+        self.requests: list[effects.SendRequest] = []
         self.ended: list[RecoveryEnd] = []
 
 
@@ -163,14 +157,14 @@ class UncleanRecoveries:
 
     # --- Answers --------------------------------------------------------------------------------------------------
 
-    def handle_response(self, correlation_id: CorrelationId, response: Response, *, now_ms: int) -> None:
+    def handle_response(self, correlation_id: CorrelationId, response: messages.Response, *, now_ms: int) -> None:
         """Takes what a replica says of itself.
 
         Raises:
             InvariantError: there was no such request, or that is no answer to it.
         """
         asked = self._take(correlation_id)
-        if not isinstance(response, GetReplicaLogInfoResponse):
+        if not isinstance(response, messages.GetReplicaLogInfoResponse):
             raise InvariantError(f"broker {asked.broker_id} answered {response}")
         registration = self._view.image.brokers.get(asked.broker_id)
         if registration is None or registration.broker_epoch != response.broker_epoch:
@@ -209,7 +203,7 @@ class UncleanRecoveries:
         topic = self._view.image.topic_names.get(topic_id)
         return None if topic is None else self._tasks.get(TopicPartition(topic, partition))
 
-    def _note(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, info: ReplicaLogInfo) -> bool:
+    def _note(self, broker_id: BrokerId, broker_epoch: BrokerEpoch, info: messages.ReplicaLogInfo) -> bool:
         """Returns whether there is no need to ask about this partition again."""
         task = self._task(info.topic_id, info.partition)
         if task is None:
@@ -416,10 +410,10 @@ class UncleanRecoveries:
         self._next_correlation += 1
         self._asked[correlation_id] = _Asked(broker_id=broker_id, partitions=partitions)
         step.requests.append(
-            SendRequest(
+            effects.SendRequest(
                 destination=broker_id,
                 correlation_id=correlation_id,
-                request=GetReplicaLogInfoRequest(partitions=partitions),
+                request=messages.GetReplicaLogInfoRequest(partitions=partitions),
                 timeout_ms=REQUEST_TIMEOUT_MS,
                 cause_id=step.cause_id,
             )

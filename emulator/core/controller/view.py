@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from laststand.emulator.core import events
 from laststand.emulator.core.controller.decision import Decision, PartitionCause, UncleanElection
 from laststand.emulator.core.controller.features import is_elr_enabled
 from laststand.emulator.core.controller.min_isr import MinIsr, configured_min_isr
@@ -19,7 +20,6 @@ from laststand.emulator.core.controller.partition_change import (
 )
 from laststand.emulator.core.controller.unclean_config import recovery_strategy
 from laststand.emulator.core.effective_config import DynamicConfig
-from laststand.emulator.core.events import Election, UncleanMethod
 from laststand.emulator.core.image import MetadataImage, PartitionState
 from laststand.emulator.core.metadata_version import METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
@@ -167,16 +167,18 @@ class ClusterView:
         )
         if change is None:
             return []
-        if change.election is Election.LAST_KNOWN_LEADER:
+        if change.election is events.Election.LAST_KNOWN_LEADER:
             unclean = self._last_known_leader_election(partition)
-        elif change.election is Election.UNCLEAN and unclean is None:
+        elif change.election is events.Election.UNCLEAN and unclean is None:
             unclean = self._blind_election(partition, change, target, draw=draw)
         cause = PartitionCause(
             reason=reason,
             election=change.election,
             broker_id=broker_id,
             effective_min_isr=change.effective_min_isr,
-            unclean=unclean if change.election in (Election.UNCLEAN, Election.LAST_KNOWN_LEADER) else None,
+            unclean=unclean
+            if change.election in (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
+            else None,
         )
         return [Decision(record=change.record, cause=cause)]
 
@@ -194,7 +196,7 @@ class ClusterView:
     def _last_known_leader_election(self, partition: TopicPartition) -> UncleanElection:
         last_known_leader = self.image.partitions[partition].last_known_leader
         return UncleanElection(
-            method=UncleanMethod.LAST_KNOWN_LEADER,
+            method=events.UncleanMethod.LAST_KNOWN_LEADER,
             strategy=self.recovery_strategy(partition.topic),
             candidates=() if last_known_leader is None else (last_known_leader,),
             why="it led when the partition went offline, and nobody eligible is left",
@@ -207,7 +209,7 @@ class ClusterView:
         if replicas is msgspec.UNSET:
             replicas = self.image.partitions[partition].replicas
         return UncleanElection(
-            method=UncleanMethod.RANDOM if self.picks_at_random else UncleanMethod.FIRST,
+            method=events.UncleanMethod.RANDOM if self.picks_at_random else events.UncleanMethod.FIRST,
             strategy=self.recovery_strategy(partition.topic),
             candidates=tuple(broker_id for broker_id in replicas if broker_id in target.acceptable),
             why="it was drawn" if self.picks_at_random else "it is the first of the assignment that may lead",

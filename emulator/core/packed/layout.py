@@ -11,13 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from laststand.emulator.core.events import (
-    BatchAppended,
-    Event,
-    FollowerHighWatermarkUpdated,
-    HighWatermarkAdvanced,
-    ProduceAnswered,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.history import PollOperation, SendOperation
 from laststand.emulator.core.types import BrokerId, CauseId, LeaderEpoch, NodeId, ProducerEpoch
 
@@ -31,10 +25,10 @@ HEADER: Final = 2
 WORD: Final = 3
 
 KINDS: Final[dict[type[msgspec.Struct], int]] = {
-    BatchAppended: 4,
-    HighWatermarkAdvanced: 5,
-    FollowerHighWatermarkUpdated: 6,
-    ProduceAnswered: 7,
+    events.BatchAppended: 4,
+    events.HighWatermarkAdvanced: 5,
+    events.FollowerHighWatermarkUpdated: 6,
+    events.ProduceAnswered: 7,
     SendOperation: 8,
     PollOperation: 9,
 }
@@ -139,7 +133,7 @@ class Layout(NamedTuple):
 def layout_of(struct: type[msgspec.Struct]) -> Layout:
     """Returns the layout of lines of a kind, or of their elements."""
     hints = typing.get_type_hints(struct)
-    place = ("sequence", "time_ns") if issubclass(struct, Event) else ()
+    place = ("sequence", "time_ns") if issubclass(struct, events.Event) else ()
     names = [*place, *struct.__struct_fields__]
     if "topic_id" in names:
         names = [name for name in names if name not in _PARTITION[1:]]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from laststand.emulator.core.events import FileSealed
+from laststand.emulator.core import events
 from laststand.emulator.core.history import HistorySealed
 from laststand.emulator.core.packed.layout import (
     CELL,
@@ -24,7 +24,7 @@ from laststand.emulator.core.packed.layout import (
 )
 
 _ENCODER: Final = msgspec.json.Encoder()
-_LAST: Final = (FileSealed, HistorySealed)
+_LAST: Final = (events.FileSealed, HistorySealed)
 """Nothing follows these."""
 _WORDS_MAX: Final = 1 << 16
 _NOT_AN_ATTRIBUTE: Final = "__class__"

@@ -6,52 +6,35 @@ reassignments are asked of the controller instead. A topic is refused without re
 
 from typing import Final, TypeAlias
 
-from laststand.emulator.core.admin_messages import (
-    AlterConfigsResource,
-    ConfigOperation,
-    ConfigResourceResult,
-    CreatablePartitions,
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DescribeClusterResponse,
-    DescribedBroker,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    TopicResult,
-)
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import BrokerId, ConfigResource, MetadataOffset, NodeId
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.identifiers import Zxid
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config, encode_config
 from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
-from laststand.emulator.core.zookeeper.operations import (
-    Create,
-    DataRead,
-    Delete,
-    Exists,
-    GetData,
-    Program,
-    SetData,
-    Step,
-    failure,
-)
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
-AdministratorRequest: TypeAlias = CreateTopicsRequest | DeleteTopicsRequest | IncrementalAlterConfigsRequest
-AdministratorResponse: TypeAlias = CreateTopicsResponse | DeleteTopicsResponse | IncrementalAlterConfigsResponse
+AdministratorRequest: TypeAlias = (
+    admin_messages.CreateTopicsRequest
+    | admin_messages.DeleteTopicsRequest
+    | admin_messages.IncrementalAlterConfigsRequest
+)
+AdministratorResponse: TypeAlias = (
+    admin_messages.CreateTopicsResponse
+    | admin_messages.DeleteTopicsResponse
+    | admin_messages.IncrementalAlterConfigsResponse
+)
 
 _DEFAULT_BROKER: Final = "<default>"
 
 
 def administrate(
     request: AdministratorRequest, rules: ZooKeeperRules, ibp: InterBrokerProtocol
-) -> Program[AdministratorResponse]:
+) -> operations.Program[AdministratorResponse]:
     """Writes what is asked for; returns what came of each subject, in order.
 
     Args:
@@ -60,26 +43,26 @@ def administrate(
         ibp: of the brokers.
     """
     match request:
-        case CreateTopicsRequest(topics=topics):
+        case admin_messages.CreateTopicsRequest(topics=topics):
             created = []
             for topic in topics:
                 created.append((yield from write_topic(topic, rules, ibp)))  # noqa: PERF401 - one waits for the other
-            return CreateTopicsResponse(topics=tuple(created))
-        case DeleteTopicsRequest(topics=names):
+            return admin_messages.CreateTopicsResponse(topics=tuple(created))
+        case admin_messages.DeleteTopicsRequest(topics=names):
             deleted = []
             for name in names:
                 deleted.append((yield from _delete(name)))  # noqa: PERF401
-            return DeleteTopicsResponse(topics=tuple(deleted))
-        case IncrementalAlterConfigsRequest(resources=resources):
+            return admin_messages.DeleteTopicsResponse(topics=tuple(deleted))
+        case admin_messages.IncrementalAlterConfigsRequest(resources=resources):
             configured = []
             for resource in resources:
                 configured.append((yield from write_config(resource)))  # noqa: PERF401
-            return IncrementalAlterConfigsResponse(resources=tuple(configured))
+            return admin_messages.IncrementalAlterConfigsResponse(resources=tuple(configured))
 
 
 def described_cluster(
     image: MetadataImage, *, cluster_id: str, controller: BrokerId | None, server: NodeId, last_zxid: Zxid
-) -> DescribeClusterResponse:
+) -> admin_messages.DescribeClusterResponse:
     """Returns who is registered; nobody knows what each of them has heard.
 
     Args:
@@ -89,13 +72,13 @@ def described_cluster(
         server: its id.
         last_zxid: of the last write.
     """
-    return DescribeClusterResponse(
+    return admin_messages.DescribeClusterResponse(
         error=ErrorCode.NONE,
         cluster_id=cluster_id,
         controller_id=server if controller is None else controller,
         metadata_end_offset=MetadataOffset(last_zxid + 1),
         brokers=tuple(
-            DescribedBroker(
+            admin_messages.DescribedBroker(
                 broker_id=broker_id,
                 broker_epoch=registered.broker_epoch,
                 incarnation_id=registered.incarnation_id,
@@ -108,71 +91,85 @@ def described_cluster(
     )
 
 
-def _write(step: Step) -> Program[bool]:
+def _write(step: operations.Step) -> operations.Program[bool]:
     """Executes a step; returns whether it did something."""
     (answer,) = yield (step,)
-    return failure(answer) is None
+    return operations.failure(answer) is None
 
 
-def write_topic(topic: CreatableTopic, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> Program[TopicResult]:
+def write_topic(
+    topic: admin_messages.CreatableTopic, rules: ZooKeeperRules, ibp: InterBrokerProtocol
+) -> operations.Program[admin_messages.TopicResult]:
     """Makes a topic's nodes; the controller's watch does the rest.
 
     Below 2.8 a topic is given no id, whatever the release knows.
     """
     if not topic.assignments:
-        return TopicResult(
+        return admin_messages.TopicResult(
             name=topic.name, error=ErrorCode.INVALID_REPLICA_ASSIGNMENT, error_message="its replicas are not named"
         )
     partitions = {number: ReplicaAssignment(replicas=replicas) for number, replicas in enumerate(topic.assignments)}
     content = TopicAssignment(topic_id=topic.topic_id if ibp.sends_topic_ids else None, partitions=partitions)
     data = encode_topic(content, topic_format=rules.topic_format)
-    if not (yield from _write(Exists(path=paths.topic_node(topic.name)))):
-        yield from _write(Delete(path=paths.topic_config_node(topic.name), version=None))
+    if not (yield from _write(operations.Exists(path=paths.topic_node(topic.name)))):
+        yield from _write(operations.Delete(path=paths.topic_config_node(topic.name), version=None))
         config = encode_config(dict(topic.configs))
-        yield from _write(Create(path=paths.topic_config_node(topic.name), data=config))
-    is_made = yield from _write(Create(path=paths.topic_node(topic.name), data=data))
-    return TopicResult(name=topic.name, error=ErrorCode.NONE if is_made else ErrorCode.TOPIC_ALREADY_EXISTS)
+        yield from _write(operations.Create(path=paths.topic_config_node(topic.name), data=config))
+    is_made = yield from _write(operations.Create(path=paths.topic_node(topic.name), data=data))
+    return admin_messages.TopicResult(
+        name=topic.name, error=ErrorCode.NONE if is_made else ErrorCode.TOPIC_ALREADY_EXISTS
+    )
 
 
-def _delete(topic: str) -> Program[TopicResult]:
-    if not (yield from _write(Exists(path=paths.topic_node(topic)))):
-        return TopicResult(name=topic, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    yield from _write(Create(path=paths.delete_topic_node(topic)))  # asked for again, it is there already
-    return TopicResult(name=topic, error=ErrorCode.NONE)
+def _delete(topic: str) -> operations.Program[admin_messages.TopicResult]:
+    if not (yield from _write(operations.Exists(path=paths.topic_node(topic)))):
+        return admin_messages.TopicResult(name=topic, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    yield from _write(operations.Create(path=paths.delete_topic_node(topic)))  # asked for again, it is there already
+    return admin_messages.TopicResult(name=topic, error=ErrorCode.NONE)
 
 
-def write_partitions(wanted: CreatablePartitions, rules: ZooKeeperRules) -> Program[TopicResult]:
+def write_partitions(
+    wanted: admin_messages.CreatablePartitions, rules: ZooKeeperRules
+) -> operations.Program[admin_messages.TopicResult]:
     """Adds partitions, whose replicas must be named, to a topic's node (``AdminZkClient.addPartitions``)."""
     path = paths.topic_node(wanted.name)
-    (found,) = yield (GetData(path=path),)
-    if not isinstance(found, DataRead):
-        return TopicResult(name=wanted.name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    (found,) = yield (operations.GetData(path=path),)
+    if not isinstance(found, operations.DataRead):
+        return admin_messages.TopicResult(name=wanted.name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     before = decode_topic(found.data, topic_format=rules.topic_format)
     first = len(before.partitions)
     added = {first + number: ReplicaAssignment(replicas=each) for number, each in enumerate(wanted.assignments)}
     content = TopicAssignment(topic_id=before.topic_id, partitions={**before.partitions, **added})
     data = encode_topic(content, topic_format=rules.topic_format)
     if first + len(added) != wanted.count or not (
-        yield from _write(SetData(path=path, data=data, version=found.stat.version))
+        yield from _write(operations.SetData(path=path, data=data, version=found.stat.version))
     ):
         message = f"topic {wanted.name!r} was changed meanwhile"
-        return TopicResult(name=wanted.name, error=ErrorCode.INVALID_PARTITIONS, error_message=message)
-    return TopicResult(name=wanted.name, error=ErrorCode.NONE)
+        return admin_messages.TopicResult(name=wanted.name, error=ErrorCode.INVALID_PARTITIONS, error_message=message)
+    return admin_messages.TopicResult(name=wanted.name, error=ErrorCode.NONE)
 
 
-def write_config(resource: AlterConfigsResource) -> Program[ConfigResourceResult]:
+def write_config(
+    resource: admin_messages.AlterConfigsResource,
+) -> operations.Program[admin_messages.ConfigResourceResult]:
     """Changes the node of a resource's configuration, which is made where there is none."""
     if resource.resource is ConfigResource.TOPIC:
         path = paths.topic_config_node(resource.resource_name)
     else:
         path = paths.broker_config_node(resource.resource_name or _DEFAULT_BROKER)
-    (found,) = yield (GetData(path=path),)
-    config = decode_config(found.data) if isinstance(found, DataRead) else {}
+    (found,) = yield (operations.GetData(path=path),)
+    config = decode_config(found.data) if isinstance(found, operations.DataRead) else {}
     for change in resource.configs:
         config.pop(change.name, None)
-        if change.operation is not ConfigOperation.DELETE and change.value is not None:
+        if change.operation is not admin_messages.ConfigOperation.DELETE and change.value is not None:
             config[change.name] = change.value
     content = encode_config(config)
-    is_there = isinstance(found, DataRead)
-    yield from _write(SetData(path=path, data=content, version=None) if is_there else Create(path=path, data=content))
-    return ConfigResourceResult(resource=resource.resource, resource_name=resource.resource_name, error=ErrorCode.NONE)
+    is_there = isinstance(found, operations.DataRead)
+    yield from _write(
+        operations.SetData(path=path, data=content, version=None)
+        if is_there
+        else operations.Create(path=path, data=content)
+    )
+    return admin_messages.ConfigResourceResult(
+        resource=resource.resource, resource_name=resource.resource_name, error=ErrorCode.NONE
+    )

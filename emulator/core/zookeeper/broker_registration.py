@@ -6,32 +6,17 @@ process ends; a broker that was killed cannot come back before its old session i
 """
 
 from laststand.emulator.core.types import BrokerEpoch, BrokerId
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.errors import ZooKeeperRefusedError
 from laststand.emulator.core.zookeeper.identifiers import SessionId
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, encode_broker
-from laststand.emulator.core.zookeeper.operations import (
-    Create,
-    Created,
-    DataRead,
-    DataSet,
-    Delete,
-    GetData,
-    NodeKind,
-    NodeStat,
-    Program,
-    SetData,
-    Transaction,
-    TransactionAnswer,
-    ZooKeeperFailure,
-    failure,
-)
 
 
-def make_persistent_paths() -> Program[None]:
+def make_persistent_paths() -> operations.Program[None]:
     """Makes the nodes that everything else hangs on; who comes later finds them there."""
     for path in paths.PERSISTENT_PATHS:
-        yield (Create(path=path),)
+        yield (operations.Create(path=path),)
 
 
 def register_broker(
@@ -42,7 +27,7 @@ def register_broker(
     session_id: SessionId,
     previous_session_id: SessionId | None,
     now_ms: int,
-) -> Program[BrokerEpoch]:
+) -> operations.Program[BrokerEpoch]:
     """Registers; returns the broker epoch.
 
     Args:
@@ -59,25 +44,30 @@ def register_broker(
     path = paths.broker_node(broker_id)
     data = encode_broker(endpoint, version=node_version, now_ms=now_ms)
     # Made empty and then set, in one transaction, so that a lost answer can be told from another's node.
-    creation = Transaction((Create(path=path, kind=NodeKind.EPHEMERAL), SetData(path=path, data=data, version=None)))
+    creation = operations.Transaction(
+        (
+            operations.Create(path=path, kind=operations.NodeKind.EPHEMERAL),
+            operations.SetData(path=path, data=data, version=None),
+        )
+    )
     while True:
         (answer,) = yield (creation,)
         match answer:
-            case TransactionAnswer(answers=(Created(), DataSet(stat=stat))):
+            case operations.TransactionAnswer(answers=(operations.Created(), operations.DataSet(stat=stat))):
                 return _epoch_of(stat)
-        reason = failure(answer)
-        if reason is not ZooKeeperFailure.NODE_EXISTS:
-            raise ZooKeeperRefusedError(path=path, reason=reason or ZooKeeperFailure.NOT_EXECUTED)
-        (found,) = yield (GetData(path=path),)
-        if not isinstance(found, DataRead):
+        reason = operations.failure(answer)
+        if reason is not operations.ZooKeeperFailure.NODE_EXISTS:
+            raise ZooKeeperRefusedError(path=path, reason=reason or operations.ZooKeeperFailure.NOT_EXECUTED)
+        (found,) = yield (operations.GetData(path=path),)
+        if not isinstance(found, operations.DataRead):
             continue  # gone since
         owner = found.stat.ephemeral_owner
         if owner == session_id:
             return _epoch_of(found.stat)
         if owner is None or owner != previous_session_id:
-            raise ZooKeeperRefusedError(path=path, reason=ZooKeeperFailure.NODE_EXISTS)
-        yield (Delete(path=path, version=None),)
+            raise ZooKeeperRefusedError(path=path, reason=operations.ZooKeeperFailure.NODE_EXISTS)
+        yield (operations.Delete(path=path, version=None),)
 
 
-def _epoch_of(stat: NodeStat) -> BrokerEpoch:
+def _epoch_of(stat: operations.NodeStat) -> BrokerEpoch:
     return BrokerEpoch(stat.czxid)

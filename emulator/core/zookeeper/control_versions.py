@@ -12,44 +12,35 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlMessage,
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    MetadataPartition,
-    StopReplicaEpoch,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages
 
-_ControlT = TypeVar("_ControlT", bound=ControlMessage)
+_ControlT = TypeVar("_ControlT", bound=control_messages.ControlMessage)
 _Carrier: TypeAlias = type[msgspec.Struct]
 
 FIELDS_SINCE: Final[Mapping[_Carrier, Mapping[str, int]]] = MappingProxyType(
     {
-        LeaderAndIsrRequest: {
+        control_messages.LeaderAndIsrRequest: {
             "broker_epoch": 2,
             "request_type": 5,
             "contains_all_replicas": 5,
             "is_kraft_controller": 7,
         },
-        LeaderAndIsrPartition: {
+        control_messages.LeaderAndIsrPartition: {
             "is_new": 1,
             "adding_replicas": 3,
             "removing_replicas": 3,
             "topic_id": 5,
             "leader_recovery_state": 6,
         },
-        UpdateMetadataRequest: {"broker_epoch": 5, "is_kraft_controller": 8},
-        MetadataPartition: {"offline_replicas": 4, "topic_id": 7},
-        StopReplicaRequest: {"broker_epoch": 1, "is_kraft_controller": 4},
-        StopReplicaPartition: {"leader_epoch": 3},
+        control_messages.UpdateMetadataRequest: {"broker_epoch": 5, "is_kraft_controller": 8},
+        control_messages.MetadataPartition: {"offline_replicas": 4, "topic_id": 7},
+        control_messages.StopReplicaRequest: {"broker_epoch": 1, "is_kraft_controller": 4},
+        control_messages.StopReplicaPartition: {"leader_epoch": 3},
     }
 )
 """The first version that has a field; a field that is not here is in every version."""
 
-_UNSAID: Final[Mapping[str, object]] = MappingProxyType({"leader_epoch": StopReplicaEpoch.UNKNOWN})
+_UNSAID: Final[Mapping[str, object]] = MappingProxyType({"leader_epoch": control_messages.StopReplicaEpoch.UNKNOWN})
 """What a missing field says that has no default."""
 
 

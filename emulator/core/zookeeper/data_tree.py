@@ -8,35 +8,8 @@ from typing import Final, assert_never
 
 import msgspec
 
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
-from laststand.emulator.core.zookeeper.operations import (
-    Checked,
-    CheckVersion,
-    ChildrenRead,
-    Create,
-    Created,
-    DataRead,
-    DataSet,
-    Delete,
-    Deleted,
-    Exists,
-    GetChildren,
-    GetData,
-    NodeChanged,
-    NodeFound,
-    NodeKind,
-    NodeStat,
-    Operation,
-    OperationAnswer,
-    OperationFailed,
-    Read,
-    SetData,
-    Transaction,
-    TransactionAnswer,
-    Write,
-    ZooKeeperEventKind,
-    ZooKeeperFailure,
-)
 
 ROOT: Final = "/"
 
@@ -53,9 +26,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     creations: int = 0
 
     @property
-    def stat(self) -> NodeStat:
+    def stat(self) -> operations.NodeStat:
         """What a client is told of it."""
-        return NodeStat(
+        return operations.NodeStat(
             czxid=self.czxid,
             mzxid=self.mzxid,
             version=self.version,
@@ -88,22 +61,24 @@ class DataTree:
         """Returns the ephemeral nodes of a session, ascending."""
         return tuple(sorted(path for path, node in self._nodes.items() if node.ephemeral_owner == session_id))
 
-    def read(self, operation: Read) -> OperationAnswer:
+    def read(self, operation: operations.Read) -> operations.OperationAnswer:
         """Answers a read."""
         node = self._nodes.get(operation.path)
         if node is None:
-            return OperationFailed(ZooKeeperFailure.NO_NODE)
+            return operations.OperationFailed(operations.ZooKeeperFailure.NO_NODE)
         match operation:
-            case GetData():
-                return DataRead(data=node.data, stat=node.stat)
-            case Exists():
-                return NodeFound(node.stat)
-            case GetChildren():
-                return ChildrenRead(children=tuple(sorted(node.children)), stat=node.stat)
+            case operations.GetData():
+                return operations.DataRead(data=node.data, stat=node.stat)
+            case operations.Exists():
+                return operations.NodeFound(node.stat)
+            case operations.GetChildren():
+                return operations.ChildrenRead(children=tuple(sorted(node.children)), stat=node.stat)
             case _:
                 assert_never(operation)
 
-    def write(self, operation: Write, session_id: SessionId) -> tuple[OperationAnswer, list[NodeChanged]]:
+    def write(
+        self, operation: operations.Write, session_id: SessionId
+    ) -> tuple[operations.OperationAnswer, list[operations.NodeChanged]]:
         """Applies one write; returns its answer and what changed."""
         zxid = Zxid(self.last_zxid + 1)
         answer, change = self._apply(operation, session_id, zxid)
@@ -112,75 +87,85 @@ class DataTree:
         self.last_zxid = zxid
         return answer, [change]
 
-    def transact(self, transaction: Transaction, session_id: SessionId) -> tuple[TransactionAnswer, list[NodeChanged]]:
+    def transact(
+        self, transaction: operations.Transaction, session_id: SessionId
+    ) -> tuple[operations.TransactionAnswer, list[operations.NodeChanged]]:
         """Applies all operations or none; the first one that fails decides."""
         before = dict(self._nodes)
         zxid = Zxid(self.last_zxid + 1)
-        answers: list[OperationAnswer] = []
-        changes: list[NodeChanged] = []
+        answers: list[operations.OperationAnswer] = []
+        changes: list[operations.NodeChanged] = []
         for operation in transaction.operations:
             answer, change = self._apply(operation, session_id, zxid)
-            if isinstance(answer, OperationFailed):
+            if isinstance(answer, operations.OperationFailed):
                 self._nodes = before
                 return _failed(transaction, at=len(answers), answer=answer), []
-            answers.append(msgspec.structs.replace(answer, stat=None) if isinstance(answer, Created) else answer)
+            answers.append(
+                msgspec.structs.replace(answer, stat=None) if isinstance(answer, operations.Created) else answer
+            )
             if change is not None:
                 changes.append(change)
         self.last_zxid = zxid
-        return TransactionAnswer(tuple(answers)), changes
+        return operations.TransactionAnswer(tuple(answers)), changes
 
     def _apply(
-        self, operation: Operation, session_id: SessionId, zxid: Zxid
-    ) -> tuple[OperationAnswer, NodeChanged | None]:
+        self, operation: operations.Operation, session_id: SessionId, zxid: Zxid
+    ) -> tuple[operations.OperationAnswer, operations.NodeChanged | None]:
         match operation:
-            case Create():
+            case operations.Create():
                 return self._create(operation, session_id, zxid)
-            case SetData(path=path, data=data, version=version):
+            case operations.SetData(path=path, data=data, version=version):
                 node = self._nodes.get(path)
                 refusal = _refusal(node, version)
                 if node is None or refusal is not None:
-                    return OperationFailed(refusal or ZooKeeperFailure.NO_NODE), None
+                    return operations.OperationFailed(refusal or operations.ZooKeeperFailure.NO_NODE), None
                 changed = msgspec.structs.replace(node, data=data, mzxid=zxid, version=NodeVersion(node.version + 1))
                 self._nodes[path] = changed
-                return DataSet(changed.stat), NodeChanged(path=path, kind=ZooKeeperEventKind.DATA_CHANGED)
-            case Delete(path=path, version=version):
+                return operations.DataSet(changed.stat), operations.NodeChanged(
+                    path=path, kind=operations.ZooKeeperEventKind.DATA_CHANGED
+                )
+            case operations.Delete(path=path, version=version):
                 node = self._nodes.get(path)
                 refusal = _refusal(node, version)
                 if node is None or refusal is not None:
-                    return OperationFailed(refusal or ZooKeeperFailure.NO_NODE), None
+                    return operations.OperationFailed(refusal or operations.ZooKeeperFailure.NO_NODE), None
                 if node.children:
-                    return OperationFailed(ZooKeeperFailure.NOT_EMPTY), None
+                    return operations.OperationFailed(operations.ZooKeeperFailure.NOT_EMPTY), None
                 self._remove(path)
-                return Deleted(), NodeChanged(path=path, kind=ZooKeeperEventKind.DELETED)
-            case CheckVersion(path=path, version=version):
+                return operations.Deleted(), operations.NodeChanged(
+                    path=path, kind=operations.ZooKeeperEventKind.DELETED
+                )
+            case operations.CheckVersion(path=path, version=version):
                 refusal = _refusal(self._nodes.get(path), version)
-                return (Checked() if refusal is None else OperationFailed(refusal)), None
-            case GetData() | Exists() | GetChildren():
+                return (operations.Checked() if refusal is None else operations.OperationFailed(refusal)), None
+            case operations.GetData() | operations.Exists() | operations.GetChildren():
                 return self.read(operation), None
             case _:
                 assert_never(operation)
 
     def _create(
-        self, operation: Create, session_id: SessionId, zxid: Zxid
-    ) -> tuple[OperationAnswer, NodeChanged | None]:
+        self, operation: operations.Create, session_id: SessionId, zxid: Zxid
+    ) -> tuple[operations.OperationAnswer, operations.NodeChanged | None]:
         parent_path = parent_of(operation.path)
         parent = self._nodes.get(parent_path)
         if parent is None:
-            return OperationFailed(ZooKeeperFailure.NO_NODE), None
+            return operations.OperationFailed(operations.ZooKeeperFailure.NO_NODE), None
         if parent.ephemeral_owner is not None:
-            return OperationFailed(ZooKeeperFailure.NO_CHILDREN_FOR_EPHEMERALS), None
+            return operations.OperationFailed(operations.ZooKeeperFailure.NO_CHILDREN_FOR_EPHEMERALS), None
         path = operation.path
-        if operation.kind is NodeKind.SEQUENTIAL:
+        if operation.kind is operations.NodeKind.SEQUENTIAL:
             path = f"{path}{parent.creations:010d}"
         if path in self._nodes:
-            return OperationFailed(ZooKeeperFailure.NODE_EXISTS), None
-        owner = session_id if operation.kind is NodeKind.EPHEMERAL else None
+            return operations.OperationFailed(operations.ZooKeeperFailure.NODE_EXISTS), None
+        owner = session_id if operation.kind is operations.NodeKind.EPHEMERAL else None
         node = Node(data=operation.data, czxid=zxid, mzxid=zxid, ephemeral_owner=owner)
         self._nodes[path] = node
         self._nodes[parent_path] = msgspec.structs.replace(
             parent, children=parent.children | {path.rpartition("/")[2]}, creations=parent.creations + 1
         )
-        return Created(path=path, stat=node.stat), NodeChanged(path=path, kind=ZooKeeperEventKind.CREATED)
+        return operations.Created(path=path, stat=node.stat), operations.NodeChanged(
+            path=path, kind=operations.ZooKeeperEventKind.CREATED
+        )
 
     def _remove(self, path: str) -> None:
         del self._nodes[path]
@@ -190,14 +175,16 @@ class DataTree:
         )
 
 
-def _refusal(node: Node | None, version: NodeVersion | None) -> ZooKeeperFailure | None:
+def _refusal(node: Node | None, version: NodeVersion | None) -> operations.ZooKeeperFailure | None:
     if node is None:
-        return ZooKeeperFailure.NO_NODE
-    return None if version is None or version == node.version else ZooKeeperFailure.BAD_VERSION
+        return operations.ZooKeeperFailure.NO_NODE
+    return None if version is None or version == node.version else operations.ZooKeeperFailure.BAD_VERSION
 
 
-def _failed(transaction: Transaction, *, at: int, answer: OperationFailed) -> TransactionAnswer:
-    undone = OperationFailed(ZooKeeperFailure.ROLLED_BACK)
-    untried = OperationFailed(ZooKeeperFailure.NOT_EXECUTED)
+def _failed(
+    transaction: operations.Transaction, *, at: int, answer: operations.OperationFailed
+) -> operations.TransactionAnswer:
+    undone = operations.OperationFailed(operations.ZooKeeperFailure.ROLLED_BACK)
+    untried = operations.OperationFailed(operations.ZooKeeperFailure.NOT_EXECUTED)
     count = len(transaction.operations)
-    return TransactionAnswer((undone,) * at + (answer,) + (untried,) * (count - at - 1))
+    return operations.TransactionAnswer((undone,) * at + (answer,) + (untried,) * (count - at - 1))

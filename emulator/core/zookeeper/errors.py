@@ -1,7 +1,7 @@
 """What ends a program that waits for ZooKeeper before its time."""
 
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.core.zookeeper.operations import ZooKeeperFailure
+from laststand.emulator.core.zookeeper import operations
 
 
 class ControllerMovedError(EmulatorError):
@@ -22,7 +22,7 @@ class ZooKeeperRefusedError(EmulatorError):
         reason: the server's.
     """
 
-    def __init__(self, *, path: str, reason: ZooKeeperFailure) -> None:
+    def __init__(self, *, path: str, reason: operations.ZooKeeperFailure) -> None:
         super().__init__(f"{path}: {reason.value}")
         self.path = path
         self.reason = reason

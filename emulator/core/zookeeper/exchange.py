@@ -13,15 +13,15 @@ from typing import TypeAlias
 import msgspec
 
 from laststand.emulator.core.types import CauseId, CorrelationId
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.core.zookeeper.operations import Answers, Steps, WatchEvent
 
 
 class ZooKeeperRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Sends steps, pipelined and in order."""
 
     correlation_id: CorrelationId
-    steps: Steps
+    steps: operations.Steps
 
 
 class OpenSession(msgspec.Struct, frozen=True):
@@ -40,7 +40,7 @@ class ZooKeeperAnswered(msgspec.Struct, frozen=True, kw_only=True):
 
     cause_id: CauseId
     correlation_id: CorrelationId
-    answers: Answers
+    answers: operations.Answers
 
 
 class ZooKeeperConnectionLost(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class WatchFired(msgspec.Struct, frozen=True, kw_only=True):
     """A watch saw something."""
 
     cause_id: CauseId
-    event: WatchEvent
+    event: operations.WatchEvent
 
 
 ZooKeeperInput: TypeAlias = (

@@ -8,33 +8,11 @@ events come from the writes themselves, in the order of the server, and not from
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from laststand.emulator.core import events, records
 from laststand.emulator.core.broker.zookeeper.metadata_cache import id_by_name
 from laststand.emulator.core.effective_config import CLUSTER, effective_topic_properties
-from laststand.emulator.core.events import (
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerUnfenced,
-    ConfigChanged,
-    ControllerEvent,
-    Election,
-    PartitionChanged,
-    TopicCreated,
-    TopicDeleted,
-    UncleanLeaderElected,
-    UncleanMethod,
-    ZnodeWritten,
-)
 from laststand.emulator.core.image import MetadataImage, PartitionState
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import (
-    ConfigRecord,
-    PartitionRecord,
-    Record,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnregisterBrokerRecord,
-)
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -49,12 +27,12 @@ from laststand.emulator.core.types import (
     TopicPartition,
     ZnodeWrite,
 )
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.identifiers import NodeVersion, SessionId, Zxid
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, decode_state
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config, decode_rack
 from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic
-from laststand.emulator.core.zookeeper.operations import TreeChange, ZooKeeperEventKind
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
 _DEFAULT_BROKER: Final = "<default>"
@@ -85,13 +63,13 @@ class ZooKeeperHistory:
         self._incarnation_of = incarnation_of
         self._assignments: dict[str, TopicAssignment] = {}
 
-    def take(self, change: TreeChange, *, cause_id: CauseId) -> list[ControllerEvent]:
+    def take(self, change: operations.TreeChange, *, cause_id: CauseId) -> list[events.ControllerEvent]:
         """Folds a change of a node; returns what to write down.
 
         Raises:
             MalformedNodeError: the node makes no sense.
         """
-        written = ZnodeWritten(
+        written = events.ZnodeWritten(
             cause_id=cause_id,
             metadata_offset=MetadataOffset(change.zxid),
             path=change.path,
@@ -104,8 +82,8 @@ class ZooKeeperHistory:
         """Moves the image's end past a zxid: also where no node was changed, or none that is metadata."""
         self.image.next_offset = MetadataOffset(zxid + 1)
 
-    def _meaning(self, change: TreeChange, cause_id: CauseId) -> Iterator[ControllerEvent]:
-        path, is_gone = change.path, change.kind is ZooKeeperEventKind.DELETED
+    def _meaning(self, change: operations.TreeChange, cause_id: CauseId) -> Iterator[events.ControllerEvent]:
+        path, is_gone = change.path, change.kind is operations.ZooKeeperEventKind.DELETED
         name = paths.partition_of_state_node(path)
         topic, configured = paths.topic_of_node(path), paths.topic_of_config_node(path)
         broker = path.removeprefix(f"{paths.BROKER_IDS}/")
@@ -124,18 +102,20 @@ class ZooKeeperHistory:
             broker_id = BrokerId(NodeId(int(broker)))
             yield from self._left(broker_id, change, cause_id) if is_gone else self._came(broker_id, change, cause_id)
 
-    def _replay(self, record: Record, zxid: Zxid) -> None:
+    def _replay(self, record: records.Record, zxid: Zxid) -> None:
         self.image.next_offset = MetadataOffset(zxid)  # zxids have gaps: not every write is about metadata
         self.image.replay(record, offset=MetadataOffset(zxid))
 
     # --- Brokers --------------------------------------------------------------------------------------------------
 
-    def _came(self, broker_id: BrokerId, change: TreeChange, cause_id: CauseId) -> Iterator[ControllerEvent]:
-        if change.kind is not ZooKeeperEventKind.CREATED:
+    def _came(
+        self, broker_id: BrokerId, change: operations.TreeChange, cause_id: CauseId
+    ) -> Iterator[events.ControllerEvent]:
+        if change.kind is not operations.ZooKeeperEventKind.CREATED:
             return  # its content is set in the same transaction
         offset, epoch = MetadataOffset(change.zxid), BrokerEpoch(change.zxid)
         incarnation_id = self._incarnation_of(broker_id, change.session_id)
-        record = RegisterBrokerRecord(
+        record = records.RegisterBrokerRecord(
             broker_id=broker_id,
             incarnation_id=incarnation_id,
             broker_epoch=epoch,
@@ -144,7 +124,7 @@ class ZooKeeperHistory:
             rack=decode_rack(change.data),
         )
         self._replay(record, change.zxid)
-        yield BrokerRegistered(
+        yield events.BrokerRegistered(
             cause_id=cause_id,
             metadata_offset=offset,
             broker_id=broker_id,
@@ -154,12 +134,14 @@ class ZooKeeperHistory:
             stored_broker_epoch=None,
             is_clean=True,
         )
-        yield BrokerUnfenced(cause_id=cause_id, metadata_offset=offset, broker_id=broker_id, broker_epoch=epoch)
+        yield events.BrokerUnfenced(cause_id=cause_id, metadata_offset=offset, broker_id=broker_id, broker_epoch=epoch)
 
-    def _left(self, broker_id: BrokerId, change: TreeChange, cause_id: CauseId) -> Iterator[ControllerEvent]:
+    def _left(
+        self, broker_id: BrokerId, change: operations.TreeChange, cause_id: CauseId
+    ) -> Iterator[events.ControllerEvent]:
         epoch = self.image.brokers[broker_id].broker_epoch
-        self._replay(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=epoch), change.zxid)
-        yield BrokerFenced(
+        self._replay(records.UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=epoch), change.zxid)
+        yield events.BrokerFenced(
             cause_id=cause_id,
             metadata_offset=MetadataOffset(change.zxid),
             broker_id=broker_id,
@@ -169,15 +151,17 @@ class ZooKeeperHistory:
 
     # --- Topics ---------------------------------------------------------------------------------------------------
 
-    def _assigned(self, topic: str, change: TreeChange, cause_id: CauseId) -> Iterator[ControllerEvent]:
+    def _assigned(
+        self, topic: str, change: operations.TreeChange, cause_id: CauseId
+    ) -> Iterator[events.ControllerEvent]:
         assignment = decode_topic(change.data, topic_format=self._rules.topic_format)
         before = self._assignments.get(topic)
         self._assignments[topic] = assignment
         topic_id = assignment.topic_id or id_by_name(topic)
         known_id = self.image.topics.get(topic)
         if known_id != topic_id:
-            self._replay(TopicRecord(name=topic, topic_id=topic_id), change.zxid)
-            yield TopicCreated(
+            self._replay(records.TopicRecord(name=topic, topic_id=topic_id), change.zxid)
+            yield events.TopicCreated(
                 cause_id=cause_id, metadata_offset=MetadataOffset(change.zxid), topic=topic, topic_id=topic_id
             )
         for number, replicas in sorted(assignment.partitions.items()):
@@ -193,25 +177,27 @@ class ZooKeeperHistory:
                 )
                 yield from self._changed(name, decided, ChangeReason.REASSIGNMENT, change.zxid, cause_id)
 
-    def _topic_gone(self, topic: str, change: TreeChange, cause_id: CauseId) -> Iterator[ControllerEvent]:
+    def _topic_gone(
+        self, topic: str, change: operations.TreeChange, cause_id: CauseId
+    ) -> Iterator[events.ControllerEvent]:
         self._assignments.pop(topic, None)
         topic_id = self.image.topics.get(topic)
         if topic_id is not None:
-            self._replay(RemoveTopicRecord(topic_id=topic_id), change.zxid)
-            yield TopicDeleted(
+            self._replay(records.RemoveTopicRecord(topic_id=topic_id), change.zxid)
+            yield events.TopicDeleted(
                 cause_id=cause_id, metadata_offset=MetadataOffset(change.zxid), topic=topic, topic_id=topic_id
             )
 
     def _configured(
-        self, resource: ConfigResource, entity: str, change: TreeChange, cause_id: CauseId
-    ) -> Iterator[ControllerEvent]:
+        self, resource: ConfigResource, entity: str, change: operations.TreeChange, cause_id: CauseId
+    ) -> Iterator[events.ControllerEvent]:
         before, after = self.image.configs(resource, entity), decode_config(change.data)
         for key in sorted({*before, *after}):
             value = after.get(key)
             if before.get(key) != value:
-                record = ConfigRecord(resource=resource, resource_name=entity, name=key, value=value)
+                record = records.ConfigRecord(resource=resource, resource_name=entity, name=key, value=value)
                 self._replay(record, change.zxid)
-                yield ConfigChanged(
+                yield events.ConfigChanged(
                     cause_id=cause_id,
                     metadata_offset=MetadataOffset(change.zxid),
                     resource=resource,
@@ -222,7 +208,9 @@ class ZooKeeperHistory:
 
     # --- Partitions -----------------------------------------------------------------------------------------------
 
-    def _state_written(self, name: TopicPartition, change: TreeChange, cause_id: CauseId) -> Iterator[ControllerEvent]:
+    def _state_written(
+        self, name: TopicPartition, change: operations.TreeChange, cause_id: CauseId
+    ) -> Iterator[events.ControllerEvent]:
         version = NodeVersion(0) if change.version is None else change.version
         leadership = decode_state(change.data, version, state_format=self._rules.state_format)
         if leadership is None or name.topic not in self.image.topics:
@@ -245,11 +233,11 @@ class ZooKeeperHistory:
 
     def _changed(
         self, name: TopicPartition, decided: LeaderAndIsr, reason: ChangeReason, zxid: Zxid, cause_id: CauseId
-    ) -> Iterator[ControllerEvent]:
+    ) -> Iterator[events.ControllerEvent]:
         before = self.image.partitions.get(name)
         topic_id = self.image.topics[name.topic]
         assigned = self._assignments[name.topic].partitions.get(name.partition, ReplicaAssignment(replicas=decided.isr))
-        record = PartitionRecord(
+        record = records.PartitionRecord(
             topic_id=topic_id,
             partition=name.partition,
             replicas=assigned.replicas,
@@ -266,7 +254,7 @@ class ZooKeeperHistory:
         min_isr = effective_topic_properties(
             self.image, topic=name.topic, node_id=NodeId(-1), static=self._properties
         ).min_insync_replicas
-        yield PartitionChanged(
+        yield events.PartitionChanged(
             cause_id=cause_id,
             topic=name.topic,
             partition=name.partition,
@@ -288,8 +276,8 @@ class ZooKeeperHistory:
             adding_replicas=assigned.adding,
             removing_replicas=assigned.removing,
         )
-        if election is Election.UNCLEAN and decided.leader is not None:
-            yield UncleanLeaderElected(
+        if election is events.Election.UNCLEAN and decided.leader is not None:
+            yield events.UncleanLeaderElected(
                 cause_id=cause_id,
                 topic=name.topic,
                 partition=name.partition,
@@ -297,7 +285,7 @@ class ZooKeeperHistory:
                 metadata_offset=MetadataOffset(zxid),
                 leader=decided.leader,
                 leader_epoch=decided.leader_epoch,
-                method=UncleanMethod.FIRST,
+                method=events.UncleanMethod.FIRST,
                 strategy=RecoveryStrategy.AGGRESSIVE,
                 candidates=tuple(each for each in assigned.replicas if each in self.image.brokers),
                 draw=None,
@@ -308,12 +296,12 @@ class ZooKeeperHistory:
             )
 
 
-def _election(after: LeaderAndIsr, before: PartitionState | None) -> Election:
+def _election(after: LeaderAndIsr, before: PartitionState | None) -> events.Election:
     """Returns how the leader of a decision was found."""
     if before is None:
-        return Election.ISR
+        return events.Election.ISR
     if after.leader == before.leader:
-        return Election.NONE
+        return events.Election.NONE
     if after.leader is None:
-        return Election.NO_CANDIDATE
-    return Election.ISR if after.leader in before.isr else Election.UNCLEAN
+        return events.Election.NO_CANDIDATE
+    return events.Election.ISR if after.leader in before.isr else events.Election.UNCLEAN

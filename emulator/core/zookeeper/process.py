@@ -7,6 +7,7 @@ stands for election; both send to ZooKeeper, the controller under even correlati
 
 from typing import TypeAlias
 
+from laststand.emulator.core import effects, inputs
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
 from laststand.emulator.core.broker.zookeeper.exchange import (
@@ -17,8 +18,7 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
     TopicConfigChanged,
     ZooKeeperBrokerInput,
 )
-from laststand.emulator.core.effects import BrokerEffect, StopNode
-from laststand.emulator.core.inputs import TimerFired
+from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.controller import ZooKeeperController
 from laststand.emulator.core.zookeeper.controller.exchange import (
@@ -32,25 +32,18 @@ from laststand.emulator.core.zookeeper.controller.exchange import (
     SendControlRequest,
     TimeCame,
 )
-from laststand.emulator.core.zookeeper.exchange import (
-    OpenSession,
-    SessionEstablished,
-    SessionExpired,
-    WatchFired,
-    ZooKeeperAnswered,
-    ZooKeeperConnectionLost,
-    ZooKeeperEffect,
-    ZooKeeperInput,
-    ZooKeeperReconnected,
-)
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.nodes import paths
-from laststand.emulator.core.zookeeper.operations import NodeChanged
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
-ProcessInput: TypeAlias = ZooKeeperBrokerInput | ControllerInput | ZooKeeperInput
+ProcessInput: TypeAlias = ZooKeeperBrokerInput | ControllerInput | exchange.ZooKeeperInput
 ProcessEffect: TypeAlias = (
-    BrokerEffect | ZooKeeperEffect | AnswerControl | AskController | AnswerController | SendControlRequest
+    effects.BrokerEffect
+    | exchange.ZooKeeperEffect
+    | AnswerControl
+    | AskController
+    | AnswerController
+    | SendControlRequest
 )
 
 
@@ -83,26 +76,26 @@ class ZooKeeperProcess:
     def step(self, incoming: ProcessInput, *, now_ms: int) -> list[ProcessEffect]:
         """Reacts to an input; returns what is to be done, in order."""
         match incoming:
-            case ControllerAsked() | ControlAnswered() | ControlFailed() | SessionEstablished():
+            case ControllerAsked() | ControlAnswered() | ControlFailed() | exchange.SessionEstablished():
                 return self._step_controller(incoming, now_ms=now_ms)
-            case ZooKeeperAnswered(correlation_id=correlation_id):
+            case exchange.ZooKeeperAnswered(correlation_id=correlation_id):
                 if correlation_id % 2:
                     return self._step_broker(incoming, now_ms=now_ms)
                 return self._step_controller(incoming, now_ms=now_ms)
-            case ZooKeeperConnectionLost() | ZooKeeperReconnected() | SessionExpired():
+            case exchange.ZooKeeperConnectionLost() | exchange.ZooKeeperReconnected() | exchange.SessionExpired():
                 effects = self._step_broker(incoming, now_ms=now_ms)
                 return effects + self._step_controller(incoming, now_ms=now_ms)
-            case TimerFired(cause_id=cause_id) | TimeCame(cause_id=cause_id):
-                effects = self._step_broker(TimerFired(cause_id=cause_id), now_ms=now_ms)
+            case inputs.TimerFired(cause_id=cause_id) | TimeCame(cause_id=cause_id):
+                effects = self._step_broker(inputs.TimerFired(cause_id=cause_id), now_ms=now_ms)
                 return effects + self._step_controller(TimeCame(cause_id), now_ms=now_ms)
-            case WatchFired():
+            case exchange.WatchFired():
                 return self._watch_fired(incoming, now_ms=now_ms)
             case _:
                 return self._step_broker(incoming, now_ms=now_ms)
 
-    def _watch_fired(self, fired: WatchFired, *, now_ms: int) -> list[ProcessEffect]:
+    def _watch_fired(self, fired: exchange.WatchFired, *, now_ms: int) -> list[ProcessEffect]:
         event = fired.event
-        topic = paths.topic_of_config_node(event.path) if isinstance(event, NodeChanged) else None
+        topic = paths.topic_of_config_node(event.path) if isinstance(event, operations.NodeChanged) else None
         effects: list[ProcessEffect] = []
         if topic is not None:
             effects += self._step_broker(TopicConfigChanged(cause_id=fired.cause_id, topic=topic), now_ms=now_ms)
@@ -112,7 +105,7 @@ class ZooKeeperProcess:
         done: list[ProcessEffect] = []
         for effect in self.broker.step(incoming, now_ms=now_ms):
             if isinstance(effect, LogsAreOpen):
-                done.append(OpenSession())
+                done.append(exchange.OpenSession())
             else:
                 done.append(effect)
         return done
@@ -125,7 +118,7 @@ class ZooKeeperProcess:
                     registered = BrokerRegisteredAs(cause_id=incoming.cause_id, broker_epoch=broker_epoch)
                     done += self._step_broker(registered, now_ms=now_ms)
                 case RegistrationRefused():
-                    done.append(StopNode())
+                    done.append(effects.StopNode())
                 case _:
                     done.append(effect)
         return done

@@ -4,12 +4,11 @@ from collections import deque
 from typing import Generic
 
 from laststand.emulator.core.types import CorrelationId
-from laststand.emulator.core.zookeeper.exchange import ZooKeeperRequest
-from laststand.emulator.core.zookeeper.operations import Answers, Program, ResultT
+from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.program_runner import Finished, ProgramRunner
 
 
-class ProgramQueue(Generic[ResultT]):
+class ProgramQueue(Generic[operations.ResultT]):
     """A queue and its runner.
 
     Attributes:
@@ -18,24 +17,24 @@ class ProgramQueue(Generic[ResultT]):
     """
 
     def __init__(self, *, first_correlation_id: int, correlation_id_step: int) -> None:
-        self._runner: ProgramRunner[ResultT] = ProgramRunner(
+        self._runner: ProgramRunner[operations.ResultT] = ProgramRunner(
             first_correlation_id=first_correlation_id, correlation_id_step=correlation_id_step
         )
-        self._waiting: deque[Program[ResultT]] = deque()
-        self.requests: list[ZooKeeperRequest] = []
-        self.results: list[ResultT] = []
+        self._waiting: deque[operations.Program[operations.ResultT]] = deque()
+        self.requests: list[exchange.ZooKeeperRequest] = []
+        self.results: list[operations.ResultT] = []
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs or waits."""
         return self._runner.is_idle and not self._waiting
 
-    def put(self, program: Program[ResultT]) -> None:
+    def put(self, program: operations.Program[operations.ResultT]) -> None:
         """Starts a program once those before it are done."""
         self._waiting.append(program)
         self._go_on()
 
-    def answered(self, correlation_id: CorrelationId, answers: Answers) -> None:
+    def answered(self, correlation_id: CorrelationId, answers: operations.Answers) -> None:
         """Takes the answers to a request; those to other queues' requests, or to one given up, mean nothing here."""
         self._take(self._runner.answered(correlation_id, answers))
         self._go_on()
@@ -59,9 +58,9 @@ class ProgramQueue(Generic[ResultT]):
         while self._runner.is_idle and self._waiting:
             self._take(self._runner.start(self._waiting.popleft()))
 
-    def _take(self, outcome: ZooKeeperRequest | Finished[ResultT] | None) -> None:
+    def _take(self, outcome: exchange.ZooKeeperRequest | Finished[operations.ResultT] | None) -> None:
         match outcome:
-            case ZooKeeperRequest():
+            case exchange.ZooKeeperRequest():
                 self.requests.append(outcome)
             case Finished():
                 self.results.append(outcome.result)

@@ -15,19 +15,18 @@ from typing import Generic
 
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import CorrelationId
-from laststand.emulator.core.zookeeper.exchange import ZooKeeperRequest
-from laststand.emulator.core.zookeeper.operations import Answers, Program, ResultT, Steps
+from laststand.emulator.core.zookeeper import exchange, operations
 
 
-class ProgramRunner(Generic[ResultT]):
+class ProgramRunner(Generic[operations.ResultT]):
     """At most one program, its steps under way, and the requests to be sent.
 
     Correlation ids are drawn from ``first_correlation_id`` on, so that several runners can share one session.
     """
 
     def __init__(self, *, first_correlation_id: int = 0, correlation_id_step: int = 1) -> None:
-        self._program: Program[ResultT] | None = None
-        self._steps: Steps = ()
+        self._program: operations.Program[operations.ResultT] | None = None
+        self._steps: operations.Steps = ()
         self._next_correlation_id = first_correlation_id
         self._correlation_id_step = correlation_id_step
         self._awaited: CorrelationId | None = None
@@ -37,7 +36,9 @@ class ProgramRunner(Generic[ResultT]):
         """Whether no program runs."""
         return self._program is None
 
-    def start(self, program: Program[ResultT]) -> "ZooKeeperRequest | Finished[ResultT]":
+    def start(
+        self, program: operations.Program[operations.ResultT]
+    ) -> "exchange.ZooKeeperRequest | Finished[operations.ResultT]":
         """Starts a program; returns its first request, or its result if it needs none.
 
         Raises:
@@ -49,8 +50,8 @@ class ProgramRunner(Generic[ResultT]):
         return self._resume(None)
 
     def answered(
-        self, correlation_id: CorrelationId, answers: Answers
-    ) -> "ZooKeeperRequest | Finished[ResultT] | None":
+        self, correlation_id: CorrelationId, answers: operations.Answers
+    ) -> "exchange.ZooKeeperRequest | Finished[operations.ResultT] | None":
         """Resumes the program; ``None`` where the answer is to a request that was given up."""
         if correlation_id != self._awaited:
             return None
@@ -60,7 +61,7 @@ class ProgramRunner(Generic[ResultT]):
         """Notes that what is under way will not be answered."""
         self._awaited = None
 
-    def reconnected(self) -> ZooKeeperRequest | None:
+    def reconnected(self) -> exchange.ZooKeeperRequest | None:
         """Returns the steps again whose answer was lost."""
         return None if self._program is None or self._awaited is not None else self._request()
 
@@ -71,7 +72,7 @@ class ProgramRunner(Generic[ResultT]):
         self._program = None
         self._awaited = None
 
-    def _resume(self, answers: Answers | None) -> "ZooKeeperRequest | Finished[ResultT]":
+    def _resume(self, answers: operations.Answers | None) -> "exchange.ZooKeeperRequest | Finished[operations.ResultT]":
         program = self._program
         if program is None:
             raise InvariantError("an answer of ZooKeeper without a program that waits for it")
@@ -86,17 +87,17 @@ class ProgramRunner(Generic[ResultT]):
             raise
         return self._request()
 
-    def _request(self) -> ZooKeeperRequest:
+    def _request(self) -> exchange.ZooKeeperRequest:
         correlation_id = CorrelationId(self._next_correlation_id)
         self._next_correlation_id += self._correlation_id_step
         self._awaited = correlation_id
-        return ZooKeeperRequest(correlation_id=correlation_id, steps=self._steps)
+        return exchange.ZooKeeperRequest(correlation_id=correlation_id, steps=self._steps)
 
 
-class Finished(Generic[ResultT]):
+class Finished(Generic[operations.ResultT]):
     """What a program returned."""
 
     __slots__ = ("result",)
 
-    def __init__(self, result: ResultT) -> None:
+    def __init__(self, result: operations.ResultT) -> None:
         self.result = result

@@ -9,31 +9,9 @@ What the network does to all this, lost answers and late deliveries, is up to wh
 
 from collections.abc import Mapping
 
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.data_tree import DataTree, parent_of
 from laststand.emulator.core.zookeeper.identifiers import SessionId, Zxid
-from laststand.emulator.core.zookeeper.operations import (
-    Answers,
-    ChildrenChanged,
-    Create,
-    Delete,
-    Exists,
-    GetChildren,
-    GetData,
-    NodeChanged,
-    NodeStat,
-    OperationFailed,
-    Read,
-    SetData,
-    Step,
-    StepAnswer,
-    Steps,
-    Transaction,
-    TransactionAnswer,
-    TreeChange,
-    WatchEvent,
-    ZooKeeperEventKind,
-    ZooKeeperFailure,
-)
 
 
 class _Session:
@@ -46,7 +24,7 @@ class _Session:
         self.last_heard_ms = now_ms
         self.node_watches: set[str] = set()
         self.children_watches: set[str] = set()
-        self.events: list[WatchEvent] = []
+        self.events: list[operations.WatchEvent] = []
 
 
 class ZooKeeperServer:
@@ -56,7 +34,7 @@ class ZooKeeperServer:
         self._tree = DataTree()
         self._sessions: dict[SessionId, _Session] = {}
         self._last_session_id = 0
-        self._changes: list[TreeChange] = []
+        self._changes: list[operations.TreeChange] = []
 
     @property
     def last_zxid(self) -> Zxid:
@@ -68,7 +46,7 @@ class ZooKeeperServer:
         node = self._tree.get(path)
         return None if node is None else node.data
 
-    def stat(self, path: str) -> NodeStat | None:
+    def stat(self, path: str) -> operations.NodeStat | None:
         """Returns what is known of a node past all clients."""
         node = self._tree.get(path)
         return None if node is None else node.stat
@@ -118,43 +96,47 @@ class ZooKeeperServer:
         if self._sessions.pop(session_id, None) is None:
             return
         for path in self._tree.owned_by(session_id):
-            _, changes = self._tree.write(Delete(path=path, version=None), session_id)
+            _, changes = self._tree.write(operations.Delete(path=path, version=None), session_id)
             self._fire(changes, session_id)
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
-    def execute(self, session_id: SessionId, steps: Steps) -> Answers:
+    def execute(self, session_id: SessionId, steps: operations.Steps) -> operations.Answers:
         """Executes a client's steps in order; each fails with SESSION_EXPIRED where the session is gone."""
         return tuple(self._execute(session_id, step) for step in steps)
 
-    def _execute(self, session_id: SessionId, step: Step) -> StepAnswer:
+    def _execute(self, session_id: SessionId, step: operations.Step) -> operations.StepAnswer:
         session = self._sessions.get(session_id)
         if session is None:
-            expired = OperationFailed(ZooKeeperFailure.SESSION_EXPIRED)
-            return TransactionAnswer((expired,) * len(step.operations)) if isinstance(step, Transaction) else expired
+            expired = operations.OperationFailed(operations.ZooKeeperFailure.SESSION_EXPIRED)
+            return (
+                operations.TransactionAnswer((expired,) * len(step.operations))
+                if isinstance(step, operations.Transaction)
+                else expired
+            )
         match step:
-            case GetData() | Exists() | GetChildren():
+            case operations.GetData() | operations.Exists() | operations.GetChildren():
                 return self._read(session, step)
-            case Create() | SetData() | Delete():
+            case operations.Create() | operations.SetData() | operations.Delete():
                 answer, changes = self._tree.write(step, session_id)
                 self._fire(changes, session_id)
                 return answer
-            case Transaction():
+            case operations.Transaction():
                 transaction_answer, changes = self._tree.transact(step, session_id)
                 self._fire(changes, session_id)
                 return transaction_answer
 
-    def _read(self, session: _Session, step: Read) -> StepAnswer:
+    def _read(self, session: _Session, step: operations.Read) -> operations.StepAnswer:
         answer = self._tree.read(step)
-        has_failed = isinstance(answer, OperationFailed)
-        if step.is_watched and not (has_failed and not isinstance(step, Exists)):
-            watches = session.children_watches if isinstance(step, GetChildren) else session.node_watches
+        has_failed = isinstance(answer, operations.OperationFailed)
+        if step.is_watched and not (has_failed and not isinstance(step, operations.Exists)):
+            watches = session.children_watches if isinstance(step, operations.GetChildren) else session.node_watches
             watches.add(step.path)
         return answer
 
     # --- Watches --------------------------------------------------------------------------------------------------
 
-    def take_events(self, session_id: SessionId) -> tuple[WatchEvent, ...]:
+    def take_events(self, session_id: SessionId) -> tuple[operations.WatchEvent, ...]:
         """Returns, once, what a client's watches saw, in order."""
         session = self._sessions.get(session_id)
         if session is None:
@@ -177,30 +159,32 @@ class ZooKeeperServer:
             for session_id, session in self._sessions.items()
         }
 
-    def take_changes(self) -> tuple[TreeChange, ...]:
+    def take_changes(self) -> tuple[operations.TreeChange, ...]:
         """Returns, once, what was written, in order: the transaction log of a real server."""
         changes, self._changes = tuple(self._changes), []
         return changes
 
-    def _fire(self, changes: list[NodeChanged], session_id: SessionId) -> None:
+    def _fire(self, changes: list[operations.NodeChanged], session_id: SessionId) -> None:
         for change in changes:
             self._note(change, session_id)
             for session in self._sessions.values():
                 if change.path in session.node_watches:
                     session.node_watches.discard(change.path)
                     session.events.append(change)
-                if change.kind is ZooKeeperEventKind.DATA_CHANGED:
+                if change.kind is operations.ZooKeeperEventKind.DATA_CHANGED:
                     continue
                 for path in (change.path, parent_of(change.path)):
                     is_own = path == change.path
-                    if path in session.children_watches and (not is_own or change.kind is ZooKeeperEventKind.DELETED):
+                    if path in session.children_watches and (
+                        not is_own or change.kind is operations.ZooKeeperEventKind.DELETED
+                    ):
                         session.children_watches.discard(path)
-                        session.events.append(ChildrenChanged(path))
+                        session.events.append(operations.ChildrenChanged(path))
 
-    def _note(self, change: NodeChanged, session_id: SessionId) -> None:
+    def _note(self, change: operations.NodeChanged, session_id: SessionId) -> None:
         node = self._tree.get(change.path)
         self._changes.append(
-            TreeChange(
+            operations.TreeChange(
                 zxid=self._tree.last_zxid,
                 path=change.path,
                 kind=change.kind,

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import AlterPartitionReassignmentsRequest, ElectLeadersRequest
+from laststand.emulator.core import admin_messages, effects, inputs, messages
 from laststand.emulator.core.broker.zookeeper.exchange import (
     AnswerControl,
     AskController,
@@ -19,27 +19,9 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
     ControllerUnreachable,
     ControlReceived,
 )
-from laststand.emulator.core.effects import BrokerEffect, SendRequest, SendResponse
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.inputs import (
-    BrokerInput,
-    MetadataReceived,
-    MetadataStreamLost,
-    MetadataStreamOpened,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-)
-from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, Request, Response
 from laststand.emulator.core.types import CauseId, CorrelationId, NodeId, RequestId
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlAnswer,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    LeaderAndIsrRequest,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages, exchange
 from laststand.emulator.core.zookeeper.controller.exchange import (
     AnswerController,
     ControlAnswered,
@@ -48,7 +30,6 @@ from laststand.emulator.core.zookeeper.controller.exchange import (
     ControllerResponse,
     SendControlRequest,
 )
-from laststand.emulator.core.zookeeper.exchange import ZooKeeperEffect, ZooKeeperInput
 from laststand.emulator.core.zookeeper.process import ProcessEffect, ProcessInput, ZooKeeperProcess
 
 CAUSE: Final = CauseId("zookeeper")
@@ -61,17 +42,17 @@ CORRELATION_ID_STEP: Final = 2
 """Requests have even ids; odd ones are free for whoever keeps the session."""
 
 CONTROLLER_REQUESTS: Final = (
-    AlterPartitionRequest,
-    ControlledShutdownRequest,
-    ElectLeadersRequest,
-    AlterPartitionReassignmentsRequest,
+    messages.AlterPartitionRequest,
+    control_messages.ControlledShutdownRequest,
+    admin_messages.ElectLeadersRequest,
+    admin_messages.AlterPartitionReassignmentsRequest,
 )
 """What a broker process passes to its controller (``ControllerRequest``)."""
 
-NetworkedInput: TypeAlias = BrokerInput | ZooKeeperInput
-NetworkedEffect: TypeAlias = BrokerEffect | ZooKeeperEffect
+NetworkedInput: TypeAlias = inputs.BrokerInput | exchange.ZooKeeperInput
+NetworkedEffect: TypeAlias = effects.BrokerEffect | exchange.ZooKeeperEffect
 
-_Outcome: TypeAlias = ResponseReceived | RequestFailed
+_Outcome: TypeAlias = inputs.ResponseReceived | inputs.RequestFailed
 _Conclude: TypeAlias = Callable[[_Outcome], ProcessInput]
 """Returns what the outcome of a request is to the process."""
 
@@ -109,11 +90,14 @@ class NetworkedProcess:
 
     def _translated(self, incoming: NetworkedInput) -> ProcessInput:
         match incoming:
-            case ResponseReceived(correlation_id=correlation_id) | RequestFailed(correlation_id=correlation_id):
+            case (
+                inputs.ResponseReceived(correlation_id=correlation_id)
+                | inputs.RequestFailed(correlation_id=correlation_id)
+            ):
                 return self._awaited.pop(correlation_id)(incoming)
-            case RequestReceived():
+            case inputs.RequestReceived():
                 return _received(incoming)
-            case MetadataStreamOpened() | MetadataReceived() | MetadataStreamLost():
+            case inputs.MetadataStreamOpened() | inputs.MetadataReceived() | inputs.MetadataStreamLost():
                 raise InvariantError(f"{type(incoming).__name__} is nothing to a process of a ZooKeeper cluster")
             case _:
                 return incoming
@@ -130,14 +114,14 @@ class NetworkedProcess:
                 self._respond(request_id, control_answer)
             case AnswerController(request_id=request_id, response=answer):
                 self._respond(request_id, answer)
-            case SendRequest():
+            case effects.SendRequest():
                 self._send_request(effect)
             case _:
                 self._effects.append(effect)
 
-    def _respond(self, request_id: RequestId, answer: ControlAnswer | ControllerResponse) -> None:
-        response = cast(Response, answer)
-        self._effects.append(SendResponse(request_id=request_id, response=response, cause_id=CAUSE))
+    def _respond(self, request_id: RequestId, answer: control_messages.ControlAnswer | ControllerResponse) -> None:
+        response = cast(messages.Response, answer)
+        self._effects.append(effects.SendResponse(request_id=request_id, response=response, cause_id=CAUSE))
 
     def _send(
         self, destination: NodeId, request: object, *, timeout_ms: int, cause_id: CauseId, then: _Conclude
@@ -146,10 +130,10 @@ class NetworkedProcess:
         correlation_id = CorrelationId(self._last_correlation_id)
         self._awaited[correlation_id] = then
         self._effects.append(
-            SendRequest(
+            effects.SendRequest(
                 destination=destination,
                 correlation_id=correlation_id,
-                request=cast(Request, request),
+                request=cast(messages.Request, request),
                 timeout_ms=timeout_ms,
                 cause_id=cause_id,
             )
@@ -159,9 +143,9 @@ class NetworkedProcess:
         correlation_id = sent.correlation_id
 
         def conclude(outcome: _Outcome) -> ProcessInput:
-            if isinstance(outcome, RequestFailed):
+            if isinstance(outcome, inputs.RequestFailed):
                 return ControlFailed(cause_id=outcome.cause_id, correlation_id=correlation_id)
-            answer = cast(ControlAnswer, outcome.response)
+            answer = cast(control_messages.ControlAnswer, outcome.response)
             return ControlAnswered(cause_id=outcome.cause_id, correlation_id=correlation_id, response=answer)
 
         self._send(sent.broker_id, sent.request, timeout_ms=CONTROL_TIMEOUT_MS, cause_id=CAUSE, then=conclude)
@@ -170,25 +154,32 @@ class NetworkedProcess:
         correlation_id = asked.correlation_id
 
         def conclude(outcome: _Outcome) -> ProcessInput:
-            if isinstance(outcome, RequestFailed):
+            if isinstance(outcome, inputs.RequestFailed):
                 return ControllerUnreachable(cause_id=outcome.cause_id, correlation_id=correlation_id)
-            reply = cast(AlterPartitionResponse | ControlledShutdownResponse, outcome.response)
+            reply = cast(
+                messages.AlterPartitionResponse | control_messages.ControlledShutdownResponse, outcome.response
+            )
             return ControllerReplied(cause_id=outcome.cause_id, correlation_id=correlation_id, response=reply)
 
         self._send(asked.destination, asked.request, timeout_ms=asked.timeout_ms, cause_id=CAUSE, then=conclude)
 
-    def _send_request(self, sent: SendRequest) -> None:
+    def _send_request(self, sent: effects.SendRequest) -> None:
         def conclude(outcome: _Outcome) -> ProcessInput:
             return msgspec.structs.replace(outcome, correlation_id=sent.correlation_id)
 
         self._send(sent.destination, sent.request, timeout_ms=sent.timeout_ms, cause_id=sent.cause_id, then=conclude)
 
 
-def _received(incoming: RequestReceived) -> ProcessInput:
+def _received(incoming: inputs.RequestReceived) -> ProcessInput:
     """Returns what a request is to the process: one from a controller, one for its own, or one for its broker."""
     request_id, cause_id = incoming.request_id, incoming.cause_id
     request: object = incoming.request
-    if isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest):
+    if isinstance(
+        request,
+        control_messages.LeaderAndIsrRequest
+        | control_messages.UpdateMetadataRequest
+        | control_messages.StopReplicaRequest,
+    ):
         return ControlReceived(cause_id=cause_id, request_id=request_id, request=request)
     if isinstance(request, CONTROLLER_REQUESTS):
         return ControllerAsked(cause_id=cause_id, request_id=request_id, request=request)

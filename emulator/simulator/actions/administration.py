@@ -5,23 +5,7 @@ from typing import assert_never
 
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.types import ConfigResource, TopicId, TopicPartition
-from laststand.emulator.plan.actions import (
-    Administration,
-    AlterConfig,
-    CancelReassignment,
-    CreatePartitions,
-    CreateTopic,
-    DeleteRecords,
-    DeleteTopic,
-    ElectLeaders,
-    Outcome,
-    Reassign,
-    RecreateTopic,
-    UnregisterBroker,
-    UpdateFeature,
-    effective,
-    no_op,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import MIN_ISR
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.requests import requests_of
@@ -29,53 +13,53 @@ from laststand.emulator.simulator.actions.targets import find_broker
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
 
-def administer(cluster: SimulatedCluster, action: Administration) -> Outcome:
+def administer(cluster: SimulatedCluster, action: actions.Administration) -> actions.Outcome:
     """Sends an administrator's requests past all links."""
     reason = _pointless(cluster, action)
     if reason is not None:
-        return no_op(reason)
-    if isinstance(action, DeleteRecords):
+        return actions.no_op(reason)
+    if isinstance(action, actions.DeleteRecords):
         return _ask_leader(cluster, action)
     cluster.administered += 1
     requests = requests_of(action, cluster.image, topic_id=_new_topic_id(cluster, action))
     for request, cause in zip(requests, _causes(action), strict=True):
         cluster.clients.ask(CONTROLLER, request, cause=cause)
-    return effective("asked the controller")
+    return actions.effective("asked the controller")
 
 
-def _ask_leader(cluster: SimulatedCluster, action: DeleteRecords) -> Outcome:
+def _ask_leader(cluster: SimulatedCluster, action: actions.DeleteRecords) -> actions.Outcome:
     state = cluster.state(action.partition)
     if state is None or state.leader is None:
-        return no_op(f"nobody leads {action.partition}")
+        return actions.no_op(f"nobody leads {action.partition}")
     (request,) = requests_of(action, cluster.image, topic_id=state.topic_id)
     (cause,) = _causes(action)
     cluster.clients.ask(state.leader, request, cause=cause)
-    return effective(f"asked leader {state.leader}")
+    return actions.effective(f"asked leader {state.leader}")
 
 
-def _pointless(cluster: SimulatedCluster, action: Administration) -> str | None:
+def _pointless(cluster: SimulatedCluster, action: actions.Administration) -> str | None:
     """Returns why a request is about something that is not there, or asks for what is."""
     image = cluster.image
     match action:
-        case CreateTopic():
+        case actions.CreateTopic():
             return None
-        case DeleteTopic(name=name) | RecreateTopic(name=name) | CreatePartitions(name=name):
+        case actions.DeleteTopic(name=name) | actions.RecreateTopic(name=name) | actions.CreatePartitions(name=name):
             return None if name in image.topics else f"there is no topic {name}"
-        case AlterConfig(config=config):
+        case actions.AlterConfig(config=config):
             is_known = config.resource is not ConfigResource.TOPIC or config.name in image.topics
             return None if is_known else f"there is no topic {config.name}"
-        case ElectLeaders(partitions=partitions):
+        case actions.ElectLeaders(partitions=partitions):
             return _missing_partition(cluster, partitions)
-        case CancelReassignment(partition=partition) | DeleteRecords(partition=partition):
+        case actions.CancelReassignment(partition=partition) | actions.DeleteRecords(partition=partition):
             return _missing_partition(cluster, (partition,))
-        case Reassign(partition=partition, replicas=replicas):
+        case actions.Reassign(partition=partition, replicas=replicas):
             if any(find_broker(cluster, broker_id) is None for broker_id in replicas):
                 return "there is no such broker"
             return _missing_partition(cluster, (partition,))
-        case UpdateFeature(target=target):
+        case actions.UpdateFeature(target=target):
             is_there = image.feature_level(target.feature) == target.level
             return f"{target.feature} is at level {target.level}" if is_there else None
-        case UnregisterBroker(broker_id=broker_id):
+        case actions.UnregisterBroker(broker_id=broker_id):
             return None if broker_id in image.brokers else f"broker {broker_id} is not registered"
         case _:
             assert_never(action)
@@ -86,41 +70,41 @@ def _missing_partition(cluster: SimulatedCluster, partitions: Iterable[TopicPart
     return None if missing is None else f"{missing} does not exist"
 
 
-def _new_topic_id(cluster: SimulatedCluster, action: Administration) -> TopicId:
+def _new_topic_id(cluster: SimulatedCluster, action: actions.Administration) -> TopicId:
     """Returns the id of a topic that is created now; no two are the same, and a replay has the same ones."""
     match action:
-        case CreateTopic(topic=topic):
+        case actions.CreateTopic(topic=topic):
             name = topic.name
-        case RecreateTopic(name=name):
+        case actions.RecreateTopic(name=name):
             pass
         case _:
             name = ""
     return TopicId(f"id-of-{name}-{cluster.administered}")
 
 
-def _causes(action: Administration) -> tuple[str, ...]:
+def _causes(action: actions.Administration) -> tuple[str, ...]:
     """Returns what the events that each request leads to name as their cause."""
     match action:
-        case CreateTopic(topic=topic):
+        case actions.CreateTopic(topic=topic):
             return (f"create-{topic.name}",)
-        case DeleteTopic(name=name):
+        case actions.DeleteTopic(name=name):
             return (f"delete-{name}",)
-        case RecreateTopic(name=name):
+        case actions.RecreateTopic(name=name):
             return (f"delete-{name}", f"create-{name}")
-        case CreatePartitions(name=name):
+        case actions.CreatePartitions(name=name):
             return (f"create-partitions-{name}",)
-        case AlterConfig(config=config):
+        case actions.AlterConfig(config=config):
             is_min_isr = [name for name, _ in config.changes] == [MIN_ISR]
             return (f"{'min-isr' if is_min_isr else 'alter-config'}-{config.name}",)
-        case ElectLeaders():
+        case actions.ElectLeaders():
             return ("elect-leaders",)
-        case Reassign(partition=partition) | CancelReassignment(partition=partition):
+        case actions.Reassign(partition=partition) | actions.CancelReassignment(partition=partition):
             return (f"reassign-{partition}",)
-        case UpdateFeature(target=target):
+        case actions.UpdateFeature(target=target):
             return (f"{'elr-feature' if target.feature == ELR_VERSION else target.feature}-{target.level}",)
-        case UnregisterBroker(broker_id=broker_id):
+        case actions.UnregisterBroker(broker_id=broker_id):
             return (f"unregister-{broker_id}",)
-        case DeleteRecords(partition=partition):
+        case actions.DeleteRecords(partition=partition):
             return (f"delete-records-{partition}",)
         case _:
             assert_never(action)

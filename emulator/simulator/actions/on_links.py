@@ -4,29 +4,14 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final, TypeAlias, assert_never
 
 from laststand.emulator.core.types import MessageFate, NodeId
-from laststand.emulator.plan.actions import (
-    Clients,
-    DelayMessages,
-    Duplicate,
-    DuplicateNext,
-    Flap,
-    Hold,
-    LoseHeld,
-    LoseNext,
-    Outcome,
-    Release,
-    ReleaseNewest,
-    effective,
-    no_op,
-    unproved,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Direction, Link
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 from laststand.emulator.simulator.actions.targets import UNKNOWN_NODE, find_process
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.network.network import Interference
 
-_UNKNOWN_LINK: Final = no_op("there is no such link")
+_UNKNOWN_LINK: Final = actions.no_op("there is no such link")
 
 
 def _links(cluster: SimulatedCluster) -> list[Link[NodeId]]:
@@ -47,32 +32,40 @@ def _is_live(cluster: SimulatedCluster, link: Link[NodeId]) -> bool:
     return not cluster.network.is_blocked(link) and target.core is not None and not target.is_paused
 
 
-def _silenced(live: int, links: int) -> Outcome:
-    return effective(f"{live} of {links} links silent") if live else unproved("nothing passed there before")
+def _silenced(live: int, links: int) -> actions.Outcome:
+    return (
+        actions.effective(f"{live} of {links} links silent")
+        if live
+        else actions.unproved("nothing passed there before")
+    )
 
 
-def isolate(cluster: SimulatedCluster, node_id: NodeId, clients: Clients) -> Outcome:
+def isolate(cluster: SimulatedCluster, node_id: NodeId, clients: actions.Clients) -> actions.Outcome:
     """Cuts every link between a node and the others."""
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
-    links = [link for link in _links(cluster) if node_id in link and (clients is Clients.CUT or link.source != CLIENT)]
+    links = [
+        link
+        for link in _links(cluster)
+        if node_id in link and (clients is actions.Clients.CUT or link.source != CLIENT)
+    ]
     live = sum(_is_live(cluster, link) for link in links)
     cluster.links.isolate(node_id, clients)
     return _silenced(live, len(links))
 
 
-def cut(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+def cut(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
     """Cuts a link."""
     return _silence(cluster, link, silenced=cluster.network.cuts, silence=cluster.links.cut, already="it is cut")
 
 
-def lose_responses(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+def lose_responses(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
     """Loses the answers that come back on a link."""
     silenced, silence = cluster.network.losing, cluster.links.lose_responses
     return _silence(cluster, link, silenced=silenced, silence=silence, already="it loses responses")
 
 
-def half_open(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+def half_open(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
     """Loses the requests of a link."""
     silenced, silence = cluster.network.deaf, cluster.links.half_open
     return _silence(cluster, link, silenced=silenced, silence=silence, already="it is half open")
@@ -85,77 +78,77 @@ def _silence(
     silenced: Collection[Link[NodeId]],
     silence: Callable[[NodeId, NodeId], None],
     already: str,
-) -> Outcome:
+) -> actions.Outcome:
     """Silences a link in one way, unless it is among those that are ``silenced`` so."""
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
     if link in silenced:
-        return no_op(already)
+        return actions.no_op(already)
     live = int(_is_live(cluster, link))
     silence(link.source, link.target)
     return _silenced(live, 1)
 
 
-def flap(cluster: SimulatedCluster, action: Flap[NodeId]) -> Outcome:
+def flap(cluster: SimulatedCluster, action: actions.Flap[NodeId]) -> actions.Outcome:
     """Cuts a link and mends it, again and again."""
     link = action.link
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
     if not _is_live(cluster, link):
-        return no_op("nothing passed there before")
+        return actions.no_op("nothing passed there before")
     for _ in range(action.times):
         cluster.links.cut(link.source, link.target)
         cluster.run(action.down_ms)
         cluster.links.mend(link.source, link.target)
         cluster.run(action.up_ms)
-    return effective(f"cut {action.times} times")
+    return actions.effective(f"cut {action.times} times")
 
 
-def reset(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+def reset(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
     """Ends the requests of a link."""
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
     ended = cluster.links.reset(link.source, link.target)
-    return effective(f"{ended} requests ended") if ended else no_op("no request was under way")
+    return actions.effective(f"{ended} requests ended") if ended else actions.no_op("no request was under way")
 
 
 def slow(
     cluster: SimulatedCluster, link: Link[NodeId], latency_ms: int, *, jitter_ms: int, direction: Direction
-) -> Outcome:
+) -> actions.Outcome:
     """Makes messages of a link take longer."""
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
     if latency_ms < 0:
-        return no_op("there is no such latency")
+        return actions.no_op("there is no such latency")
     live = _is_live(cluster, link)
     cluster.links.slow(link, latency_ms, jitter_ms=jitter_ms, direction=direction)
-    return Outcome(took_effect=True, bit=live, seen=f"messages take {latency_ms} ms")
+    return actions.Outcome(took_effect=True, bit=live, seen=f"messages take {latency_ms} ms")
 
 
-def heal_all(cluster: SimulatedCluster) -> Outcome:
+def heal_all(cluster: SimulatedCluster) -> actions.Outcome:
     """Heals every link, and delivers what is held."""
     if cluster.network.is_whole:
-        return no_op("nothing is wrong with the network")
+        return actions.no_op("nothing is wrong with the network")
     count = len(cluster.network.broken)
     cluster.links.heal()
-    return effective(f"{count} links restored")
+    return actions.effective(f"{count} links restored")
 
 
-def heal_node(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+def heal_node(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Heals every link of a node."""
     if find_process(cluster, node_id) is None:
         return UNKNOWN_NODE
     count = _mend(cluster, (link for link in cluster.network.broken if node_id in link))
-    return Outcome(took_effect=True, bit=count > 0, seen=f"{count} links restored")
+    return actions.Outcome(took_effect=True, bit=count > 0, seen=f"{count} links restored")
 
 
-def heal_link(cluster: SimulatedCluster, link: Link[NodeId]) -> Outcome:
+def heal_link(cluster: SimulatedCluster, link: Link[NodeId]) -> actions.Outcome:
     """Heals a link."""
     if not _is_link(cluster, link):
         return _UNKNOWN_LINK
     if link not in cluster.network.broken:
-        return no_op("it is whole")
-    return effective(f"{_mend(cluster, [link])} links restored")
+        return actions.no_op("it is whole")
+    return actions.effective(f"{_mend(cluster, [link])} links restored")
 
 
 def _mend(cluster: SimulatedCluster, links: Iterable[Link[NodeId]]) -> int:
@@ -169,48 +162,63 @@ def _mend(cluster: SimulatedCluster, links: Iterable[Link[NodeId]]) -> int:
 # --- Single messages ----------------------------------------------------------------------------------------------
 
 
-_HeldAction: TypeAlias = Hold[NodeId] | Release[NodeId] | ReleaseNewest[NodeId] | LoseHeld[NodeId] | Duplicate[NodeId]
+_HeldAction: TypeAlias = (
+    actions.Hold[NodeId]
+    | actions.Release[NodeId]
+    | actions.ReleaseNewest[NodeId]
+    | actions.LoseHeld[NodeId]
+    | actions.Duplicate[NodeId]
+)
 
 
 def interfere(
-    cluster: SimulatedCluster, action: LoseNext[NodeId] | DuplicateNext[NodeId] | DelayMessages[NodeId]
-) -> Outcome:
+    cluster: SimulatedCluster,
+    action: actions.LoseNext[NodeId] | actions.DuplicateNext[NodeId] | actions.DelayMessages[NodeId],
+) -> actions.Outcome:
     """Loses, duplicates or delays messages of one kind from now on."""
     match action:
-        case LoseNext(channel=channel, count=count):
+        case actions.LoseNext(channel=channel, count=count):
             interference = Interference(fate=MessageFate.LOST, left=count)
-        case DuplicateNext(channel=channel, count=count):
+        case actions.DuplicateNext(channel=channel, count=count):
             interference = Interference(fate=MessageFate.DUPLICATED, left=count)
-        case DelayMessages(channel=channel, delay_ms=delay_ms):
+        case actions.DelayMessages(channel=channel, delay_ms=delay_ms):
             interference = Interference(fate=MessageFate.DELAYED, delay_ms=delay_ms)
         case _:
             assert_never(action)
     if cluster.network.interferences.get(channel) == interference:
-        return no_op("that is done to them")
+        return actions.no_op("that is done to them")
     cluster.links.interfere(channel, interference)
-    return effective("from now on")
+    return actions.effective("from now on")
 
 
-def on_messages(cluster: SimulatedCluster, action: _HeldAction) -> Outcome:
+def on_messages(cluster: SimulatedCluster, action: _HeldAction) -> actions.Outcome:
     """Holds messages of one kind, or does something to those that are held."""
     channel = action.channel
     is_held = channel in cluster.network.held
     match action:
-        case Hold():
+        case actions.Hold():
             if is_held:
-                return no_op("they are held")
+                return actions.no_op("they are held")
             cluster.links.hold(channel)
-            return effective("held from now on")
-        case Release(count=count):
+            return actions.effective("held from now on")
+        case actions.Release(count=count):
             if not is_held and (count is not None or channel not in cluster.network.interferences):
-                return no_op("they are not held")
+                return actions.no_op("they are not held")
             number = cluster.links.release(channel, count=count)
-            return effective(f"{number} released") if number or count is None else no_op("none is held")
-        case ReleaseNewest():
-            return effective("1 released") if cluster.links.release_newest(channel) else no_op("none is held")
-        case LoseHeld():
-            return effective("1 lost") if cluster.links.lose_held(channel) else no_op("none is held")
-        case Duplicate():
-            return effective("1 duplicated") if cluster.links.duplicate_held(channel) else no_op("no request is held")
+            return actions.effective(f"{number} released") if number or count is None else actions.no_op("none is held")
+        case actions.ReleaseNewest():
+            return (
+                actions.effective("1 released")
+                if cluster.links.release_newest(channel)
+                else actions.no_op("none is held")
+            )
+        case actions.LoseHeld():
+            return actions.effective("1 lost") if cluster.links.lose_held(channel) else actions.no_op("none is held")
+        case actions.Duplicate():
+            return (
+                actions.effective("1 duplicated")
+                if cluster.links.duplicate_held(channel)
+                else actions.no_op("no request is held")
+            )
         case _:
             assert_never(action)

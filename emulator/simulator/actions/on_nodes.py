@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import CrashWithin, Outcome, effective, no_op
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.actions.targets import UNKNOWN_NODE, Process, find_broker, find_process
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode, MetadataNode
 
-_NOT_RUNNING: Final = no_op("it does not run")
+_NOT_RUNNING: Final = actions.no_op("it does not run")
 
 
-def kill(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+def kill(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Ends a process; the page cache stays."""
     node = find_process(cluster, node_id)
     if node is None:
@@ -24,26 +24,26 @@ def kill(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
         cluster.processes.kill(node.broker_id)
     else:
         cluster.processes.kill_controller()
-    return effective("the process was killed")
+    return actions.effective("the process was killed")
 
 
-def start(cluster: SimulatedCluster, node_id: NodeId, inter_broker_protocol_version: str | None) -> Outcome:
+def start(cluster: SimulatedCluster, node_id: NodeId, inter_broker_protocol_version: str | None) -> actions.Outcome:
     """Starts a node that is down; a broker with another protocol, if a version is named."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if node.core is not None:
-        return no_op("it runs")
+        return actions.no_op("it runs")
     if inter_broker_protocol_version is not None and not cluster.set_protocol(node_id, inter_broker_protocol_version):
-        return no_op("it is no broker of a cluster with ZooKeeper")
+        return actions.no_op("it is no broker of a cluster with ZooKeeper")
     if isinstance(node, BrokerNode):
         cluster.processes.start(node.broker_id)
     else:
         cluster.processes.start_controller()
-    return effective(f"incarnation {node.incarnation} runs")
+    return actions.effective(f"incarnation {node.incarnation} runs")
 
 
-def stop(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+def stop(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Asks a process to shut down, and does not wait for that."""
     node = find_process(cluster, node_id)
     if node is None:
@@ -51,15 +51,15 @@ def stop(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
     if node.core is None:
         return _NOT_RUNNING
     if node.is_paused:
-        return no_op("it is paused")
+        return actions.no_op("it is paused")
     if isinstance(node, BrokerNode):
         cluster.processes.stop(node.broker_id)
     else:
         cluster.processes.stop_controller()
-    return effective("the process was asked to stop")
+    return actions.effective("the process was asked to stop")
 
 
-def pause(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+def pause(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Queues inputs from now on."""
     node = find_process(cluster, node_id)
     if node is None:
@@ -67,29 +67,29 @@ def pause(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
     if node.core is None:
         return _NOT_RUNNING
     if node.is_paused:
-        return no_op("it is paused")
+        return actions.no_op("it is paused")
     if isinstance(node, BrokerNode):
         cluster.processes.pause(node)
     else:
         cluster.processes.pause(node)
-    return effective("it stands still")
+    return actions.effective("it stands still")
 
 
-def resume(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+def resume(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Hands in what waited."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if not node.is_paused:
-        return no_op("it is not paused")
+        return actions.no_op("it is not paused")
     if isinstance(node, BrokerNode):
         cluster.processes.resume(node)
     else:
         cluster.processes.resume(node)
-    return effective("it runs")
+    return actions.effective("it runs")
 
 
-def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: DiskLoss) -> Outcome:
+def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: DiskLoss) -> actions.Outcome:
     """Takes the power of nodes at the same moment."""
     known = [node for node_id in nodes if (node := find_process(cluster, node_id)) is not None]
     if not known:
@@ -101,7 +101,7 @@ def lose_power(cluster: SimulatedCluster, nodes: Sequence[NodeId], loss: DiskLos
     if not took_effect:
         return _NOT_RUNNING
     bit = killed > 0 or lost > 0
-    return Outcome(took_effect=True, bit=bit, seen=f"{killed} processes killed, {lost} unsynced batches lost")
+    return actions.Outcome(took_effect=True, bit=bit, seen=f"{killed} processes killed, {lost} unsynced batches lost")
 
 
 def _lose_unsynced(cluster: SimulatedCluster, node: Process, loss: DiskLoss) -> int:
@@ -120,52 +120,52 @@ def _batches(node: Process) -> int:
     return sum(len(log.batches) for log in node.disk.logs.values())
 
 
-def replace_disk(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+def replace_disk(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Ends a process, and empties its disk."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     cluster.processes.replace_disk(node.broker_id)
-    return effective("the disk is empty")
+    return actions.effective("the disk is empty")
 
 
-def sync(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+def sync(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Makes what is in the page cache durable."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     cluster.sync_disk(node)
-    return effective("the disk is synced")
+    return actions.effective("the disk is synced")
 
 
-def arm_crash(cluster: SimulatedCluster, node_id: NodeId, crash: CrashWithin[NodeId]) -> Outcome:
+def arm_crash(cluster: SimulatedCluster, node_id: NodeId, crash: actions.CrashWithin[NodeId]) -> actions.Outcome:
     """Makes a broker crash within a later turn."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if node.pending_crash is not None:
-        return no_op("a crash is pending")
+        return actions.no_op("a crash is pending")
     node.pending_crash = crash
-    return effective("it will crash in its next turn that changes logs")
+    return actions.effective("it will crash in its next turn that changes logs")
 
 
-def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) -> Outcome:
+def set_clock_rate(cluster: SimulatedCluster, node_id: NodeId, rate_ppm: int) -> actions.Outcome:
     """Lets a node's clock run at another rate."""
     node = find_process(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if rate_ppm <= 0:
-        return no_op("there is no such rate")
+        return actions.no_op("there is no such rate")
     if node.clock.rate_ppm == rate_ppm:
-        return no_op("it runs so already")
+        return actions.no_op("it runs so already")
     if isinstance(node, BrokerNode):
         cluster.processes.set_clock_rate(node, rate_ppm)
     else:
         cluster.processes.set_clock_rate(node, rate_ppm)
-    return effective(f"its clock runs at {rate_ppm} ppm")
+    return actions.effective(f"its clock runs at {rate_ppm} ppm")
 
 
-def let_clock_jump(cluster: SimulatedCluster, node_id: NodeId, by_ms: int) -> Outcome:
+def let_clock_jump(cluster: SimulatedCluster, node_id: NodeId, by_ms: int) -> actions.Outcome:
     """Lets a node's clock jump ahead."""
     node = find_process(cluster, node_id)
     if node is None:
@@ -176,27 +176,27 @@ def let_clock_jump(cluster: SimulatedCluster, node_id: NodeId, by_ms: int) -> Ou
         cluster.processes.let_clock_jump(node, by_ms)
     else:
         cluster.processes.let_clock_jump(node, by_ms)
-    return effective(f"its clock is {by_ms} ms ahead")
+    return actions.effective(f"its clock is {by_ms} ms ahead")
 
 
-def expire_session(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+def expire_session(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Has a broker's ZooKeeper session ended; the process is not told."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
     if not cluster.end_session(node.broker_id):
-        return no_op("it has no session with a ZooKeeper that runs")
-    return effective("ZooKeeper has ended its session")
+        return actions.no_op("it has no session with a ZooKeeper that runs")
+    return actions.effective("ZooKeeper has ended its session")
 
 
-def depose_controller(cluster: SimulatedCluster) -> Outcome:
+def depose_controller(cluster: SimulatedCluster) -> actions.Outcome:
     """Has ``/controller`` deleted; whoever it named is told by its watch."""
     if not cluster.depose_controller():
-        return no_op("there is no /controller, or no ZooKeeper that runs")
-    return effective("an administrator deleted /controller")
+        return actions.no_op("there is no /controller, or no ZooKeeper that runs")
+    return actions.effective("an administrator deleted /controller")
 
 
-def expire(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
+def expire(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
     """Lets the session end; everything else continues."""
     node = find_broker(cluster, node_id)
     if node is None:
@@ -204,4 +204,4 @@ def expire(cluster: SimulatedCluster, node_id: NodeId) -> Outcome:
     if node.core is None:
         return _NOT_RUNNING
     has_ended = cluster.expire(node.broker_id)
-    return effective("its session has ended" if has_ended else "its session did not end")
+    return actions.effective("its session has ended" if has_ended else "its session did not end")

@@ -7,69 +7,8 @@ ran, or an open link to a running node.
 
 from typing import Final, assert_never
 
-from laststand.emulator.core.events import FaultHealed, FaultLink
-from laststand.emulator.plan.actions import (
-    Action,
-    AlterConfig,
-    CancelReassignment,
-    ClockJump,
-    ClockRate,
-    Connect,
-    CrashWithin,
-    CreatePartitions,
-    CreateTopic,
-    Cut,
-    DelayMessages,
-    DeleteRecords,
-    DeleteTopic,
-    DeposeController,
-    Disconnect,
-    DiskError,
-    DiskFull,
-    Draw,
-    Duplicate,
-    DuplicateNext,
-    ElectLeaders,
-    Expire,
-    ExpireSession,
-    Flap,
-    FlipBit,
-    HalfOpen,
-    HealAll,
-    HealLink,
-    HealNodes,
-    Hold,
-    Isolate,
-    Kill,
-    LoseHeld,
-    LoseNext,
-    LoseResponses,
-    LoseSyncs,
-    Outcome,
-    Pause,
-    PowerLoss,
-    Produce,
-    Reassign,
-    RecreateTopic,
-    Release,
-    ReleaseNewest,
-    ReplaceDisk,
-    Reset,
-    Resume,
-    Slice,
-    Slow,
-    SlowDisk,
-    Start,
-    Stop,
-    SyncDisk,
-    Throttle,
-    UnregisterBroker,
-    UpdateFeature,
-    Wait,
-    deed_of,
-    effective,
-    no_op,
-)
+from laststand.emulator.core import events
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.faults import EVERYTHING, fault_events
 from laststand.emulator.simulator.actions import on_links, on_nodes
@@ -81,7 +20,7 @@ _BIT: Final = "simulated"
 """What the events of faults say of how they were seen."""
 
 
-def perform_and_record(cluster: SimulatedCluster, action: Action) -> Outcome:
+def perform_and_record(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcome:
     """Performs an action, and writes into the event log which faults that began and ended."""
     before, broken = cluster.committed_end_offset, cluster.network.broken
     begun_ns = cluster.event_log.now_ns
@@ -108,11 +47,11 @@ def heal_and_record(cluster: SimulatedCluster) -> None:
     cluster.links.heal()
     now_ns = cluster.event_log.now_ns
     cluster.event_log.note(
-        FaultHealed(
+        events.FaultHealed(
             cause_id=cluster.event_log.cause_id,
             fault=EVERYTHING.name,
             target=EVERYTHING.target,
-            links=tuple(FaultLink(*link) for link in broken),
+            links=tuple(events.FaultLink(*link) for link in broken),
             seen=_BIT,
             metadata_offset=cluster.committed_end_offset,
             begun_ns=now_ns,
@@ -121,109 +60,109 @@ def heal_and_record(cluster: SimulatedCluster) -> None:
     )
 
 
-def perform(cluster: SimulatedCluster, action: Action) -> Outcome:
+def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcome:
     """Performs an action, and records nothing."""
     match action:
-        case Wait(duration_ms=duration_ms):
+        case actions.Wait(duration_ms=duration_ms):
             cluster.run(duration_ms)  # even none delivers what is due at this very millisecond
-            return effective(f"{duration_ms} ms have passed")
-        case Produce():
+            return actions.effective(f"{duration_ms} ms have passed")
+        case actions.Produce():
             return _produce(cluster, action)
-        case Kill(nodes=nodes):
+        case actions.Kill(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.kill(cluster, node_id))
-        case PowerLoss(nodes=nodes, loss=loss):
+        case actions.PowerLoss(nodes=nodes, loss=loss):
             return on_nodes.lose_power(cluster, nodes, loss)
-        case CrashWithin(nodes=nodes):
+        case actions.CrashWithin(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.arm_crash(cluster, node_id, action))
-        case ReplaceDisk(nodes=nodes):
+        case actions.ReplaceDisk(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.replace_disk(cluster, node_id))
-        case Start(nodes=nodes, inter_broker_protocol_version=version):
+        case actions.Start(nodes=nodes, inter_broker_protocol_version=version):
             return on_each(nodes, lambda node_id: on_nodes.start(cluster, node_id, version))
-        case Stop(nodes=nodes):
+        case actions.Stop(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.stop(cluster, node_id))
-        case Pause(nodes=nodes):
+        case actions.Pause(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.pause(cluster, node_id))
-        case Resume(nodes=nodes):
+        case actions.Resume(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.resume(cluster, node_id))
-        case SyncDisk(nodes=nodes):
+        case actions.SyncDisk(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.sync(cluster, node_id))
-        case ClockRate(nodes=nodes, rate_ppm=rate_ppm):
+        case actions.ClockRate(nodes=nodes, rate_ppm=rate_ppm):
             return on_each(nodes, lambda node_id: on_nodes.set_clock_rate(cluster, node_id, rate_ppm))
-        case ClockJump(nodes=nodes, by_ms=by_ms):
+        case actions.ClockJump(nodes=nodes, by_ms=by_ms):
             return on_each(nodes, lambda node_id: on_nodes.let_clock_jump(cluster, node_id, by_ms))
-        case Expire(nodes=nodes):
+        case actions.Expire(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.expire(cluster, node_id))
-        case ExpireSession(nodes=nodes):
+        case actions.ExpireSession(nodes=nodes):
             return on_each(nodes, lambda node_id: on_nodes.expire_session(cluster, node_id))
-        case DeposeController():
+        case actions.DeposeController():
             return on_nodes.depose_controller(cluster)
-        case Draw(number=number):
+        case actions.Draw(number=number):
             return _draw(cluster, number)
-        case Isolate(nodes=nodes, clients=clients):
+        case actions.Isolate(nodes=nodes, clients=clients):
             return on_each(nodes, lambda node_id: on_links.isolate(cluster, node_id, clients))
-        case Cut(link=link):
+        case actions.Cut(link=link):
             return on_links.cut(cluster, link)
-        case LoseResponses(link=link):
+        case actions.LoseResponses(link=link):
             return on_links.lose_responses(cluster, link)
-        case Reset(link=link):
+        case actions.Reset(link=link):
             return on_links.reset(cluster, link)
-        case HalfOpen(link=link):
+        case actions.HalfOpen(link=link):
             return on_links.half_open(cluster, link)
-        case Flap():
+        case actions.Flap():
             return on_links.flap(cluster, action)
         case (
-            Throttle()
-            | Slice()
-            | SlowDisk()
-            | LoseSyncs()
-            | DiskError()
-            | DiskFull()
-            | FlipBit()
-            | Disconnect()
-            | Connect()
+            actions.Throttle()
+            | actions.Slice()
+            | actions.SlowDisk()
+            | actions.LoseSyncs()
+            | actions.DiskError()
+            | actions.DiskFull()
+            | actions.FlipBit()
+            | actions.Disconnect()
+            | actions.Connect()
         ):
-            return no_op(deed_of(action).refused[DriverName.SIMULATOR])
-        case Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
+            return actions.no_op(actions.deed_of(action).refused[DriverName.SIMULATOR])
+        case actions.Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
             return on_links.slow(cluster, link, latency_ms, jitter_ms=jitter_ms, direction=direction)
-        case HealAll():
+        case actions.HealAll():
             return on_links.heal_all(cluster)
-        case HealNodes(nodes=nodes):
+        case actions.HealNodes(nodes=nodes):
             return on_each(nodes, lambda node_id: on_links.heal_node(cluster, node_id))
-        case HealLink(link=link):
+        case actions.HealLink(link=link):
             return on_links.heal_link(cluster, link)
-        case Hold() | Release() | ReleaseNewest() | LoseHeld() | Duplicate():
+        case actions.Hold() | actions.Release() | actions.ReleaseNewest() | actions.LoseHeld() | actions.Duplicate():
             return on_links.on_messages(cluster, action)
-        case LoseNext() | DuplicateNext() | DelayMessages():
+        case actions.LoseNext() | actions.DuplicateNext() | actions.DelayMessages():
             return on_links.interfere(cluster, action)
         case (
-            CreateTopic()
-            | DeleteTopic()
-            | RecreateTopic()
-            | CreatePartitions()
-            | AlterConfig()
-            | ElectLeaders()
-            | Reassign()
-            | CancelReassignment()
-            | UpdateFeature()
-            | UnregisterBroker()
-            | DeleteRecords()
+            actions.CreateTopic()
+            | actions.DeleteTopic()
+            | actions.RecreateTopic()
+            | actions.CreatePartitions()
+            | actions.AlterConfig()
+            | actions.ElectLeaders()
+            | actions.Reassign()
+            | actions.CancelReassignment()
+            | actions.UpdateFeature()
+            | actions.UnregisterBroker()
+            | actions.DeleteRecords()
         ):
             return administer(cluster, action)
         case _:
             assert_never(action)
 
 
-def _produce(cluster: SimulatedCluster, action: Produce) -> Outcome:
+def _produce(cluster: SimulatedCluster, action: actions.Produce) -> actions.Outcome:
     producer = cluster.clients.producers.get(action.producer)
     if producer is None:
-        return no_op(f"there is no {action.producer}")
+        return actions.no_op(f"there is no {action.producer}")
     if cluster.state(action.partition) is None:
-        return no_op(f"{action.partition} does not exist")
-    return effective(f"offered as {cluster.clients.produce(producer, action.partition, action.records)}")
+        return actions.no_op(f"{action.partition} does not exist")
+    return actions.effective(f"offered as {cluster.clients.produce(producer, action.partition, action.records)}")
 
 
-def _draw(cluster: SimulatedCluster, number: int) -> Outcome:
+def _draw(cluster: SimulatedCluster, number: int) -> actions.Outcome:
     if number < 0 or cluster.metadata_node.core is None:
-        return no_op("no controller runs" if number >= 0 else "there is no such draw")
+        return actions.no_op("no controller runs" if number >= 0 else "there is no such draw")
     cluster.set_draw(number)
-    return effective(f"the controller draws {number}")
+    return actions.effective(f"the controller draws {number}")

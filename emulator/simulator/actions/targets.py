@@ -4,23 +4,23 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.plan.actions import Outcome, no_op
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode, MetadataNode
 
 Process: TypeAlias = BrokerNode | MetadataNode
 
-UNKNOWN_NODE: Final = no_op("there is no such node")
+UNKNOWN_NODE: Final = actions.no_op("there is no such node")
 
 
-def on_each(nodes: Sequence[NodeId], do: Callable[[NodeId], Outcome]) -> Outcome:
+def on_each(nodes: Sequence[NodeId], do: Callable[[NodeId], actions.Outcome]) -> actions.Outcome:
     """Does something to each node; that of several took effect, or bit, if it did at one of them."""
     outcomes = [do(node_id) for node_id in nodes]
     if len(outcomes) == 1:
         return outcomes[0]
     seen = "; ".join(f"{node_id}: {outcome.seen}" for node_id, outcome in zip(nodes, outcomes, strict=True))
-    return Outcome(
+    return actions.Outcome(
         took_effect=any(outcome.took_effect for outcome in outcomes),
         bit=any(outcome.bit for outcome in outcomes),
         seen=seen,

@@ -8,31 +8,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from laststand.emulator.core.effects import (
-    AppendToLog,
-    CloseLogs,
-    CreateLog,
-    DeleteLog,
-    DeleteStrayLog,
-    Effect,
-    LoadLogs,
-    OpenMetadataStream,
-    RaiseLogStart,
-    RecoverLog,
-    RenameStrayLog,
-    RestartLog,
-    SendResponse,
-    StopNode,
-    SyncLog,
-    TruncateLog,
-    WriteEpochCheckpoint,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
-)
+from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.events import Event, IncarnationEnd, LogFlushed
-from laststand.emulator.core.inputs import BrokerInput, LogsLoaded, SegmentsDeleted
-from laststand.emulator.core.messages import FetchResponse
 from laststand.emulator.core.types import CauseId, Offset, TopicPartition
 from laststand.emulator.simulator.disk.disk import Disk
 from laststand.emulator.simulator.disk.retention import RETENTION, apply_retention
@@ -61,9 +38,9 @@ class BrokerEffects:
         *,
         retention_check_interval_ms: int,
         trims_epochs: bool,
-        step: Callable[[BrokerNode, BrokerInput], None],
-        end: Callable[[BrokerNode, IncarnationEnd], None],
-        write: Callable[[BrokerNode, Event], None],
+        step: Callable[[BrokerNode, inputs.BrokerInput], None],
+        end: Callable[[BrokerNode, events.IncarnationEnd], None],
+        write: Callable[[BrokerNode, events.Event], None],
     ) -> None:
         self._queue = queue
         self._streams = streams
@@ -73,7 +50,7 @@ class BrokerEffects:
         self._end = end
         self._write = write
 
-    def execute(self, node: BrokerNode, effect: Effect) -> None:
+    def execute(self, node: BrokerNode, effect: effects.Effect) -> None:
         """Executes one effect.
 
         Raises:
@@ -81,42 +58,42 @@ class BrokerEffects:
         """
         disk = node.disk
         match effect:
-            case AppendToLog(partition=partition):
+            case effects.AppendToLog(partition=partition):
                 before = disk.logs[partition].recovery_point
                 disk.append(effect)
                 self._tell_of_flush(node, partition, since=before)
-            case WriteEpochCheckpoint():
+            case effects.WriteEpochCheckpoint():
                 disk.write_epochs(effect)
-            case WriteHighWatermarks():
+            case effects.WriteHighWatermarks():
                 disk.write_high_watermarks(effect)
-            case TruncateLog():
+            case effects.TruncateLog():
                 disk.truncate(effect)
-            case RestartLog():
+            case effects.RestartLog():
                 disk.restart(effect)
-            case SyncLog(partition=partition):
+            case effects.SyncLog(partition=partition):
                 before = disk.logs[partition].recovery_point
                 disk.logs[partition].sync()
                 self._tell_of_flush(node, partition, since=before)
-            case CreateLog(partition=partition):
+            case effects.CreateLog(partition=partition):
                 disk.create(effect)
                 disk.logs[partition].flush_messages = self._flush_messages(node, partition)
-            case DeleteLog():
+            case effects.DeleteLog():
                 disk.delete(effect)
-            case RenameStrayLog():
+            case effects.RenameStrayLog():
                 disk.rename_stray(effect)
-            case DeleteStrayLog():
+            case effects.DeleteStrayLog():
                 disk.delete_stray(effect)
-            case RaiseLogStart():
+            case effects.RaiseLogStart():
                 disk.raise_log_start(effect)
-            case WriteLogCheckpoints():
+            case effects.WriteLogCheckpoints():
                 disk.write_checkpoints(effect)
-            case OpenMetadataStream(from_offset=from_offset):
+            case effects.OpenMetadataStream(from_offset=from_offset):
                 self._streams.open(node, from_offset)
-            case LoadLogs():
+            case effects.LoadLogs():
                 for partition, log in disk.logs.items():
                     log.flush_messages = self._flush_messages(node, partition)
                 logs = disk.load(trims_epochs=self._trims_epochs)
-                loaded = LogsLoaded(cause_id=CauseId("load"), logs=logs, strays=tuple(disk.strays))
+                loaded = inputs.LogsLoaded(cause_id=CauseId("load"), logs=logs, strays=tuple(disk.strays))
                 incarnation = node.incarnation
 
                 def deliver() -> None:
@@ -125,7 +102,7 @@ class BrokerEffects:
 
                 self._queue.after(0, deliver)
                 self._retain_later(node)
-            case RecoverLog():
+            case effects.RecoverLog():
                 recovered = disk.recover(effect)
                 incarnation = node.incarnation
 
@@ -134,13 +111,13 @@ class BrokerEffects:
                         self._step(node, recovered)
 
                 self._queue.after(0, deliver_recovered)
-            case CloseLogs(broker_epoch=broker_epoch):
+            case effects.CloseLogs(broker_epoch=broker_epoch):
                 disk.close(broker_epoch)
-                self._end(node, IncarnationEnd.STOPPED)
-            case StopNode(proven_epoch=proven_epoch):
+                self._end(node, events.IncarnationEnd.STOPPED)
+            case effects.StopNode(proven_epoch=proven_epoch):
                 if proven_epoch is not None:
                     disk.renew_proof(proven_epoch)
-                self._end(node, IncarnationEnd.STOPPED)
+                self._end(node, events.IncarnationEnd.STOPPED)
             case _:
                 raise InvariantError(f"a broker has no effect {effect}")
 
@@ -155,7 +132,7 @@ class BrokerEffects:
     def _tell_of_flush(self, node: BrokerNode, partition: TopicPartition, *, since: Offset) -> None:
         log = node.disk.logs[partition]
         if log.recovery_point > since:
-            flushed = LogFlushed(
+            flushed = events.LogFlushed(
                 cause_id=CauseId("flush"),
                 topic=partition.topic,
                 partition=partition.partition,
@@ -187,17 +164,17 @@ class BrokerEffects:
                     now_ms=node.clock.local_ms(self._queue.now_ms),
                 )
                 for partition, start in raised:
-                    deleted = SegmentsDeleted(cause_id=RETENTION, partition=partition, log_start_offset=start)
+                    deleted = inputs.SegmentsDeleted(cause_id=RETENTION, partition=partition, log_start_offset=start)
                     self._step(node, deleted)
             self._retain_later(node)
 
         self._queue.after(self._retention_check_interval_ms, retain)
 
 
-def with_batches(disk: Disk, effect: SendResponse) -> SendResponse:
+def with_batches(disk: Disk, effect: effects.SendResponse) -> effects.SendResponse:
     """Returns a response with the batches that a fetch reads from the disk."""
     response = effect.response
-    if not isinstance(response, FetchResponse):
+    if not isinstance(response, messages.FetchResponse):
         return effect
     if all(answer.span is None for answer in response.partitions):
         return effect

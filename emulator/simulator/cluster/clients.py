@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from laststand.emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core import admin_messages, inputs, messages
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from laststand.emulator.core.client.steps import Abandoned, RecordsOffered
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inputs import Started
-from laststand.emulator.core.messages import Request, Response
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 from laststand.emulator.simulator.network.wire import Wire
@@ -54,11 +52,11 @@ class ClientSet:
     # --- Requests from outside --------------------------------------------------------------------------------------
 
     @property
-    def answers(self) -> dict[RequestId, Response | None]:
+    def answers(self) -> dict[RequestId, messages.Response | None]:
         """Answers to ``ask``; ``None`` where the connection was closed."""
         return self._wire.answers
 
-    def ask(self, node_id: NodeId, request: Request, *, cause: str) -> RequestId:
+    def ask(self, node_id: NodeId, request: messages.Request, *, cause: str) -> RequestId:
         """Sends a request past all links; its answer appears in ``answers``."""
         return self._wire.ask_past_links(node_id, request, cause_id=CauseId(cause))
 
@@ -71,16 +69,16 @@ class ClientSet:
         topic_id: TopicId | None = None,
     ) -> str | None:
         """Creates a topic, by default with an id made of its name; returns why, if the controller refuses it."""
-        topic = CreatableTopic(
+        topic = admin_messages.CreatableTopic(
             name=name,
             topic_id=TopicId(f"id-of-{name}") if topic_id is None else topic_id,
             assignments=tuple(tuple(BrokerId(NodeId(broker)) for broker in replicas) for replicas in assignments),
             configs=tuple(configs.items()),
         )
-        request_id = self.ask(CONTROLLER, CreateTopicsRequest(topics=(topic,)), cause=f"create-{name}")
+        request_id = self.ask(CONTROLLER, admin_messages.CreateTopicsRequest(topics=(topic,)), cause=f"create-{name}")
         self._run_until(lambda: request_id in self.answers)
         answer = self.answers.get(request_id)
-        if not isinstance(answer, CreateTopicsResponse):
+        if not isinstance(answer, admin_messages.CreateTopicsResponse):
             return "no answer"
         (result,) = answer.topics
         return None if result.error is ErrorCode.NONE else f"{result.error.name}, {result.error_message}"
@@ -111,7 +109,7 @@ class ClientSet:
         )
         node = ProducerNode(name, core, acks)
         self.producer_acks[name] = acks
-        self._step(node, Started(cause_id=CauseId(name)))
+        self._step(node, inputs.Started(cause_id=CauseId(name)))
         return node
 
     def produce(self, producer: ProducerNode, partition: TopicPartition, records: int) -> CauseId:
@@ -144,7 +142,7 @@ class ClientSet:
         core = Consumer(name=name, phase=phase, settings=settings, bootstrap=self._bootstrap, partitions=partitions)
         node = ConsumerNode(name, core, self._batches, node_id=node_id)
         self.consumers.append(node)
-        self._step(node, Started(cause_id=CauseId(name)))
+        self._step(node, inputs.Started(cause_id=CauseId(name)))
         return node
 
     def abandon(self, node: ProducerNode | ConsumerNode) -> None:

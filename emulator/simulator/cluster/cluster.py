@@ -9,14 +9,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
 from laststand.emulator.core.controller.controller import Controller
-from laststand.emulator.core.effects import CloseConnection, Effect, RecordEvent, SendRequest, SendResponse
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.events import EVIDENCE_FORMAT, MessageIntercepted, NodeStarted
 from laststand.emulator.core.image import MetadataImage, PartitionState
-from laststand.emulator.core.inputs import RequestReceived, TimerFired
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
@@ -109,8 +107,8 @@ class SimulatedCluster:
         self.properties = properties
         self.steps = 0
         self.administered = 0
-        self.on_response: Callable[[BrokerNode, SendResponse], None] | None = None
-        self.on_controller_step: Callable[[object, Sequence[Effect]], None] | None = None
+        self.on_response: Callable[[BrokerNode, effects.SendResponse], None] | None = None
+        self.on_controller_step: Callable[[object, Sequence[effects.Effect]], None] | None = None
         self.is_halted = False
         self.queue = EventQueue()
         self.network = Network()
@@ -178,13 +176,13 @@ class SimulatedCluster:
         )
         return self.controller_node, streams
 
-    def _execute_on_metadata(self, effect: Effect) -> None:
+    def _execute_on_metadata(self, effect: effects.Effect) -> None:
         """Executes an effect of node 100 other than a message."""
         self._controller_effects.execute(effect)
 
     def _note_intercepted(self, channel: Channel[NodeId], fate: MessageFate) -> None:
         self.event_log.note(
-            MessageIntercepted(
+            events.MessageIntercepted(
                 cause_id=self.event_log.cause_id,
                 source=channel.source,
                 target=channel.target,
@@ -196,7 +194,7 @@ class SimulatedCluster:
 
     def _note_harness_started(self) -> None:
         self.event_log.note(
-            NodeStarted(
+            events.NodeStarted(
                 cause_id=self.event_log.cause_id,
                 role=NodeRole.HARNESS,
                 incarnation_id=IncarnationId("harness"),
@@ -204,7 +202,7 @@ class SimulatedCluster:
                 properties={},
                 wall_time_ns=0,
                 driver=DriverName.SIMULATOR.value,
-                evidence_format=EVIDENCE_FORMAT,
+                evidence_format=events.EVIDENCE_FORMAT,
             )
         )
 
@@ -319,7 +317,7 @@ class SimulatedCluster:
 
     # --- Steps ------------------------------------------------------------------------------------------------------
 
-    def _receive(self, node_id: NodeId, received: RequestReceived) -> bool:
+    def _receive(self, node_id: NodeId, received: inputs.RequestReceived) -> bool:
         node: BrokerNode | MetadataNode = self.metadata_node if node_id == CONTROLLER else self.nodes[BrokerId(node_id)]
         if node.core is None:
             return False
@@ -333,12 +331,12 @@ class SimulatedCluster:
         """Makes what is in a broker's page cache durable, as the kernel does now and then."""
         self._broker_effects.sync(node)
 
-    def _step(self, node: Node[InputT], incoming: InputT | TimerFired) -> None:
+    def _step(self, node: Node[InputT], incoming: InputT | inputs.TimerFired) -> None:
         core = node.core
         if core is None:
             return
         if node.is_paused:
-            if not isinstance(incoming, TimerFired):
+            if not isinstance(incoming, inputs.TimerFired):
                 node.inbox.append(incoming)
             return
         self.steps += 1
@@ -372,17 +370,17 @@ class SimulatedCluster:
     def _fire(self, node: Node[InputT], incarnation: int, due_ms: int) -> None:
         if node.armed_ms == due_ms and node.incarnation == incarnation:
             node.armed_ms = None
-            self._step(node, TimerFired(cause_id=node.next_timer_cause()))
+            self._step(node, inputs.TimerFired(cause_id=node.next_timer_cause()))
 
-    def _execute(self, node: Node[InputT], effect: Effect) -> None:
+    def _execute(self, node: Node[InputT], effect: effects.Effect) -> None:
         match effect:
-            case RecordEvent(event=event):
+            case effects.RecordEvent(event=event):
                 self.event_log.write(node, event)
-            case SendRequest():
+            case effects.SendRequest():
                 if isinstance(node, ConsumerNode):
                     node.note_request(effect)
                 self.wire.ask(NodeAsker(node, self._step), effect)
-            case SendResponse():
+            case effects.SendResponse():
                 if isinstance(node, BrokerNode):
                     if self.on_response is not None:
                         self.on_response(node, effect)
@@ -391,7 +389,7 @@ class SimulatedCluster:
             case SendRecorded() | PollRecorded() | FinalReadRecorded():
                 assert isinstance(node, ProducerNode | ConsumerNode)
                 self._observer.recorded(node.name, effect, now_ms=self.queue.now_ms)
-            case CloseConnection(request_id=request_id):
+            case effects.CloseConnection(request_id=request_id):
                 self.wire.close(request_id)
             case _ if isinstance(node, BrokerNode):
                 self._broker_effects.execute(node, effect)

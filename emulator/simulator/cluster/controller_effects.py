@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-from laststand.emulator.core.effects import AppendMetadata, DrawNumber, Effect, PublishMetadata, StopNode
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.events import IncarnationEnd
-from laststand.emulator.core.inputs import ControllerInput, MetadataSynced, NumberDrawn
 from laststand.emulator.core.types import CauseId, MessageFate
 from laststand.emulator.plan.channels import CONTROLLER_SYNC
 from laststand.emulator.simulator.network.network import Network
@@ -33,8 +31,8 @@ class ControllerEffects:
         network: Network,
         streams: MetadataStreams,
         *,
-        step: Callable[[ControllerNode, ControllerInput], None],
-        end: Callable[[ControllerNode, IncarnationEnd], None],
+        step: Callable[[ControllerNode, inputs.ControllerInput], None],
+        end: Callable[[ControllerNode, events.IncarnationEnd], None],
     ) -> None:
         self._node = node
         self._queue = queue
@@ -43,36 +41,36 @@ class ControllerEffects:
         self._step = step
         self._end = end
 
-    def execute(self, effect: Effect) -> None:
+    def execute(self, effect: effects.Effect) -> None:
         """Executes one effect.
 
         Raises:
             InvariantError: the controller has no such effect.
         """
         match effect:
-            case AppendMetadata():
+            case effects.AppendMetadata():
                 self._append(effect)
-            case PublishMetadata(cause_id=cause_id):
+            case effects.PublishMetadata(cause_id=cause_id):
                 self._streams.publish(cause_id)
-            case DrawNumber():
+            case effects.DrawNumber():
                 self._queue.after(0, self.deliver_draw)
-            case StopNode():
-                self._end(self._node, IncarnationEnd.STOPPED)
+            case effects.StopNode():
+                self._end(self._node, events.IncarnationEnd.STOPPED)
             case _:
                 raise InvariantError(f"the controller has no effect {effect}")
 
     def deliver_draw(self) -> None:
         """Hands the number that picks the leaders of unclean elections to the controller."""
-        self._step(self._node, NumberDrawn(cause_id=CauseId("draw"), number=self._node.draw))
+        self._step(self._node, inputs.NumberDrawn(cause_id=CauseId("draw"), number=self._node.draw))
 
-    def _append(self, effect: AppendMetadata) -> None:
+    def _append(self, effect: effects.AppendMetadata) -> None:
         node = self._node
         length, incarnation = node.append(effect), node.incarnation
 
         def sync() -> None:
             if node.incarnation == incarnation and node.core is not None:
                 node.sync_to(length)
-                self._step(node, MetadataSynced(cause_id=CauseId("sync"), end_offset=effect.batch.end_offset))
+                self._step(node, inputs.MetadataSynced(cause_id=CauseId("sync"), end_offset=effect.batch.end_offset))
 
         held = self._network.held.get(CONTROLLER_SYNC)
         if held is None:

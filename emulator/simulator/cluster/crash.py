@@ -18,11 +18,11 @@ from laststand.emulator.core.effects import (
     WriteLogCheckpoints,
 )
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.plan import actions
 from laststand.emulator.simulator.disk.power_loss import undoes_names
 
 
-def done_before(crash: CrashWithin[NodeId], effects: Sequence[Effect]) -> list[Effect] | None:
+def done_before(crash: actions.CrashWithin[NodeId], effects: Sequence[Effect]) -> list[Effect] | None:
     """Returns which effects of a turn are done before the crash; ``None`` if it does not happen in this turn.
 
     It happens after the last file effect where a turn has fewer. A change of a directory's name that nobody has synced

@@ -3,21 +3,12 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from laststand.emulator.core import events, inputs
 from laststand.emulator.core.eras import rule_texts
-from laststand.emulator.core.events import (
-    FaultInjected,
-    IncarnationEnd,
-    IncarnationEnded,
-    IncarnationStarted,
-    NodeStarted,
-    NodeStopped,
-    PowerLost,
-)
-from laststand.emulator.core.inputs import ShutdownRequested, Started
 from laststand.emulator.core.properties import NodeProperties, property_texts
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, CauseId, IncarnationId, NodeId, NodeRole
-from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.disk.power_loss import exact_loss
 from laststand.emulator.simulator.network.streams import Streams
@@ -86,15 +77,15 @@ class Processes:
         if node.core is None:
             node.boot(self._switches, self._properties)
             self._begin(node, role=NodeRole.BROKER, incarnation_id=incarnation_name(broker_id, node.incarnation))
-            self._step(node, Started(cause_id=CauseId(f"start-{broker_id}")))
+            self._step(node, inputs.Started(cause_id=CauseId(f"start-{broker_id}")))
 
     def stop(self, broker_id: BrokerId) -> None:
         """Asks a broker to shut down in order."""
-        self._step(self._nodes[broker_id], ShutdownRequested(cause_id=CauseId(f"stop-{broker_id}")))
+        self._step(self._nodes[broker_id], inputs.ShutdownRequested(cause_id=CauseId(f"stop-{broker_id}")))
 
     def kill(self, broker_id: BrokerId) -> None:
         """Ends a process at once; the page cache survives."""
-        self.end(self._nodes[broker_id], IncarnationEnd.KILLED)
+        self.end(self._nodes[broker_id], events.IncarnationEnd.KILLED)
 
     def power_loss(
         self,
@@ -103,12 +94,12 @@ class Processes:
     ) -> None:
         """Ends a process at once, if one runs, and loses what is not synced."""
         node = self._nodes[broker_id]
-        self.end(node, IncarnationEnd.POWER_LOST)
+        self.end(node, events.IncarnationEnd.POWER_LOST)
         before = {name: log.log_end_offset for name, log in node.disk.logs.items()}
         node.disk.lose_power(loss.keep, exact_loss(loss, broker_id, node.disk), model=loss.disk)
         for name, log in node.disk.logs.items():
             self._event_log.note(
-                PowerLost(
+                events.PowerLost(
                     cause_id=self._event_log.cause_id,
                     topic=name.topic,
                     partition=name.partition,
@@ -124,10 +115,10 @@ class Processes:
     def replace_disk(self, broker_id: BrokerId) -> None:
         """Ends a process at once, if one runs, and gives the broker an empty disk."""
         node = self._nodes[broker_id]
-        self.end(node, IncarnationEnd.POWER_LOST)
+        self.end(node, events.IncarnationEnd.POWER_LOST)
         node.disk.replace()
 
-    def crash(self, node: BrokerNode, crash: CrashWithin[NodeId]) -> None:
+    def crash(self, node: BrokerNode, crash: actions.CrashWithin[NodeId]) -> None:
         """Ends a broker's process as an earlier ``crash-within`` says, and writes the fault."""
         loss = crash.loss
         if loss is None:
@@ -135,7 +126,7 @@ class Processes:
         else:
             self.power_loss(node.broker_id, loss)
         self._event_log.note(
-            FaultInjected(
+            events.FaultInjected(
                 cause_id=self._event_log.cause_id,
                 fault="kill" if loss is None else "power_loss",
                 target=str(node.node_id),
@@ -157,19 +148,19 @@ class Processes:
             self._begin(node, role=node.role, incarnation_id=IncarnationId(f"{node.role}-{node.incarnation}"))
             for event in unreported:
                 self._event_log.write(node, event)
-            self._step(node, Started(cause_id=CauseId("start")))
+            self._step(node, inputs.Started(cause_id=CauseId("start")))
 
     def stop_controller(self) -> None:
         """Asks the controller to shut down in order."""
-        self._step(self._metadata_node, ShutdownRequested(cause_id=CauseId("stop")))
+        self._step(self._metadata_node, inputs.ShutdownRequested(cause_id=CauseId("stop")))
 
     def kill_controller(self) -> None:
         """Kills the controller; what it had appended stays."""
-        self.end(self._metadata_node, IncarnationEnd.KILLED)
+        self.end(self._metadata_node, events.IncarnationEnd.KILLED)
 
     def power_loss_controller(self) -> None:
         """Ends the controller at once, if it runs, and loses the records that it had not synced."""
-        self.end(self._metadata_node, IncarnationEnd.POWER_LOST)
+        self.end(self._metadata_node, events.IncarnationEnd.POWER_LOST)
         self._metadata_node.lose_unsynced()
 
     # --- Any node ---------------------------------------------------------------------------------------------------
@@ -206,7 +197,7 @@ class Processes:
 
     def _begin(self, node: Node[InputT], *, role: NodeRole, incarnation_id: IncarnationId) -> None:
         self._event_log.note(
-            IncarnationStarted(
+            events.IncarnationStarted(
                 cause_id=self._event_log.cause_id,
                 started_node=node.node_id,
                 started_incarnation=node.incarnation,
@@ -215,7 +206,7 @@ class Processes:
         )
         self._event_log.write(
             node,
-            NodeStarted(
+            events.NodeStarted(
                 cause_id=self._event_log.cause_id,
                 role=role,
                 incarnation_id=incarnation_id,
@@ -225,12 +216,12 @@ class Processes:
             ),
         )
 
-    def end(self, node: Node[InputT], end: IncarnationEnd) -> None:
+    def end(self, node: Node[InputT], end: events.IncarnationEnd) -> None:
         """Ends a node's process at once; no effect if none runs."""
         if node.core is None:
             return
-        if end is IncarnationEnd.STOPPED:
-            self._event_log.write(node, NodeStopped(cause_id=self._event_log.cause_id))
+        if end is events.IncarnationEnd.STOPPED:
+            self._event_log.write(node, events.NodeStopped(cause_id=self._event_log.cause_id))
         node.end()
         self._wire.lose_process(node.node_id)
         if isinstance(node, BrokerNode):
@@ -238,12 +229,12 @@ class Processes:
         elif isinstance(node, MetadataNode):
             self._streams.lose_all()
         self._event_log.note(
-            IncarnationEnded(
+            events.IncarnationEnded(
                 cause_id=self._event_log.cause_id,
                 ended_node=node.node_id,
                 ended_incarnation=node.incarnation,
                 end=end,
-                exit_code=0 if end is IncarnationEnd.STOPPED else None,
+                exit_code=0 if end is events.IncarnationEnd.STOPPED else None,
                 metadata_offset=self._metadata_node.committed_end_offset,
             )
         )

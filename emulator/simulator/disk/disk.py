@@ -12,24 +12,10 @@ starts anew are followed by a checkpoint of recovery points, and syncing that co
 
 from typing import Final
 
+from laststand.emulator.core import effects, inputs
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
 from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
-from laststand.emulator.core.effects import (
-    AppendToLog,
-    CreateLog,
-    DeleteLog,
-    DeleteStrayLog,
-    RaiseLogStart,
-    RecoverLog,
-    RenameStrayLog,
-    RestartLog,
-    TruncateLog,
-    WriteEpochCheckpoint,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
-)
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.inputs import LoadedLog, LogRecovered, StrayLog
 from laststand.emulator.core.types import BrokerEpoch, CauseId, Offset, TopicId, TopicPartition
 from laststand.emulator.storage.recovery import with_found_epochs
 
@@ -157,7 +143,7 @@ class Disk:
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, StoredLog] = {}
-        self.strays: dict[StrayLog, StoredLog] = {}
+        self.strays: dict[inputs.StrayLog, StoredLog] = {}
         self.high_watermarks: dict[TopicPartition, Offset] = {}
         self.generation = 0
         self._clean_epoch: BrokerEpoch | None = None
@@ -166,24 +152,24 @@ class Disk:
 
     # --- Effects of the core ----------------------------------------------------------------------------------------
 
-    def create(self, effect: CreateLog) -> None:
+    def create(self, effect: effects.CreateLog) -> None:
         """Makes a partition directory."""
         self.logs[effect.partition] = StoredLog(effect.topic_id, base_offset=Offset(0))
 
-    def delete(self, effect: DeleteLog) -> None:
+    def delete(self, effect: effects.DeleteLog) -> None:
         """Removes a partition directory."""
         del self.logs[effect.partition]
 
-    def rename_stray(self, effect: RenameStrayLog) -> None:
+    def rename_stray(self, effect: effects.RenameStrayLog) -> None:
         """Sets a partition directory aside."""
         log = self.logs.pop(effect.partition)
-        self.strays[StrayLog(partition=effect.partition, topic_id=log.topic_id)] = log
+        self.strays[inputs.StrayLog(partition=effect.partition, topic_id=log.topic_id)] = log
 
-    def delete_stray(self, effect: DeleteStrayLog) -> None:
+    def delete_stray(self, effect: effects.DeleteStrayLog) -> None:
         """Removes what was set aside."""
-        self.strays.pop(StrayLog(partition=effect.partition, topic_id=effect.topic_id), None)
+        self.strays.pop(inputs.StrayLog(partition=effect.partition, topic_id=effect.topic_id), None)
 
-    def append(self, effect: AppendToLog) -> None:
+    def append(self, effect: effects.AppendToLog) -> None:
         """Appends to the page cache."""
         log = self.logs[effect.partition]
         if log.batches and effect.batches[0].base_offset < log.batches[-1].next_offset:
@@ -193,11 +179,11 @@ class Disk:
         if log.log_end_offset - log.recovery_point >= log.flush_messages:
             log.sync()
 
-    def truncate(self, effect: TruncateLog) -> None:
+    def truncate(self, effect: effects.TruncateLog) -> None:
         """Cuts a log in the page cache."""
         self.logs[effect.partition].truncate(effect.offset)
 
-    def restart(self, effect: RestartLog) -> None:
+    def restart(self, effect: effects.RestartLog) -> None:
         """Replaces a log's segments by an empty one. Those that went are gone for good; the new one may go, too."""
         old = self.logs[effect.partition]
         new = self.logs[effect.partition] = StoredLog(old.topic_id, base_offset=effect.offset)
@@ -206,11 +192,11 @@ class Disk:
         new.is_named = False
         new.log_start_checkpoint = old.log_start_checkpoint
 
-    def recover(self, effect: RecoverLog) -> LogRecovered:
+    def recover(self, effect: effects.RecoverLog) -> inputs.LogRecovered:
         """Reads a log through from its recovery point on; what a disk has here is never bad."""
         log = self.logs[effect.partition]
         scanned = [batch for batch in log.batches if batch.last_offset >= log.recovery_point]
-        return LogRecovered(
+        return inputs.LogRecovered(
             cause_id=CauseId("recover"),
             partition=effect.partition,
             leader_epoch=effect.leader_epoch,
@@ -219,30 +205,30 @@ class Disk:
             bad_offset=None,
         )
 
-    def write_epochs(self, effect: WriteEpochCheckpoint) -> None:
+    def write_epochs(self, effect: effects.WriteEpochCheckpoint) -> None:
         """Rewrites a leader epoch checkpoint, which syncs the directory."""
         log = self.logs[effect.partition]
         log.epochs = effect.epochs
         log.is_named = True
 
-    def raise_log_start(self, effect: RaiseLogStart) -> None:
+    def raise_log_start(self, effect: effects.RaiseLogStart) -> None:
         """Notes that records below an offset are deleted; the segment stays."""
         log = self.logs[effect.partition]
         log.log_start_offset = effect.offset
         log.recovery_point = max(log.recovery_point, effect.offset)
 
-    def write_high_watermarks(self, effect: WriteHighWatermarks) -> None:
+    def write_high_watermarks(self, effect: effects.WriteHighWatermarks) -> None:
         """Rewrites the high-watermark checkpoint."""
         self.high_watermarks = dict(effect.high_watermarks)
 
-    def write_checkpoints(self, _: WriteLogCheckpoints) -> None:
+    def write_checkpoints(self, _: effects.WriteLogCheckpoints) -> None:
         """Rewrites the log-start checkpoint; recovery points are kept exact here."""
         for log in self.logs.values():
             log.checkpoint_start()
 
     # --- Life of the process ----------------------------------------------------------------------------------------
 
-    def load(self, *, trims_epochs: bool = False) -> tuple[LoadedLog, ...]:
+    def load(self, *, trims_epochs: bool = False) -> tuple[inputs.LoadedLog, ...]:
         """Deletes the clean-shutdown file, recovers the logs and returns them.
 
         Args:
@@ -256,7 +242,7 @@ class Disk:
             if not was_clean:
                 log.epochs = with_found_epochs(log.epochs, log.batches, trims_first=trims_epochs)
             loaded.append(
-                LoadedLog(
+                inputs.LoadedLog(
                     partition=partition,
                     topic_id=log.topic_id,
                     is_clean=was_clean,

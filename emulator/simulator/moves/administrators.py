@@ -8,26 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.types import BrokerId, TopicPartition, Way
-from laststand.emulator.plan.actions import (
-    CancelReassignment,
-    Cut,
-    ElectLeaders,
-    Expire,
-    HealLink,
-    Hold,
-    Pause,
-    Produce,
-    Reassign,
-    RecreateTopic,
-    Release,
-    Reset,
-    Resume,
-    Start,
-    Stop,
-    Wait,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, Channel, Link
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.lines import elr_feature, min_isr
@@ -48,14 +31,14 @@ def _reassign(view: ClusterView) -> Actions:
         return []
     is_moving = bool(state.adding_replicas or state.removing_replicas)
     if is_moving and view.schedule.random() < 0.4:
-        return [CancelReassignment(partition=name)]
+        return [actions.CancelReassignment(partition=name)]
     factor = len(state.replicas) - len(state.adding_replicas)
     targets = view.schedule.sample([node.broker_id for node in view.brokers], min(factor, len(view.brokers)))
-    return [Reassign(partition=name, replicas=tuple(targets))]
+    return [actions.Reassign(partition=name, replicas=tuple(targets))]
 
 
 def _recreate(view: ClusterView) -> Actions:
-    return [RecreateTopic(name=view.draw_partition().topic)]
+    return [actions.RecreateTopic(name=view.draw_partition().topic)]
 
 
 def _race_min_isr(view: ClusterView) -> Actions:
@@ -66,15 +49,15 @@ def _race_min_isr(view: ClusterView) -> Actions:
     name, leader, state = led
     others = [replica for replica in state.replicas if replica != leader]
     return [
-        *(Cut(link=Link(other, leader)) for other in others),
-        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.past_lag_ms()),
+        *(actions.Cut(link=Link(other, leader)) for other in others),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
+        actions.Wait(duration_ms=view.past_lag_ms()),
         min_isr(name.topic, 1),
-        Wait(duration_ms=view.schedule.randint(5, 20)),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(5, 40)),
-        Cut(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.past_session_ms(150)),
+        actions.Wait(duration_ms=view.schedule.randint(5, 20)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(5, 40)),
+        actions.Cut(link=Link(leader, CONTROLLER)),
+        actions.Wait(duration_ms=view.past_session_ms(150)),
     ]
 
 
@@ -87,16 +70,16 @@ def _race_raised(view: ClusterView) -> Actions:
     others = [replica for replica in state.replicas if replica != leader]
     return [
         min_isr(name.topic, 1),
-        Wait(duration_ms=view.schedule.randint(5, 40)),
-        Hold(channel=Channel(leader, CONTROLLER, STREAM, Way.RESPONSE)),
+        actions.Wait(duration_ms=view.schedule.randint(5, 40)),
+        actions.Hold(channel=Channel(leader, CONTROLLER, STREAM, Way.RESPONSE)),
         min_isr(name.topic, 2),
-        *(Cut(link=Link(other, leader)) for other in others),
-        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.past_lag_ms()),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(5, 40)),
-        Cut(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.past_session_ms(150)),
+        *(actions.Cut(link=Link(other, leader)) for other in others),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
+        actions.Wait(duration_ms=view.past_lag_ms()),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(5, 40)),
+        actions.Cut(link=Link(leader, CONTROLLER)),
+        actions.Wait(duration_ms=view.past_session_ms(150)),
     ]
 
 
@@ -111,17 +94,17 @@ def _race_recreate(view: ClusterView) -> Actions:
         return []
     absent = view.schedule.choice(others)
     return [
-        Produce(partition=name, producer=PRODUCER_ALL, records=2),
-        Wait(duration_ms=view.schedule.randint(20, 60)),
-        Stop(nodes=(absent,)),
-        Wait(duration_ms=view.schedule.randint(20, 200)),
-        RecreateTopic(name=name.topic),
-        Wait(duration_ms=view.schedule.randint(5, 80)),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Start(nodes=(absent,)),
-        Wait(duration_ms=view.past_session_ms(225)),
-        Expire(nodes=(leader,)),
-        Wait(duration_ms=view.schedule.randint(20, 200)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=2),
+        actions.Wait(duration_ms=view.schedule.randint(20, 60)),
+        actions.Stop(nodes=(absent,)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 200)),
+        actions.RecreateTopic(name=name.topic),
+        actions.Wait(duration_ms=view.schedule.randint(5, 80)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Start(nodes=(absent,)),
+        actions.Wait(duration_ms=view.past_session_ms(225)),
+        actions.Expire(nodes=(leader,)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 200)),
     ]
 
 
@@ -132,13 +115,13 @@ def _race_produce(view: ClusterView) -> Actions:
         return []
     streams = [Channel(member, CONTROLLER, STREAM, Way.RESPONSE) for member in led.state.isr]
     return [
-        *(Hold(channel=stream) for stream in streams),
-        RecreateTopic(name=led.name.topic),
-        Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # producers ask again who leads
-        Produce(partition=led.name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(20, 100)),
-        *(Release(channel=stream) for stream in streams),
-        Wait(duration_ms=view.schedule.randint(20, 200)),
+        *(actions.Hold(channel=stream) for stream in streams),
+        actions.RecreateTopic(name=led.name.topic),
+        actions.Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # producers ask again who leads
+        actions.Produce(partition=led.name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(20, 100)),
+        *(actions.Release(channel=stream) for stream in streams),
+        actions.Wait(duration_ms=view.schedule.randint(20, 200)),
     ]
 
 
@@ -155,18 +138,18 @@ def _race_reassign(view: ClusterView) -> Actions:
     stay = [replica for replica in replicas if replica != moved]
     return [
         min_isr(name.topic, len(replicas)),
-        Wait(duration_ms=view.schedule.randint(5, 20)),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(20, 40)),
-        Cut(link=Link(moved, leader)),
-        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.past_lag_ms()),
-        Reassign(partition=name, replicas=tuple(stay)),
-        Wait(duration_ms=view.schedule.randint(20, 100)),
-        Reassign(partition=name, replicas=(moved, *stay)),
-        Wait(duration_ms=view.schedule.randint(20, 100)),
-        *(Cut(link=Link(member, CONTROLLER)) for member in stay),
-        Wait(duration_ms=view.past_session_ms(175)),
+        actions.Wait(duration_ms=view.schedule.randint(5, 20)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(20, 40)),
+        actions.Cut(link=Link(moved, leader)),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
+        actions.Wait(duration_ms=view.past_lag_ms()),
+        actions.Reassign(partition=name, replicas=tuple(stay)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 100)),
+        actions.Reassign(partition=name, replicas=(moved, *stay)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 100)),
+        *(actions.Cut(link=Link(member, CONTROLLER)) for member in stay),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -180,16 +163,16 @@ def _race_replication_factor(view: ClusterView) -> Actions:
         return []
     others = [replica for replica in state.replicas if replica != leader]
     return [
-        Reassign(partition=TopicPartition(name.topic, 0), replicas=(view.schedule.choice(others),)),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(20, 100)),
-        *(Cut(link=Link(other, CONTROLLER)) for other in others),
-        Wait(duration_ms=view.past_session_ms(175)),
+        actions.Reassign(partition=TopicPartition(name.topic, 0), replicas=(view.schedule.choice(others),)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(20, 100)),
+        *(actions.Cut(link=Link(other, CONTROLLER)) for other in others),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
         view.draw_power_loss((leader,)),
-        *(HealLink(link=Link(other, CONTROLLER)) for other in others),
-        Wait(duration_ms=view.past_session_ms(175)),
-        Start(nodes=(leader,)),
-        Wait(duration_ms=view.past_session_ms(175)),
+        *(actions.HealLink(link=Link(other, CONTROLLER)) for other in others),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
+        actions.Start(nodes=(leader,)),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -201,26 +184,28 @@ def _race_term(view: ClusterView) -> Actions:
     name, leader, state = led
     successor, forked = view.schedule.sample([member for member in state.isr if member != leader], 2)
     return [
-        Cut(link=Link(successor, leader)),
-        Wait(duration_ms=view.schedule.randint(2, 10)),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(10, 30)),
-        Cut(link=Link(leader, CONTROLLER)),
+        actions.Cut(link=Link(successor, leader)),
+        actions.Wait(duration_ms=view.schedule.randint(2, 10)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(10, 30)),
+        actions.Cut(link=Link(leader, CONTROLLER)),
         _designated(name, successor),
-        Wait(duration_ms=view.schedule.randint(20, 60)),
-        Cut(link=Link(forked, leader)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 60)),
+        actions.Cut(link=Link(forked, leader)),
         _designated(name, leader),
-        Wait(duration_ms=view.schedule.randint(2, 10)),
-        HealLink(link=Link(successor, leader)),
-        HealLink(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(60, 60 + view.session_ms // 2)),
+        actions.Wait(duration_ms=view.schedule.randint(2, 10)),
+        actions.HealLink(link=Link(successor, leader)),
+        actions.HealLink(link=Link(leader, CONTROLLER)),
+        actions.Wait(duration_ms=view.schedule.randint(60, 60 + view.session_ms // 2)),
         _designated(name, forked),
-        Wait(duration_ms=view.schedule.randint(50, 150)),
+        actions.Wait(duration_ms=view.schedule.randint(50, 150)),
     ]
 
 
-def _designated(partition: TopicPartition, leader: BrokerId) -> ElectLeaders:
-    return ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(partition,), leader=leader)
+def _designated(partition: TopicPartition, leader: BrokerId) -> actions.ElectLeaders:
+    return actions.ElectLeaders(
+        election=admin_messages.RequestedElection.DESIGNATED, partitions=(partition,), leader=leader
+    )
 
 
 def _race_cancel(view: ClusterView) -> Actions:
@@ -235,20 +220,20 @@ def _race_cancel(view: ClusterView) -> Actions:
     late = view.schedule.choice([node.broker_id for node in view.brokers if node.broker_id not in (added, leader)])
     return [
         min_isr(name.topic, 1),
-        *(Cut(link=Link(late, each)) for each in (leader, added)),
-        Reassign(partition=name, replicas=(added, late)),
-        Wait(duration_ms=view.schedule.randint(200, 400)),
-        *(Cut(link=Link(other, CONTROLLER)) for other in others if other != added),
-        Wait(duration_ms=view.past_session_ms(150)),
-        Pause(nodes=(leader,)),
-        Wait(duration_ms=view.past_session_ms(150)),
-        Cut(link=Link(leader, added)),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(350, 450)),  # the client finds the next leader
-        CancelReassignment(partition=name),
-        Wait(duration_ms=view.schedule.randint(5, 40)),
-        Resume(nodes=(leader,)),
-        Wait(duration_ms=view.past_session_ms(175)),
+        *(actions.Cut(link=Link(late, each)) for each in (leader, added)),
+        actions.Reassign(partition=name, replicas=(added, late)),
+        actions.Wait(duration_ms=view.schedule.randint(200, 400)),
+        *(actions.Cut(link=Link(other, CONTROLLER)) for other in others if other != added),
+        actions.Wait(duration_ms=view.past_session_ms(150)),
+        actions.Pause(nodes=(leader,)),
+        actions.Wait(duration_ms=view.past_session_ms(150)),
+        actions.Cut(link=Link(leader, added)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(350, 450)),  # the client finds the next leader
+        actions.CancelReassignment(partition=name),
+        actions.Wait(duration_ms=view.schedule.randint(5, 40)),
+        actions.Resume(nodes=(leader,)),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -264,27 +249,27 @@ def _race_downgrade(view: ClusterView) -> Actions:
         return []
     fenced = [replica for replica in others if replica != victim] + [victim, leader]
     return [
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(20, 60)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(20, 60)),
         *(
             action
             for replica in fenced
             for action in (
-                Cut(link=Link(replica, CONTROLLER)),
-                Wait(duration_ms=view.past_session_ms(150)),
+                actions.Cut(link=Link(replica, CONTROLLER)),
+                actions.Wait(duration_ms=view.past_session_ms(150)),
             )
         ),
         view.draw_power_loss((victim,)),
-        Reset(link=Link(victim, CONTROLLER)),  # or its last heartbeat arrives after all
+        actions.Reset(link=Link(victim, CONTROLLER)),  # or its last heartbeat arrives after all
         elr_feature(0),
-        Wait(duration_ms=view.schedule.randint(5, 20)),
-        HealLink(link=Link(victim, CONTROLLER)),
-        Start(nodes=(victim,)),
-        Wait(duration_ms=view.past_session_ms(175)),
-        *(HealLink(link=Link(replica, CONTROLLER)) for replica in (leader, *others)),
-        Wait(duration_ms=view.schedule.randint(200, 500)),
+        actions.Wait(duration_ms=view.schedule.randint(5, 20)),
+        actions.HealLink(link=Link(victim, CONTROLLER)),
+        actions.Start(nodes=(victim,)),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
+        *(actions.HealLink(link=Link(replica, CONTROLLER)) for replica in (leader, *others)),
+        actions.Wait(duration_ms=view.schedule.randint(200, 500)),
         elr_feature(1),
-        Wait(duration_ms=view.schedule.randint(5, 40)),
+        actions.Wait(duration_ms=view.schedule.randint(5, 40)),
     ]
 
 

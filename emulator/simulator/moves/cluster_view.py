@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
-from laststand.emulator.plan.actions import Action, PowerLoss
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -19,7 +19,7 @@ from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.oracle import Oracle
 from laststand.emulator.simulator.profiles.profile import Budget
 
-Actions: TypeAlias = Sequence[Action]
+Actions: TypeAlias = Sequence[actions.Action]
 
 
 class LedPartition(NamedTuple):
@@ -122,9 +122,9 @@ class ClusterView:
         victims = [node for node in self.running if self.may_crash(node)]
         return self.storage.choice(victims) if victims else None
 
-    def draw_power_loss(self, nodes: tuple[NodeId, ...]) -> PowerLoss[NodeId]:
+    def draw_power_loss(self, nodes: tuple[NodeId, ...]) -> actions.PowerLoss[NodeId]:
         """Draws a loss of power of these nodes."""
-        return PowerLoss(nodes=nodes, loss=self.draw_loss(nodes))
+        return actions.PowerLoss(nodes=nodes, loss=self.draw_loss(nodes))
 
     def draw_loss(self, nodes: tuple[NodeId, ...]) -> DiskLoss:
         """Draws what a loss of power leaves of these nodes' disks."""

@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.types import BrokerId, NodeId, Way
 from laststand.emulator.plan.actions import (
     Action,
@@ -110,7 +110,7 @@ def _away_and_back_beside_a_fence(view: ClusterView, led: LedPartition) -> Actio
 
 def _designated(led: LedPartition, leader: int) -> ElectLeaders:
     member = next(replica for replica in led.state.replicas if replica == leader)
-    return ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(led.name,), leader=member)
+    return ElectLeaders(election=admin_messages.RequestedElection.DESIGNATED, partitions=(led.name,), leader=member)
 
 
 def _any(name: str) -> _Change:

@@ -9,22 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from laststand.emulator.core.types import NodeId, Way
-from laststand.emulator.plan.actions import (
-    Clients,
-    Cut,
-    Duplicate,
-    HealNodes,
-    Hold,
-    Isolate,
-    LoseHeld,
-    LoseResponses,
-    Produce,
-    Release,
-    ReleaseNewest,
-    Reset,
-    Slow,
-    Wait,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import CONTROLLER_SYNC, STREAM, SYNC, Channel, Link
 from laststand.emulator.plan.fields import PRODUCER_LEADER
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
@@ -32,7 +17,7 @@ from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView
 
 
 def _hold(channel: Channel[NodeId]) -> Actions:
-    return [Hold(channel=channel)]
+    return [actions.Hold(channel=channel)]
 
 
 def _hold_alter_partition(view: ClusterView) -> Actions:
@@ -89,12 +74,12 @@ def _draw_waiting(view: ClusterView) -> Channel[NodeId] | None:
 
 def _release_one(view: ClusterView) -> Actions:
     channel = _draw_waiting(view)
-    return [] if channel is None else [Release(channel=channel, count=1)]
+    return [] if channel is None else [actions.Release(channel=channel, count=1)]
 
 
 def _release_newest(view: ClusterView) -> Actions:
     channel = _draw_waiting(view)
-    return [] if channel is None else [ReleaseNewest(channel=channel)]
+    return [] if channel is None else [actions.ReleaseNewest(channel=channel)]
 
 
 def _lose_held(view: ClusterView) -> Actions:
@@ -104,7 +89,7 @@ def _lose_held(view: ClusterView) -> Actions:
         if messages
         and channel.api not in (STREAM, SYNC)  # streams break rather than lose a message; a sync always completes
     ]
-    return [LoseHeld(channel=view.network.choice(waiting))] if waiting else []
+    return [actions.LoseHeld(channel=view.network.choice(waiting))] if waiting else []
 
 
 def _duplicate_held(view: ClusterView) -> Actions:
@@ -113,7 +98,7 @@ def _duplicate_held(view: ClusterView) -> Actions:
         for channel, messages in view.cluster.network.held.items()
         if messages and channel.way is Way.REQUEST and channel.api not in (STREAM, SYNC)
     ]
-    return [Duplicate(channel=view.network.choice(waiting))] if waiting else []
+    return [actions.Duplicate(channel=view.network.choice(waiting))] if waiting else []
 
 
 def _draw_link(view: ClusterView) -> Link[NodeId]:
@@ -125,23 +110,23 @@ def _draw_link(view: ClusterView) -> Link[NodeId]:
 
 
 def _cut(view: ClusterView) -> Actions:
-    return [Cut(link=_draw_link(view))]
+    return [actions.Cut(link=_draw_link(view))]
 
 
 def _lose_responses(view: ClusterView) -> Actions:
-    return [LoseResponses(link=_draw_link(view))]
+    return [actions.LoseResponses(link=_draw_link(view))]
 
 
 def _reset(view: ClusterView) -> Actions:
-    return [Reset(link=_draw_link(view))]
+    return [actions.Reset(link=_draw_link(view))]
 
 
 def _slow(view: ClusterView) -> Actions:
-    return [Slow(link=_draw_link(view), latency_ms=view.network.choice((3, 10, 30, 90)))]
+    return [actions.Slow(link=_draw_link(view), latency_ms=view.network.choice((3, 10, 30, 90)))]
 
 
 def _isolate(view: ClusterView) -> Actions:
-    return [Isolate(clients=Clients.CONNECTED, nodes=(view.network.choice(view.brokers).node_id,))]
+    return [actions.Isolate(clients=actions.Clients.CONNECTED, nodes=(view.network.choice(view.brokers).node_id,))]
 
 
 def _lag(view: ClusterView) -> Actions:
@@ -154,9 +139,9 @@ def _lag(view: ClusterView) -> Actions:
     if not followers:
         return []
     return [
-        Cut(link=Link(view.network.choice(followers), leader)),
-        Produce(partition=name, producer=PRODUCER_LEADER, records=1),  # an idle partition never lags
-        Wait(duration_ms=view.past_lag_ms()),
+        actions.Cut(link=Link(view.network.choice(followers), leader)),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),  # an idle partition never lags
+        actions.Wait(duration_ms=view.past_lag_ms()),
     ]
 
 
@@ -169,15 +154,15 @@ def _fork(view: ClusterView) -> Actions:
     followers = [member for member in state.isr if member != leader]
     if not followers:
         return []
-    cuts = [Cut(link=Link(member, leader)) for member in followers]
+    cuts = [actions.Cut(link=Link(member, leader)) for member in followers]
     return [
         *cuts,
-        Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
-        Wait(duration_ms=view.schedule.randint(3, 20)),
-        Cut(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.past_session_ms()),
-        HealNodes(nodes=(leader,)),
-        Wait(duration_ms=view.schedule.randint(5, 60)),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
+        actions.Wait(duration_ms=view.schedule.randint(3, 20)),
+        actions.Cut(link=Link(leader, CONTROLLER)),
+        actions.Wait(duration_ms=view.past_session_ms()),
+        actions.HealNodes(nodes=(leader,)),
+        actions.Wait(duration_ms=view.schedule.randint(5, 60)),
     ]
 
 

@@ -9,23 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import (
-    Action,
-    ClockRate,
-    CrashWithin,
-    Draw,
-    Expire,
-    Kill,
-    Pause,
-    PowerLoss,
-    Produce,
-    ReplaceDisk,
-    Resume,
-    Start,
-    Stop,
-    SyncDisk,
-    Wait,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import PRODUCER_ALL
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
@@ -33,7 +17,7 @@ from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView
 
 def _kill(view: ClusterView) -> Actions:
     victim = view.draw_victim()
-    return [] if victim is None else [Kill(nodes=(victim.node_id,))]
+    return [] if victim is None else [actions.Kill(nodes=(victim.node_id,))]
 
 
 def _power_loss(view: ClusterView) -> Actions:
@@ -46,11 +30,11 @@ def _bounce(view: ClusterView) -> Actions:
     victim = view.draw_victim()
     if victim is None:
         return []
-    crash: Action = view.draw_power_loss((victim.node_id,))
+    crash: actions.Action = view.draw_power_loss((victim.node_id,))
     if view.storage.random() < 0.2:
-        crash = Kill(nodes=(victim.node_id,))
-    start = Start(nodes=(victim.node_id,))
-    return [crash, start, Wait(duration_ms=view.past_session_ms(175))]
+        crash = actions.Kill(nodes=(victim.node_id,))
+    start = actions.Start(nodes=(victim.node_id,))
+    return [crash, start, actions.Wait(duration_ms=view.past_session_ms(175))]
 
 
 def _crash_within(view: ClusterView) -> Actions:
@@ -60,38 +44,40 @@ def _crash_within(view: ClusterView) -> Actions:
         return []
     node = victim.node_id
     loss = view.draw_loss((node,)) if view.storage.random() < 0.6 else None
-    crash = CrashWithin(nodes=(node,), after_effects=view.storage.choice((1, 1, 2, 3)), loss=loss)
-    start = Start(nodes=(node,))
+    crash = actions.CrashWithin(nodes=(node,), after_effects=view.storage.choice((1, 1, 2, 3)), loss=loss)
+    start = actions.Start(nodes=(node,))
     after: Actions = [
-        Wait(duration_ms=view.schedule.choice((60, 150, 300))),
+        actions.Wait(duration_ms=view.schedule.choice((60, 150, 300))),
         start,
-        Wait(duration_ms=view.schedule.randint(0, view.session_ms * 7 // 4)),
+        actions.Wait(duration_ms=view.schedule.randint(0, view.session_ms * 7 // 4)),
     ]
     match view.schedule.choice(("produce", "produce", "turn", "restart", "any")):
         case "produce":
-            produce = Produce(
+            produce = actions.Produce(
                 partition=view.draw_partition(), producer=PRODUCER_ALL, records=view.workload.randint(1, 3)
             )
             return [crash, produce, *after]
         case "turn":
             led = view.draw_led_partition()
-            deposed = () if led is None else (Expire(nodes=(led.leader,)),)
+            deposed = () if led is None else (actions.Expire(nodes=(led.leader,)),)
             return [crash, *deposed, *after]
         case "restart":
-            end: Action = Kill(nodes=(node,)) if loss is None else PowerLoss(nodes=(node,), loss=loss)
-            return [end, start, Wait(duration_ms=view.schedule.choice((0, 1, 2, 4, 10, 40))), crash, *after]
+            end: actions.Action = (
+                actions.Kill(nodes=(node,)) if loss is None else actions.PowerLoss(nodes=(node,), loss=loss)
+            )
+            return [end, start, actions.Wait(duration_ms=view.schedule.choice((0, 1, 2, 4, 10, 40))), crash, *after]
         case _:
             return [crash, *after]
 
 
 def _replace_disk(view: ClusterView) -> Actions:
     victim = view.draw_victim()
-    return [] if victim is None else [ReplaceDisk(nodes=(victim.node_id,))]
+    return [] if victim is None else [actions.ReplaceDisk(nodes=(victim.node_id,))]
 
 
 def _stop(view: ClusterView) -> Actions:
     running = view.running
-    return [Stop(nodes=(view.schedule.choice(running).node_id,))] if running else []
+    return [actions.Stop(nodes=(view.schedule.choice(running).node_id,))] if running else []
 
 
 def _all(view: ClusterView) -> tuple[NodeId, ...]:
@@ -102,61 +88,61 @@ def _power_loss_all(view: ClusterView) -> Actions:
     nodes = _all(view)
     return [
         view.draw_power_loss(nodes),
-        *(Start(nodes=(node,)) for node in view.schedule.sample(nodes, len(nodes))),
-        Wait(duration_ms=view.schedule.randint(view.session_ms * 3 // 4, view.session_ms * 7 // 4)),
+        *(actions.Start(nodes=(node,)) for node in view.schedule.sample(nodes, len(nodes))),
+        actions.Wait(duration_ms=view.schedule.randint(view.session_ms * 3 // 4, view.session_ms * 7 // 4)),
     ]
 
 
 def _kill_all(view: ClusterView) -> Actions:
-    return [Kill(nodes=_all(view)), Start(nodes=_all(view))]
+    return [actions.Kill(nodes=_all(view)), actions.Start(nodes=_all(view))]
 
 
 def _sync(view: ClusterView) -> Actions:
-    return [SyncDisk(nodes=(view.storage.choice(view.brokers).node_id,))]
+    return [actions.SyncDisk(nodes=(view.storage.choice(view.brokers).node_id,))]
 
 
 def _pause(view: ClusterView) -> Actions:
     running = [node for node in view.running if not node.is_paused]
-    return [Pause(nodes=(view.schedule.choice(running).node_id,))] if running else []
+    return [actions.Pause(nodes=(view.schedule.choice(running).node_id,))] if running else []
 
 
 def _resume(view: ClusterView) -> Actions:
     paused = [node.node_id for node in view.brokers if node.is_paused]
     if view.cluster.metadata_node.is_paused:
         paused.append(CONTROLLER)
-    return [Resume(nodes=(view.schedule.choice(paused),))] if paused else []
+    return [actions.Resume(nodes=(view.schedule.choice(paused),))] if paused else []
 
 
 def _clock(view: ClusterView) -> Actions:
     rate = view.schedule.choice((700_000, 950_000, 1_000_000, 1_050_000, 1_400_000))
-    return [ClockRate(nodes=(view.schedule.choice(view.brokers).node_id,), rate_ppm=rate)]
+    return [actions.ClockRate(nodes=(view.schedule.choice(view.brokers).node_id,), rate_ppm=rate)]
 
 
 def _expire(view: ClusterView) -> Actions:
     running = view.running
-    return [Expire(nodes=(view.schedule.choice(running).node_id,))] if running else []
+    return [actions.Expire(nodes=(view.schedule.choice(running).node_id,))] if running else []
 
 
 def _depose(view: ClusterView) -> Actions:
     led = view.draw_led_partition()
     if led is None:
         return []
-    return [Expire(nodes=(led.leader,))]
+    return [actions.Expire(nodes=(led.leader,))]
 
 
-def _on_controller(view: ClusterView, crash: Action) -> Actions:
+def _on_controller(view: ClusterView, crash: actions.Action) -> Actions:
     if view.cluster.metadata_node.core is None:
         return []
-    start = Start(nodes=(CONTROLLER,))
-    return [crash, Wait(duration_ms=view.schedule.choice((1, 20, 200, 500))), start]
+    start = actions.Start(nodes=(CONTROLLER,))
+    return [crash, actions.Wait(duration_ms=view.schedule.choice((1, 20, 200, 500))), start]
 
 
 def _draw(view: ClusterView) -> Actions:
-    return [Draw(number=view.schedule.randrange(len(view.brokers)))]
+    return [actions.Draw(number=view.schedule.randrange(len(view.brokers)))]
 
 
 def _kill_controller(view: ClusterView) -> Actions:
-    return _on_controller(view, Kill(nodes=(CONTROLLER,)))
+    return _on_controller(view, actions.Kill(nodes=(CONTROLLER,)))
 
 
 def _power_loss_controller(view: ClusterView) -> Actions:
@@ -164,7 +150,7 @@ def _power_loss_controller(view: ClusterView) -> Actions:
 
 
 def _pause_controller(view: ClusterView) -> Actions:
-    return [Pause(nodes=(CONTROLLER,))]
+    return [actions.Pause(nodes=(CONTROLLER,))]
 
 
 PROCESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(

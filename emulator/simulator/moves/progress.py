@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.plan.actions import HealAll, HealNodes, Produce, Release, Start, Wait
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
@@ -13,58 +13,64 @@ from laststand.emulator.simulator.oracle.promptness import bound_ms, unclean_bou
 
 def _produce(view: ClusterView) -> Actions:
     return [
-        Produce(partition=view.draw_partition(), producer=PRODUCER_ALL, records=view.workload.choice((1, 1, 1, 2, 5)))
+        actions.Produce(
+            partition=view.draw_partition(), producer=PRODUCER_ALL, records=view.workload.choice((1, 1, 1, 2, 5))
+        )
         for _ in range(view.workload.choice((1, 1, 2, 4, 6)))
     ]
 
 
 def _produce_one(view: ClusterView) -> Actions:
-    return [Produce(partition=view.draw_partition(), producer=PRODUCER_LEADER, records=view.workload.choice((1, 1, 2)))]
+    return [
+        actions.Produce(
+            partition=view.draw_partition(), producer=PRODUCER_LEADER, records=view.workload.choice((1, 1, 2))
+        )
+    ]
 
 
 def _step(view: ClusterView) -> Actions:
-    return [Wait(duration_ms=view.schedule.randint(1, 4))]
+    return [actions.Wait(duration_ms=view.schedule.randint(1, 4))]
 
 
 def _pass(view: ClusterView) -> Actions:
-    return [Wait(duration_ms=view.schedule.randint(8, 80))]
+    return [actions.Wait(duration_ms=view.schedule.randint(8, 80))]
 
 
 def _linger(view: ClusterView) -> Actions:
     """As long as a session or the lag of a follower, a little less or more."""
     usual_ms = view.schedule.choice((view.session_ms, view.cluster.properties.replica_lag_time_max_ms))
-    return [Wait(duration_ms=view.schedule.randint(usual_ms * 60 // 100, usual_ms * 150 // 100))]
+    return [actions.Wait(duration_ms=view.schedule.randint(usual_ms * 60 // 100, usual_ms * 150 // 100))]
 
 
 def _endure(view: ClusterView) -> Actions:
     """The faults in force last until what is promised in spite of them must have come to pass."""
-    produce = Produce(partition=view.draw_partition(), producer=PRODUCER_LEADER, records=1)
+    produce = actions.Produce(partition=view.draw_partition(), producer=PRODUCER_LEADER, records=1)
     properties = view.cluster.properties
     is_at_risk = properties.unclean_recovery_manager_enabled or properties.unclean_leader_election_enable
     overdue_ms = unclean_bound_ms(properties) if is_at_risk else bound_ms(properties)
-    return [produce, Wait(duration_ms=overdue_ms + view.schedule.randint(20, 200))]
+    return [produce, actions.Wait(duration_ms=overdue_ms + view.schedule.randint(20, 200))]
 
 
 def _start(view: ClusterView) -> Actions:
     down = [node.node_id for node in view.brokers if node.core is None]
     if view.cluster.metadata_node.core is None:
         down.append(CONTROLLER)
-    return [Start(nodes=(view.schedule.choice(down),))] if down else []
+    return [actions.Start(nodes=(view.schedule.choice(down),))] if down else []
 
 
 def _release(view: ClusterView) -> Actions:
     held = list(view.cluster.network.held)
-    return [Release(channel=view.network.choice(held))] if held else []
+    return [actions.Release(channel=view.network.choice(held))] if held else []
 
 
 def _rejoin(view: ClusterView) -> Actions:
     network = view.cluster.network
     broken = sorted({end for link in (*network.cuts, *network.losing) for end in link if end in view.cluster.nodes})
-    return [HealNodes(nodes=(view.network.choice(broken),))] if broken else []
+    return [actions.HealNodes(nodes=(view.network.choice(broken),))] if broken else []
 
 
 def _heal(view: ClusterView) -> Actions:
-    return [] if view.cluster.network.is_whole else [HealAll()]
+    return [] if view.cluster.network.is_whole else [actions.HealAll()]
 
 
 PROGRESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(

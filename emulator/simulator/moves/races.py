@@ -9,23 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from laststand.emulator.core.types import Way
-from laststand.emulator.plan.actions import (
-    Cut,
-    Expire,
-    HealLink,
-    HealNodes,
-    Hold,
-    Pause,
-    Produce,
-    Release,
-    ReleaseNewest,
-    ReplaceDisk,
-    Resume,
-    Start,
-    Stop,
-    SyncDisk,
-    Wait,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, Channel, Link
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
@@ -42,21 +26,21 @@ def _race_shrink(view: ClusterView) -> Actions:
     proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
     heartbeats = Channel(returning, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
     return [
-        Hold(channel=proposals),
-        Cut(link=Link(dropped, leader)),
-        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.past_lag_ms()),
-        HealLink(link=Link(dropped, leader)),
-        Wait(duration_ms=view.schedule.randint(20, 60)),
-        Hold(channel=heartbeats),
-        Wait(duration_ms=view.past_session_ms()),
-        Cut(link=Link(returning, leader)),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(5, 120)),
-        Release(channel=heartbeats),
-        Wait(duration_ms=view.schedule.randint(2, 20)),
-        Release(channel=proposals),
-        Wait(duration_ms=view.schedule.randint(2, 20)),
+        actions.Hold(channel=proposals),
+        actions.Cut(link=Link(dropped, leader)),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
+        actions.Wait(duration_ms=view.past_lag_ms()),
+        actions.HealLink(link=Link(dropped, leader)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 60)),
+        actions.Hold(channel=heartbeats),
+        actions.Wait(duration_ms=view.past_session_ms()),
+        actions.Cut(link=Link(returning, leader)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(5, 120)),
+        actions.Release(channel=heartbeats),
+        actions.Wait(duration_ms=view.schedule.randint(2, 20)),
+        actions.Release(channel=proposals),
+        actions.Wait(duration_ms=view.schedule.randint(2, 20)),
     ]
 
 
@@ -72,16 +56,16 @@ def _race_expand(view: ClusterView) -> Actions:
     joining = view.network.choice(followers)
     proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
     return [
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Expire(nodes=(joining,)),
-        Hold(channel=proposals),
-        Wait(duration_ms=view.past_return_ms()),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Expire(nodes=(joining,)),
+        actions.Hold(channel=proposals),
+        actions.Wait(duration_ms=view.past_return_ms()),
         view.draw_power_loss((joining,)),
-        Cut(link=Link(joining, leader)),
-        Start(nodes=(joining,)),
-        Wait(duration_ms=view.past_session_ms(175)),
-        Release(channel=proposals),
-        Wait(duration_ms=view.schedule.randint(2, 20)),
+        actions.Cut(link=Link(joining, leader)),
+        actions.Start(nodes=(joining,)),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
+        actions.Release(channel=proposals),
+        actions.Wait(duration_ms=view.schedule.randint(2, 20)),
     ]
 
 
@@ -92,21 +76,21 @@ def _race_cut(view: ClusterView) -> Actions:
         return []
     name, leader, state = led
     others = [replica for replica in state.replicas if replica != leader]
-    cuts = [Cut(link=Link(other, leader)) for other in others]
+    cuts = [actions.Cut(link=Link(other, leader)) for other in others]
     return [
         *cuts,
-        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.schedule.randint(3, 20)),
-        SyncDisk(nodes=(leader,)),
-        Cut(link=Link(leader, CONTROLLER)),
-        Wait(duration_ms=view.past_session_ms()),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(350, 450)),  # the client finds the next leader
-        HealNodes(nodes=(leader,)),
-        Wait(duration_ms=view.schedule.randint(100, 300 + view.session_ms)),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(3, 20)),
+        actions.SyncDisk(nodes=(leader,)),
+        actions.Cut(link=Link(leader, CONTROLLER)),
+        actions.Wait(duration_ms=view.past_session_ms()),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(350, 450)),  # the client finds the next leader
+        actions.HealNodes(nodes=(leader,)),
+        actions.Wait(duration_ms=view.schedule.randint(100, 300 + view.session_ms)),
         view.draw_power_loss((leader,)),
-        Start(nodes=(leader,)),
-        Wait(duration_ms=view.past_session_ms(175)),
+        actions.Start(nodes=(leader,)),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -119,31 +103,31 @@ def _race_roles(view: ClusterView) -> Actions:
     successor, other = [replica for replica in state.replicas if replica in state.isr and replica != forked][:2]
     if not view.may_crash(view.cluster.nodes[successor]):
         return []
-    append = Produce(partition=name, producer=PRODUCER_ALL, records=1)
+    append = actions.Produce(partition=name, producer=PRODUCER_ALL, records=1)
     return [
-        *(Cut(link=Link(member, forked)) for member in (successor, other)),
-        Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
-        Wait(duration_ms=view.schedule.randint(3, 20)),
-        Cut(link=Link(forked, CONTROLLER)),
-        Wait(duration_ms=view.past_session_ms()),
-        Produce(partition=name, producer=PRODUCER_ALL, records=2),
-        Wait(duration_ms=view.schedule.randint(350, 900)),  # the client finds the next leader
-        SyncDisk(nodes=(successor,)),
+        *(actions.Cut(link=Link(member, forked)) for member in (successor, other)),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=view.workload.choice((1, 2))),
+        actions.Wait(duration_ms=view.schedule.randint(3, 20)),
+        actions.Cut(link=Link(forked, CONTROLLER)),
+        actions.Wait(duration_ms=view.past_session_ms()),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=2),
+        actions.Wait(duration_ms=view.schedule.randint(350, 900)),  # the client finds the next leader
+        actions.SyncDisk(nodes=(successor,)),
         append,
-        Wait(duration_ms=view.schedule.randint(20, 40)),
-        Expire(nodes=(successor,)),
-        Wait(duration_ms=view.schedule.randint(20, 100)),
-        Expire(nodes=(other,)),
-        Wait(duration_ms=view.schedule.randint(20, 100)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 40)),
+        actions.Expire(nodes=(successor,)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 100)),
+        actions.Expire(nodes=(other,)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 100)),
         append,
-        Wait(duration_ms=view.schedule.randint(20, 100)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 100)),
         view.draw_power_loss((successor,)),
-        Start(nodes=(successor,)),
-        Wait(duration_ms=view.schedule.randint(view.session_ms * 7 // 4, view.session_ms * 9 // 4)),
-        Expire(nodes=(other,)),
-        Wait(duration_ms=view.schedule.randint(20, 100)),
-        HealNodes(nodes=(forked,)),
-        Wait(duration_ms=view.past_session_ms(175)),
+        actions.Start(nodes=(successor,)),
+        actions.Wait(duration_ms=view.schedule.randint(view.session_ms * 7 // 4, view.session_ms * 9 // 4)),
+        actions.Expire(nodes=(other,)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 100)),
+        actions.HealNodes(nodes=(forked,)),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 
@@ -158,37 +142,37 @@ def _race_readers(view: ClusterView) -> Actions:
     name, leader, state = led
     forked, successor = view.schedule.sample([member for member in state.isr if member != leader], 2)
     answers = Channel(CLIENT, leader, "Fetch", Way.RESPONSE)
-    append = Produce(partition=name, producer=PRODUCER_LEADER, records=1)
+    append = actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1)
     expires_ms = view.session_ms + view.cluster.properties.replica_lag_time_max_ms
-    expires = Wait(duration_ms=view.schedule.randint(expires_ms * 107 // 100, expires_ms * 135 // 100))
+    expires = actions.Wait(duration_ms=view.schedule.randint(expires_ms * 107 // 100, expires_ms * 135 // 100))
     return [
-        Hold(channel=answers),
-        Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # consumers ask the leader again where to read
-        Cut(link=Link(successor, leader)),
+        actions.Hold(channel=answers),
+        actions.Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # consumers ask the leader again where to read
+        actions.Cut(link=Link(successor, leader)),
         append,  # reaches the follower, and no other replica
-        Wait(duration_ms=view.schedule.randint(5, 20)),
-        Pause(nodes=(leader,)),
-        Cut(link=Link(forked, CONTROLLER)),
+        actions.Wait(duration_ms=view.schedule.randint(5, 20)),
+        actions.Pause(nodes=(leader,)),
+        actions.Cut(link=Link(forked, CONTROLLER)),
         expires,
         append,  # only on the successor
         expires,
-        Pause(nodes=(successor,)),
-        Cut(link=Link(successor, forked)),
-        HealLink(link=Link(forked, CONTROLLER)),
+        actions.Pause(nodes=(successor,)),
+        actions.Cut(link=Link(successor, forked)),
+        actions.HealLink(link=Link(forked, CONTROLLER)),
         expires,
         append,  # by the follower as leader, after its diverging records
         expires,
-        Cut(link=Link(forked, CONTROLLER)),
-        Resume(nodes=(successor,)),
+        actions.Cut(link=Link(forked, CONTROLLER)),
+        actions.Resume(nodes=(successor,)),
         expires,
-        Resume(nodes=(leader,)),
-        Cut(link=Link(forked, successor)),
-        HealLink(link=Link(forked, CONTROLLER)),
-        Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # all clients know the leader
-        Release(channel=answers),
-        Wait(duration_ms=view.schedule.randint(2, 20)),
-        HealLink(link=Link(forked, successor)),
-        Wait(duration_ms=view.schedule.randint(60, 200)),
+        actions.Resume(nodes=(leader,)),
+        actions.Cut(link=Link(forked, successor)),
+        actions.HealLink(link=Link(forked, CONTROLLER)),
+        actions.Wait(duration_ms=view.schedule.randint(2_050, 2_150)),  # all clients know the leader
+        actions.Release(channel=answers),
+        actions.Wait(duration_ms=view.schedule.randint(2, 20)),
+        actions.HealLink(link=Link(forked, successor)),
+        actions.Wait(duration_ms=view.schedule.randint(60, 200)),
     ]
 
 
@@ -202,23 +186,23 @@ def _race_refusal(view: ClusterView) -> Actions:
     proposals = Channel(leader, CONTROLLER, "AlterPartition", Way.REQUEST)
     heartbeats = Channel(joining, CONTROLLER, "BrokerHeartbeat", Way.REQUEST)
     return [
-        Cut(link=Link(joining, leader)),
-        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=view.past_lag_ms()),
-        Hold(channel=proposals),
-        HealLink(link=Link(joining, leader)),
-        Wait(duration_ms=view.schedule.randint(20, 60)),
-        Hold(channel=heartbeats),
-        Wait(duration_ms=view.schedule.randint(view.session_ms * 6 // 5, view.session_ms * 3 // 2)),
-        ReleaseNewest(channel=proposals),
-        Wait(duration_ms=view.schedule.randint(2, 10)),
-        Cut(link=Link(joining, leader)),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(10, 40)),
-        Release(channel=heartbeats),
-        Wait(duration_ms=view.schedule.randint(5, 40)),
-        Release(channel=proposals),
-        Wait(duration_ms=view.schedule.randint(2, 20)),
+        actions.Cut(link=Link(joining, leader)),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
+        actions.Wait(duration_ms=view.past_lag_ms()),
+        actions.Hold(channel=proposals),
+        actions.HealLink(link=Link(joining, leader)),
+        actions.Wait(duration_ms=view.schedule.randint(20, 60)),
+        actions.Hold(channel=heartbeats),
+        actions.Wait(duration_ms=view.schedule.randint(view.session_ms * 6 // 5, view.session_ms * 3 // 2)),
+        actions.ReleaseNewest(channel=proposals),
+        actions.Wait(duration_ms=view.schedule.randint(2, 10)),
+        actions.Cut(link=Link(joining, leader)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(10, 40)),
+        actions.Release(channel=heartbeats),
+        actions.Wait(duration_ms=view.schedule.randint(5, 40)),
+        actions.Release(channel=proposals),
+        actions.Wait(duration_ms=view.schedule.randint(2, 20)),
     ]
 
 
@@ -233,18 +217,18 @@ def _race_proof(view: ClusterView) -> Actions:
         return []
     stream = Channel(others[-1], CONTROLLER, STREAM, Way.RESPONSE)
     return [
-        Produce(partition=led.name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(5, 20)),
-        view.storage.choice((ReplaceDisk(nodes=(lost,)), view.draw_power_loss((lost,)))),
-        *(action for member in others for action in (Stop(nodes=(member,)), Wait(duration_ms=60))),
-        Hold(channel=stream),
-        Start(nodes=(others[-1],)),
-        Wait(duration_ms=view.past_session_ms()),
-        Stop(nodes=(others[-1],)),
-        Wait(duration_ms=view.schedule.randint(1, 20)),
-        Release(channel=stream),
-        Start(nodes=(lost, *others)),
-        Wait(duration_ms=view.past_session_ms(175)),
+        actions.Produce(partition=led.name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(5, 20)),
+        view.storage.choice((actions.ReplaceDisk(nodes=(lost,)), view.draw_power_loss((lost,)))),
+        *(action for member in others for action in (actions.Stop(nodes=(member,)), actions.Wait(duration_ms=60))),
+        actions.Hold(channel=stream),
+        actions.Start(nodes=(others[-1],)),
+        actions.Wait(duration_ms=view.past_session_ms()),
+        actions.Stop(nodes=(others[-1],)),
+        actions.Wait(duration_ms=view.schedule.randint(1, 20)),
+        actions.Release(channel=stream),
+        actions.Start(nodes=(lost, *others)),
+        actions.Wait(duration_ms=view.past_session_ms(175)),
     ]
 
 

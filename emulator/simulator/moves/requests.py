@@ -8,25 +8,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.effective_config import CLUSTER
 from laststand.emulator.core.metadata_version import ELR_VERSION, LATEST, METADATA_VERSION
 from laststand.emulator.core.types import ConfigResource, FeatureUpgradeType, Offset
-from laststand.emulator.plan.actions import (
-    Action,
-    AlterConfig,
-    CancelReassignment,
-    CreatePartitions,
-    DeleteRecords,
-    ElectLeaders,
-    Kill,
-    Reassign,
-    Start,
-    Stop,
-    UnregisterBroker,
-    UpdateFeature,
-    Wait,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
 from laststand.emulator.plan.lines import MIN_ISR, elr_feature
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
@@ -35,15 +21,17 @@ _PARTITIONS_MAX: Final = 4
 """Of the topic; more would only take time."""
 
 _UNCLEAN: Final = (
-    RequestedElection.UNCLEAN,
-    RequestedElection.DESIGNATED,
-    RequestedElection.LONGEST_LOG_BALANCED,
-    RequestedElection.LONGEST_LOG_AGGRESSIVE,
+    admin_messages.RequestedElection.UNCLEAN,
+    admin_messages.RequestedElection.DESIGNATED,
+    admin_messages.RequestedElection.LONGEST_LOG_BALANCED,
+    admin_messages.RequestedElection.LONGEST_LOG_AGGRESSIVE,
 )
 
 
 def _elect_preferred(view: ClusterView) -> Actions:
-    return [ElectLeaders(election=RequestedElection.PREFERRED, partitions=(view.draw_partition(),))]
+    return [
+        actions.ElectLeaders(election=admin_messages.RequestedElection.PREFERRED, partitions=(view.draw_partition(),))
+    ]
 
 
 def _elect_member(view: ClusterView) -> Actions:
@@ -53,7 +41,11 @@ def _elect_member(view: ClusterView) -> Actions:
     if led is None or not others:
         return []
     leader = view.schedule.choice(others)
-    return [ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(led.name,), leader=leader)]
+    return [
+        actions.ElectLeaders(
+            election=admin_messages.RequestedElection.DESIGNATED, partitions=(led.name,), leader=leader
+        )
+    ]
 
 
 def _elect_anybody(view: ClusterView) -> Actions:
@@ -63,8 +55,8 @@ def _elect_anybody(view: ClusterView) -> Actions:
     if state is None:
         return []
     election = view.schedule.choice(_UNCLEAN)
-    leader = view.schedule.choice(state.replicas) if election is RequestedElection.DESIGNATED else None
-    return [ElectLeaders(election=election, partitions=(name,), leader=leader)]
+    leader = view.schedule.choice(state.replicas) if election is admin_messages.RequestedElection.DESIGNATED else None
+    return [actions.ElectLeaders(election=election, partitions=(name,), leader=leader)]
 
 
 def _resize(view: ClusterView) -> Actions:
@@ -72,17 +64,17 @@ def _resize(view: ClusterView) -> Actions:
     name = view.draw_partition()
     factor = view.schedule.randint(1, len(view.brokers))
     targets = view.schedule.sample([node.broker_id for node in view.brokers], factor)
-    return [Reassign(partition=name, replicas=tuple(targets))]
+    return [actions.Reassign(partition=name, replicas=tuple(targets))]
 
 
 def _cancel(view: ClusterView) -> Actions:
-    return [CancelReassignment(partition=view.draw_partition())]
+    return [actions.CancelReassignment(partition=view.draw_partition())]
 
 
 def _create_partitions(view: ClusterView) -> Actions:
     topic = view.draw_partition().topic
     count = sum(name.topic == topic for name in view.cluster.image.partitions)
-    return [CreatePartitions(name=topic, count=count + 1)] if 0 < count < _PARTITIONS_MAX else []
+    return [actions.CreatePartitions(name=topic, count=count + 1)] if 0 < count < _PARTITIONS_MAX else []
 
 
 def _cluster_min_isr(view: ClusterView) -> Actions:
@@ -123,29 +115,38 @@ def _unregister(view: ClusterView) -> Actions:
     if victim is None:
         return []
     node = victim.node_id
-    pause = Wait(duration_ms=view.schedule.randint(1, 150))
-    forget: list[Action] = [UnregisterBroker(broker_id=victim.broker_id), pause]
+    pause = actions.Wait(duration_ms=view.schedule.randint(1, 150))
+    forget: list[actions.Action] = [actions.UnregisterBroker(broker_id=victim.broker_id), pause]
     match view.schedule.choice(("stop", "kill", "power", "nothing")):
         case "stop":
-            return [*forget, Stop(nodes=(node,)), Wait(duration_ms=view.past_session_ms()), Start(nodes=(node,))]
+            return [
+                *forget,
+                actions.Stop(nodes=(node,)),
+                actions.Wait(duration_ms=view.past_session_ms()),
+                actions.Start(nodes=(node,)),
+            ]
         case "kill":
-            return [*forget, Kill(nodes=(node,)), Start(nodes=(node,))]
+            return [*forget, actions.Kill(nodes=(node,)), actions.Start(nodes=(node,))]
         case "power":
-            return [*forget, view.draw_power_loss((node,)), Start(nodes=(node,))]
+            return [*forget, view.draw_power_loss((node,)), actions.Start(nodes=(node,))]
         case _:
             return forget
 
 
 def _features(view: ClusterView) -> Actions:
     """Takes features down or up again: eligible leader replicas, and perhaps the metadata version beneath them."""
-    pause = Wait(duration_ms=view.schedule.randint(1, 60))
+    pause = actions.Wait(duration_ms=view.schedule.randint(1, 60))
     if view.cluster.image.feature_level(ELR_VERSION) == 0:
-        raised = UpdateFeature(target=FeatureLevel(METADATA_VERSION, LATEST))
+        raised = actions.UpdateFeature(target=FeatureLevel(METADATA_VERSION, LATEST))
         return [raised, pause, elr_feature(1)]
     if view.schedule.random() < 0.5:
         return [elr_feature(0)]
     level = FeatureLevel(METADATA_VERSION, view.schedule.randint(1, LATEST - 1))
-    return [elr_feature(0), pause, UpdateFeature(target=level, upgrade_type=FeatureUpgradeType.UNSAFE_DOWNGRADE)]
+    return [
+        elr_feature(0),
+        pause,
+        actions.UpdateFeature(target=level, upgrade_type=FeatureUpgradeType.UNSAFE_DOWNGRADE),
+    ]
 
 
 def _delete_records(view: ClusterView) -> Actions:
@@ -155,11 +156,11 @@ def _delete_records(view: ClusterView) -> Actions:
     if led is None or log is None:
         return []
     some = Offset(view.schedule.randint(log.log_start_offset, log.log_end_offset + 1))
-    return [DeleteRecords(partition=led.name, offset=view.schedule.choice((some, some, None)))]
+    return [actions.DeleteRecords(partition=led.name, offset=view.schedule.choice((some, some, None)))]
 
 
-def _set(resource: ConfigResource, name: str, key: str, value: str | None) -> AlterConfig:
-    return AlterConfig(config=ConfigChange(resource=resource, name=name, changes=((key, value),)))
+def _set(resource: ConfigResource, name: str, key: str, value: str | None) -> actions.AlterConfig:
+    return actions.AlterConfig(config=ConfigChange(resource=resource, name=name, changes=((key, value),)))
 
 
 REQUEST_MOVES: Final[Mapping[str, Move]] = MappingProxyType(

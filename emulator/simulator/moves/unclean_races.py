@@ -8,23 +8,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import (
-    Cut,
-    DeleteRecords,
-    Draw,
-    ElectLeaders,
-    HealLink,
-    Kill,
-    PowerLoss,
-    Produce,
-    Start,
-    Stop,
-    SyncDisk,
-    Wait,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.lines import min_isr
@@ -47,16 +34,16 @@ def _race_pick(view: ClusterView) -> Actions:
     empty, full = [replica for replica in state.replicas if replica != leader][:2]
     return [
         min_isr(name.topic, 1),
-        Cut(link=Link(empty, leader)),
-        Cut(link=Link(full, CONTROLLER)),
-        Produce(partition=name, producer=PRODUCER_LEADER, records=1),
-        Wait(duration_ms=max(view.past_session_ms(), view.past_lag_ms())),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(20, 60)),
-        Draw(number=1),
-        Kill(nodes=(leader,)),
-        HealLink(link=Link(full, CONTROLLER)),
-        Wait(duration_ms=view.past_session_ms(160)),
+        actions.Cut(link=Link(empty, leader)),
+        actions.Cut(link=Link(full, CONTROLLER)),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1),
+        actions.Wait(duration_ms=max(view.past_session_ms(), view.past_lag_ms())),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(20, 60)),
+        actions.Draw(number=1),
+        actions.Kill(nodes=(leader,)),
+        actions.HealLink(link=Link(full, CONTROLLER)),
+        actions.Wait(duration_ms=view.past_session_ms(160)),
     ]
 
 
@@ -69,18 +56,18 @@ def _race_recovering(view: ClusterView) -> Actions:
     second, third = [replica for replica in state.replicas if replica != leader][:2]
     return [
         min_isr(name.topic, 1),
-        Cut(link=Link(second, CONTROLLER)),
-        Cut(link=Link(third, CONTROLLER)),
-        Cut(link=Link(third, second)),
-        Wait(duration_ms=view.past_session_ms(160)),
-        Kill(nodes=(leader,)),
-        HealLink(link=Link(second, CONTROLLER)),
-        Wait(duration_ms=view.past_session_ms(160)),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(20, 60)),
-        Cut(link=Link(second, CONTROLLER)),
-        HealLink(link=Link(third, CONTROLLER)),
-        Wait(duration_ms=view.past_session_ms(160)),
+        actions.Cut(link=Link(second, CONTROLLER)),
+        actions.Cut(link=Link(third, CONTROLLER)),
+        actions.Cut(link=Link(third, second)),
+        actions.Wait(duration_ms=view.past_session_ms(160)),
+        actions.Kill(nodes=(leader,)),
+        actions.HealLink(link=Link(second, CONTROLLER)),
+        actions.Wait(duration_ms=view.past_session_ms(160)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(20, 60)),
+        actions.Cut(link=Link(second, CONTROLLER)),
+        actions.HealLink(link=Link(third, CONTROLLER)),
+        actions.Wait(duration_ms=view.past_session_ms(160)),
     ]
 
 
@@ -95,17 +82,19 @@ def _race_last_known(view: ClusterView) -> Actions:
     recovery_ms = view.cluster.properties.unclean_recovery_timeout_ms
     everybody_else = tuple(node for node in everybody if node != keeper)
     return [
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
-        Wait(duration_ms=view.schedule.randint(20, 60)),
-        SyncDisk(nodes=(keeper,)),
-        PowerLoss(nodes=everybody, loss=NOTHING_KEPT),
-        Start(nodes=(keeper,)),
-        Wait(duration_ms=view.past_session_ms(160)),
-        Kill(nodes=(keeper,)),
-        Start(nodes=everybody_else),
-        Wait(duration_ms=view.schedule.randint(view.session_ms + recovery_ms, 2 * view.session_ms + 2 * recovery_ms)),
-        Start(nodes=(keeper,)),
-        Wait(duration_ms=view.past_session_ms(160)),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Wait(duration_ms=view.schedule.randint(20, 60)),
+        actions.SyncDisk(nodes=(keeper,)),
+        actions.PowerLoss(nodes=everybody, loss=NOTHING_KEPT),
+        actions.Start(nodes=(keeper,)),
+        actions.Wait(duration_ms=view.past_session_ms(160)),
+        actions.Kill(nodes=(keeper,)),
+        actions.Start(nodes=everybody_else),
+        actions.Wait(
+            duration_ms=view.schedule.randint(view.session_ms + recovery_ms, 2 * view.session_ms + 2 * recovery_ms)
+        ),
+        actions.Start(nodes=(keeper,)),
+        actions.Wait(duration_ms=view.past_session_ms(160)),
     ]
 
 
@@ -120,29 +109,29 @@ def _race_deleted(view: ClusterView) -> Actions:
     name, leader, state = led
     successor, *others = view.network.sample([replica for replica in state.replicas if replica != leader], 2)
     records = view.workload.randint(1, 3)
-    past_return = Wait(duration_ms=view.past_session_ms(200) + view.past_return_ms())
+    past_return = actions.Wait(duration_ms=view.past_session_ms(200) + view.past_return_ms())
     return [
         min_isr(name.topic, 1),
-        Stop(nodes=(successor, *others)),
+        actions.Stop(nodes=(successor, *others)),
         past_return,
-        Produce(partition=name, producer=PRODUCER_LEADER, records=records),
-        Wait(duration_ms=view.schedule.randint(5, 40)),
-        DeleteRecords(partition=name, offset=None),
-        Cut(link=Link(successor, leader)),
-        Start(nodes=(successor,)),
+        actions.Produce(partition=name, producer=PRODUCER_LEADER, records=records),
+        actions.Wait(duration_ms=view.schedule.randint(5, 40)),
+        actions.DeleteRecords(partition=name, offset=None),
+        actions.Cut(link=Link(successor, leader)),
+        actions.Start(nodes=(successor,)),
         past_return,
-        Stop(nodes=(leader,)),
+        actions.Stop(nodes=(leader,)),
         past_return,
-        ElectLeaders(election=RequestedElection.UNCLEAN, partitions=(name,)),
-        Start(nodes=tuple(others)),
+        actions.ElectLeaders(election=admin_messages.RequestedElection.UNCLEAN, partitions=(name,)),
+        actions.Start(nodes=tuple(others)),
         past_return,
         min_isr(name.topic, 2),
-        *(Produce(partition=name, producer=PRODUCER_ALL, records=1) for _ in range(records)),
+        *(actions.Produce(partition=name, producer=PRODUCER_ALL, records=1) for _ in range(records)),
         past_return,
-        HealLink(link=Link(successor, leader)),
-        Start(nodes=(leader,)),
+        actions.HealLink(link=Link(successor, leader)),
+        actions.Start(nodes=(leader,)),
         past_return,
-        ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(name,), leader=leader),
+        actions.ElectLeaders(election=admin_messages.RequestedElection.DESIGNATED, partitions=(name,), leader=leader),
         past_return,
     ]
 

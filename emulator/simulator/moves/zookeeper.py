@@ -8,21 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from laststand.emulator.core.types import BrokerId, NodeId, Way
-from laststand.emulator.plan.actions import (
-    Action,
-    Cut,
-    ExpireSession,
-    HealLink,
-    Hold,
-    Kill,
-    LoseResponses,
-    Pause,
-    Reset,
-    Resume,
-    Slow,
-    Start,
-    Wait,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
@@ -41,35 +27,37 @@ def _draw_broker(view: ClusterView) -> NodeId:
 
 
 def _expire_session(view: ClusterView) -> Actions:
-    return [ExpireSession(nodes=(_draw_broker(view),))]
+    return [actions.ExpireSession(nodes=(_draw_broker(view),))]
 
 
-def _past_session(view: ClusterView) -> Action:
-    return Wait(duration_ms=view.past_session_ms())
+def _past_session(view: ClusterView) -> actions.Action:
+    return actions.Wait(duration_ms=view.past_session_ms())
 
 
 def _cut_off(view: ClusterView) -> Actions:
     """A broker loses ZooKeeper, and nothing else, perhaps for longer than its session lasts."""
     link = Link(_draw_broker(view), CONTROLLER)
-    cut: Action = view.network.choice((Cut(link=link), LoseResponses(link=link)))
+    cut: actions.Action = view.network.choice((actions.Cut(link=link), actions.LoseResponses(link=link)))
     if view.network.random() < 0.4:
         return [cut]
-    wait = _past_session(view) if view.network.random() < 0.5 else Wait(duration_ms=view.network.randint(5, 300))
-    return [cut, wait, HealLink(link=link)]
+    wait = (
+        _past_session(view) if view.network.random() < 0.5 else actions.Wait(duration_ms=view.network.randint(5, 300))
+    )
+    return [cut, wait, actions.HealLink(link=link)]
 
 
 def _slow_zookeeper(view: ClusterView) -> Actions:
     link = Link(_draw_broker(view), CONTROLLER)
-    return [Slow(link=link, latency_ms=view.network.choice((5, 20, 60)))]
+    return [actions.Slow(link=link, latency_ms=view.network.choice((5, 20, 60)))]
 
 
 def _reset_zookeeper(view: ClusterView) -> Actions:
-    return [Reset(link=Link(_draw_broker(view), CONTROLLER))]
+    return [actions.Reset(link=Link(_draw_broker(view), CONTROLLER))]
 
 
 def _hold_steps(view: ClusterView) -> Actions:
     way = view.network.choice((Way.REQUEST, Way.RESPONSE))
-    return [Hold(channel=Channel(_draw_broker(view), CONTROLLER, "Execute", way))]
+    return [actions.Hold(channel=Channel(_draw_broker(view), CONTROLLER, "Execute", way))]
 
 
 def _hold_control(view: ClusterView) -> Actions:
@@ -78,7 +66,7 @@ def _hold_control(view: ClusterView) -> Actions:
     if controller is None or not others:
         return []
     way = view.network.choice((Way.REQUEST, Way.REQUEST, Way.RESPONSE))
-    return [Hold(channel=Channel(controller, view.network.choice(others), view.network.choice(_CONTROL), way))]
+    return [actions.Hold(channel=Channel(controller, view.network.choice(others), view.network.choice(_CONTROL), way))]
 
 
 def _hold_isr(view: ClusterView) -> Actions:
@@ -86,7 +74,7 @@ def _hold_isr(view: ClusterView) -> Actions:
     if led is None or controller is None or controller == led.leader:
         return []
     way = view.network.choice((Way.REQUEST, Way.RESPONSE))
-    return [Hold(channel=Channel(led.leader, controller, "AlterPartition", way))]
+    return [actions.Hold(channel=Channel(led.leader, controller, "AlterPartition", way))]
 
 
 def _zombie_controller(view: ClusterView) -> Actions:
@@ -94,30 +82,30 @@ def _zombie_controller(view: ClusterView) -> Actions:
     controller = elected_controller(view)
     if controller is None:
         return []
-    pause, resume = Pause(nodes=(controller,)), Resume(nodes=(controller,))
+    pause, resume = actions.Pause(nodes=(controller,)), actions.Resume(nodes=(controller,))
     return [_expiry(view, controller), pause, _past_session(view), resume]
 
 
-def _expiry(view: ClusterView, controller: BrokerId) -> Action:
+def _expiry(view: ClusterView, controller: BrokerId) -> actions.Action:
     """Something that gives the controller work: another broker's session ends."""
     others = [node.node_id for node in view.brokers if node.node_id != controller]
-    return ExpireSession(nodes=(view.schedule.choice(others or [controller]),))
+    return actions.ExpireSession(nodes=(view.schedule.choice(others or [controller]),))
 
 
 def _cut_control(view: ClusterView) -> Actions:
     """The controller does not reach a broker; ZooKeeper does."""
     controller = elected_controller(view)
     others = [node.node_id for node in view.brokers if node.node_id != controller]
-    return [] if controller is None or not others else [Cut(link=Link(controller, view.network.choice(others)))]
+    return [] if controller is None or not others else [actions.Cut(link=Link(controller, view.network.choice(others)))]
 
 
 def _zookeeper_down(view: ClusterView) -> Actions:
     if view.cluster.metadata_node.core is None:
         return []
-    wait = Wait(duration_ms=view.schedule.choice((5, 60, 300, 900)))
+    wait = actions.Wait(duration_ms=view.schedule.choice((5, 60, 300, 900)))
     if view.schedule.random() < 0.5:
-        return [Kill(nodes=(CONTROLLER,)), wait, Start(nodes=(CONTROLLER,))]
-    return [Pause(nodes=(CONTROLLER,)), wait, Resume(nodes=(CONTROLLER,))]
+        return [actions.Kill(nodes=(CONTROLLER,)), wait, actions.Start(nodes=(CONTROLLER,))]
+    return [actions.Pause(nodes=(CONTROLLER,)), wait, actions.Resume(nodes=(CONTROLLER,))]
 
 
 ZOOKEEPER_MOVES: Final[Mapping[str, Move]] = MappingProxyType(

@@ -8,29 +8,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.types import BrokerId, ConfigResource, TopicPartition, Way
-from laststand.emulator.plan.actions import (
-    Action,
-    CreateTopic,
-    Cut,
-    DeleteTopic,
-    DeposeController,
-    Duplicate,
-    ElectLeaders,
-    ExpireSession,
-    HealLink,
-    HealNodes,
-    Hold,
-    LoseResponses,
-    Produce,
-    Reassign,
-    Release,
-    ReleaseNewest,
-    Start,
-    Stop,
-    Wait,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.nodes import CONTROLLER
@@ -47,12 +27,12 @@ def elected_controller(view: ClusterView) -> BrokerId | None:
     return view.cluster.elected_controller if isinstance(view.cluster, ZooKeeperCluster) else None
 
 
-def _wait(view: ClusterView, least_ms: int, most_ms: int) -> Action:
-    return Wait(duration_ms=view.schedule.randint(least_ms, most_ms))
+def _wait(view: ClusterView, least_ms: int, most_ms: int) -> actions.Action:
+    return actions.Wait(duration_ms=view.schedule.randint(least_ms, most_ms))
 
 
-def _preferred(name: TopicPartition) -> Action:
-    return ElectLeaders(election=RequestedElection.PREFERRED, partitions=(name,), leader=None)
+def _preferred(name: TopicPartition) -> actions.Action:
+    return actions.ElectLeaders(election=admin_messages.RequestedElection.PREFERRED, partitions=(name,), leader=None)
 
 
 def _race_own_write(view: ClusterView) -> Actions:
@@ -65,29 +45,29 @@ def _race_own_write(view: ClusterView) -> Actions:
         return []
     name, state = led.name, led.state
     preferred, leader = state.replicas[0], led.leader if led.leader != state.replicas[0] else state.replicas[1]
-    produce = Produce(partition=name, producer=PRODUCER_LEADER, records=1)  # an idle partition never lags
-    lag = Wait(duration_ms=2 * view.past_lag_ms())
+    produce = actions.Produce(partition=name, producer=PRODUCER_LEADER, records=1)  # an idle partition never lags
+    lag = actions.Wait(duration_ms=2 * view.past_lag_ms())
     if controller in (preferred, leader):
-        return [ExpireSession(nodes=(controller,)), lag]
+        return [actions.ExpireSession(nodes=(controller,)), lag]
     if led.leader == preferred:
-        return [ExpireSession(nodes=(preferred,)), lag]
+        return [actions.ExpireSession(nodes=(preferred,)), lag]
     to_zookeeper, fetches = Link(leader, CONTROLLER), Link(preferred, leader)
     return [
-        *(Cut(link=Link(other, leader)) for other in state.replicas if other != leader),
+        *(actions.Cut(link=Link(other, leader)) for other in state.replicas if other != leader),
         produce,
         lag,
-        LoseResponses(link=to_zookeeper),
-        HealLink(link=fetches),
-        Wait(duration_ms=view.schedule.randint(60, 260)),
-        Cut(link=Link(controller, leader)),
-        Cut(link=fetches),
-        ElectLeaders(election=RequestedElection.PREFERRED, partitions=(name,), leader=None),
-        Wait(duration_ms=view.schedule.randint(10, 40)),
-        HealLink(link=to_zookeeper),
+        actions.LoseResponses(link=to_zookeeper),
+        actions.HealLink(link=fetches),
+        actions.Wait(duration_ms=view.schedule.randint(60, 260)),
+        actions.Cut(link=Link(controller, leader)),
+        actions.Cut(link=fetches),
+        actions.ElectLeaders(election=admin_messages.RequestedElection.PREFERRED, partitions=(name,), leader=None),
+        actions.Wait(duration_ms=view.schedule.randint(10, 40)),
+        actions.HealLink(link=to_zookeeper),
         lag,
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         lag,
-        HealNodes(nodes=(leader,)),
+        actions.HealNodes(nodes=(leader,)),
     ]
 
 
@@ -98,17 +78,17 @@ def _race_zombie_write(view: ClusterView) -> Actions:
         return []
     name, preferred = led.name, led.state.replicas[0]
     if led.leader == preferred or preferred not in led.state.isr:
-        return [ExpireSession(nodes=(preferred,)), Wait(duration_ms=2 * view.past_lag_ms())]
+        return [actions.ExpireSession(nodes=(preferred,)), actions.Wait(duration_ms=2 * view.past_lag_ms())]
     steps = Channel(controller, CONTROLLER, "Execute", Way.REQUEST)
     return [
-        Hold(channel=steps),
+        actions.Hold(channel=steps),
         _preferred(name),
         _wait(view, 3, 8),
-        Release(channel=steps, count=1),
+        actions.Release(channel=steps, count=1),
         _wait(view, 3, 8),
-        DeposeController(),
+        actions.DeposeController(),
         _wait(view, 20, 80),
-        Release(channel=steps),
+        actions.Release(channel=steps),
         _wait(view, 20, 80),
     ]
 
@@ -126,18 +106,18 @@ def _race_late_stop(view: ClusterView) -> Actions:
     others = tuple(replica for replica in replicas if replica != moved)
     stops = Channel(controller, moved, "StopReplica", Way.REQUEST)
     return [
-        Hold(channel=stops),
-        Reassign(partition=name, replicas=others),
+        actions.Hold(channel=stops),
+        actions.Reassign(partition=name, replicas=others),
         _wait(view, 20, 60),
-        Release(channel=stops, count=1),  # not to fetch any more
+        actions.Release(channel=stops, count=1),  # not to fetch any more
         _wait(view, 3, 10),
-        Duplicate(channel=stops),  # and to delete
+        actions.Duplicate(channel=stops),  # and to delete
         _wait(view, 3, 10),
-        Reassign(partition=name, replicas=(moved, *others)),
+        actions.Reassign(partition=name, replicas=(moved, *others)),
         _wait(view, 120, 300),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         _wait(view, 10, 60),
-        Release(channel=stops),
+        actions.Release(channel=stops),
         _wait(view, 3, 10),
         _preferred(name),
         _wait(view, 20, 80),
@@ -152,27 +132,27 @@ def _race_former_life(view: ClusterView) -> Actions:
     name, replicas = led.name, led.state.replicas
     spare = [node.broker_id for node in view.brokers if node.broker_id not in (*replicas, controller)]
     if not spare:
-        return [ExpireSession(nodes=(controller,)), _wait(view, 100, 400)]
+        return [actions.ExpireSession(nodes=(controller,)), _wait(view, 100, 400)]
     added = view.schedule.choice(spare)
     roles = Channel(controller, added, "LeaderAndIsr", Way.REQUEST)
     return [
-        Hold(channel=roles),
-        ExpireSession(nodes=(added,)),
+        actions.Hold(channel=roles),
+        actions.ExpireSession(nodes=(added,)),
         _wait(view, 30, 120),
-        ExpireSession(nodes=(added,)),
+        actions.ExpireSession(nodes=(added,)),
         _wait(view, 30, 120),
-        ReleaseNewest(channel=roles),
+        actions.ReleaseNewest(channel=roles),
         _wait(view, 3, 10),
-        Reassign(partition=name, replicas=(added, *replicas)),
+        actions.Reassign(partition=name, replicas=(added, *replicas)),
         _wait(view, 10, 40),
-        ReleaseNewest(channel=roles),
+        actions.ReleaseNewest(channel=roles),
         _wait(view, 120, 300),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         _wait(view, 10, 60),
-        Release(channel=roles, count=1),
+        actions.Release(channel=roles, count=1),
         _wait(view, 3, 10),
         _preferred(name),
-        Release(channel=roles),
+        actions.Release(channel=roles),
         _wait(view, 20, 80),
     ]
 
@@ -188,19 +168,19 @@ def _race_stray(view: ClusterView) -> Actions:
     configs = view.cluster.image.configs(ConfigResource.TOPIC, name.topic)
     again = PlannedTopic(name=name.topic, replicas=((absent, *others),), properties=tuple(sorted(configs.items())))
     return [
-        Produce(partition=name, producer=PRODUCER_ALL, records=view.workload.choice((2, 5))),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=view.workload.choice((2, 5))),
         _wait(view, 20, 60),
-        Stop(nodes=(absent,)),
+        actions.Stop(nodes=(absent,)),
         _wait(view, 60, 200),
-        Reassign(partition=name, replicas=others),
+        actions.Reassign(partition=name, replicas=others),
         _wait(view, 20, 80),
-        Start(nodes=(absent,)),
+        actions.Start(nodes=(absent,)),
         _wait(view, 60, 200),
-        DeleteTopic(name=name.topic),
+        actions.DeleteTopic(name=name.topic),
         _wait(view, 60, 200),
-        CreateTopic(topic=again),
-        Wait(duration_ms=_METADATA_AGE_MS),
-        Produce(partition=name, producer=PRODUCER_ALL, records=1),
+        actions.CreateTopic(topic=again),
+        actions.Wait(duration_ms=_METADATA_AGE_MS),
+        actions.Produce(partition=name, producer=PRODUCER_ALL, records=1),
         _wait(view, 60, 300),
         _preferred(name),
         _wait(view, 20, 80),

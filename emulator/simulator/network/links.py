@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from laststand.emulator.core.types import BrokerId, NodeId, Way
-from laststand.emulator.plan.actions import Clients
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import STREAM, SYNC, Channel, Direction, Link
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 from laststand.emulator.simulator.network.network import KEEPALIVE_MS, LATENCY_MS, Interference, Latency, Network
@@ -65,13 +65,13 @@ class Links:
         if target == CONTROLLER and source in self._nodes:
             self._streams.lose(self._nodes[BrokerId(source)], notice_ms=notice_ms)
 
-    def isolate(self, node_id: NodeId, clients: Clients = Clients.CONNECTED) -> None:
+    def isolate(self, node_id: NodeId, clients: actions.Clients = actions.Clients.CONNECTED) -> None:
         """Cuts every link between a node and the other nodes, and perhaps that of the clients to it."""
         for other in (*self._nodes, CONTROLLER):
             if other != node_id:
                 self.cut(node_id, other)
                 self.cut(other, node_id)
-        if clients is Clients.CUT:
+        if clients is actions.Clients.CUT:
             self.cut(CLIENT, node_id)
 
     def slow(self, link: Link[NodeId], latency_ms: int, *, jitter_ms: int, direction: Direction) -> None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.core.zookeeper.operations import Answers, Steps, Transaction, WatchEvent
 
 
 class Connection(NamedTuple):
@@ -38,7 +38,7 @@ class ExecuteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     connection: Connection
     number: int
-    steps: Steps
+    steps: operations.Steps
     events_seen: int
 
 
@@ -46,7 +46,7 @@ def operations_of(request: object) -> tuple[str, ...]:
     """Returns what a request asks for, each by its name among ``ZOOKEEPER_OPERATIONS``; nothing for all others."""
     if not isinstance(request, ExecuteRequest):
         return ()
-    return tuple("Multi" if isinstance(step, Transaction) else type(step).__name__ for step in request.steps)
+    return tuple("Multi" if isinstance(step, operations.Transaction) else type(step).__name__ for step in request.steps)
 
 
 class PollRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,9 +76,9 @@ class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     session_id: SessionId
-    answers: Answers = ()
+    answers: operations.Answers = ()
     first_event: int = 0
-    events: tuple[WatchEvent, ...] = ()
+    events: tuple[operations.WatchEvent, ...] = ()
 
 
 class SessionGone(msgspec.Struct, frozen=True):

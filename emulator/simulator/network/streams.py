@@ -8,7 +8,7 @@ and they are applied as one.
 from collections.abc import Callable
 from typing import Protocol
 
-from laststand.emulator.core.inputs import MetadataReceived, MetadataStreamLost, MetadataStreamOpened
+from laststand.emulator.core import inputs
 from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId, Way
 from laststand.emulator.plan.channels import STREAM, Channel, Link
 from laststand.emulator.plan.nodes import CONTROLLER
@@ -69,7 +69,9 @@ class MetadataStreams:
         network: Network,
         wire: Wire,
         controller: ControllerNode,
-        step: Callable[[BrokerNode, MetadataReceived | MetadataStreamOpened | MetadataStreamLost], None],
+        step: Callable[
+            [BrokerNode, inputs.MetadataReceived | inputs.MetadataStreamOpened | inputs.MetadataStreamLost], None
+        ],
     ) -> None:
         self._queue = queue
         self._network = network
@@ -99,7 +101,9 @@ class MetadataStreams:
         position = next((index for index, batch in enumerate(log) if batch.base_offset >= from_offset), len(log))
         subscription = _Subscription(node, position)
         self._subscriptions[node.node_id] = subscription
-        opened = MetadataStreamOpened(cause_id=_CAUSE, end_offset=self._controller.controller.committed_end_offset)
+        opened = inputs.MetadataStreamOpened(
+            cause_id=_CAUSE, end_offset=self._controller.controller.committed_end_offset
+        )
 
         def deliver() -> None:
             if self._is_current(subscription):
@@ -124,7 +128,7 @@ class MetadataStreams:
             batches = tuple(self._controller.log[subscription.position : end])
             if batches:
                 subscription.position = end
-                self._step(subscription.node, MetadataReceived(cause_id=cause_id, batches=batches))
+                self._step(subscription.node, inputs.MetadataReceived(cause_id=cause_id, batches=batches))
 
         self._wire.travel(_downstream(subscription.node), deliver)
 
@@ -153,7 +157,7 @@ class MetadataStreams:
     def _tell_lost(self, node: BrokerNode, incarnation: int, delay_ms: int) -> None:
         def lose() -> None:
             if node.incarnation == incarnation and node.core is not None:
-                self._step(node, MetadataStreamLost(cause_id=_CAUSE))
+                self._step(node, inputs.MetadataStreamLost(cause_id=_CAUSE))
 
         self._queue.after(delay_ms, lose)
 

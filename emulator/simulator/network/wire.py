@@ -12,13 +12,11 @@ from enum import Enum
 from functools import cache, partial
 from typing import Generic, Protocol
 
-from laststand.emulator.core.effects import SendRequest, SendResponse
-from laststand.emulator.core.inputs import RequestFailed, RequestReceived, ResponseReceived
-from laststand.emulator.core.messages import ProduceRequest, Request, Response
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.types import Acks, CauseId, MessageFate, NodeId, RequestFailure, RequestId, Way
 from laststand.emulator.plan.channels import Channel, Link
+from laststand.emulator.simulator.network import session_messages
 from laststand.emulator.simulator.network.network import KEEPALIVE_MS, LATENCY_MS, Network
-from laststand.emulator.simulator.network.session_messages import operations_of
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
 from laststand.emulator.simulator.nodes.nodes import InputT, Node
 
@@ -33,7 +31,7 @@ class Asker(Protocol):
         """Where it is."""
         ...
 
-    def conclude(self, outcome: ResponseReceived | RequestFailed) -> None:
+    def conclude(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> None:
         """Takes the outcome, if the process that asked still runs."""
         ...
 
@@ -49,7 +47,7 @@ class NodeAsker(Generic[InputT]):
         self._incarnation = node.incarnation
         self._step = step
 
-    def conclude(self, outcome: ResponseReceived | RequestFailed) -> None:
+    def conclude(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> None:
         """Passes the outcome to the node, unless it is another process by now."""
         if self._node.incarnation == self._incarnation and self._node.core is not None:
             self._step(self._node, self._node.to_input(outcome))
@@ -60,7 +58,7 @@ class _Asked:
 
     __slots__ = ("asker", "channel", "effect", "sent_ms")
 
-    def __init__(self, asker: Asker, effect: SendRequest, channel: Channel[NodeId], *, sent_ms: int) -> None:
+    def __init__(self, asker: Asker, effect: effects.SendRequest, channel: Channel[NodeId], *, sent_ms: int) -> None:
         self.asker = asker
         self.effect = effect
         self.channel = channel
@@ -77,7 +75,7 @@ class RequestFate(Enum):
     """Its sender gave it up."""
 
 
-def _unobserved(sender: NodeId, target: NodeId, request: Request, sent_ms: int, fate: RequestFate) -> None:
+def _unobserved(sender: NodeId, target: NodeId, request: messages.Request, sent_ms: int, fate: RequestFate) -> None:
     """Nobody wants to know."""
 
 
@@ -111,18 +109,20 @@ class Wire:
         self,
         queue: EventQueue,
         network: Network,
-        receive: Callable[[NodeId, RequestReceived], bool],
+        receive: Callable[[NodeId, inputs.RequestReceived], bool],
         *,
         silence_ms: int,
     ) -> None:
-        self.answers: dict[RequestId, Response | None] = {}
+        self.answers: dict[RequestId, messages.Response | None] = {}
         self.parked: dict[RequestId, Parked] = {}
-        self.on_end: Callable[[NodeId, NodeId, Request, int, RequestFate], None] = _unobserved
+        self.on_end: Callable[[NodeId, NodeId, messages.Request, int, RequestFate], None] = _unobserved
         self._queue = queue
         self._network = network
         self._receive = receive
         self._asked: dict[RequestId, _Asked] = {}
-        self._channels: dict[tuple[NodeId, NodeId, type[Request]], tuple[Channel[NodeId], Channel[NodeId]]] = {}
+        self._channels: dict[
+            tuple[NodeId, NodeId, type[messages.Request]], tuple[Channel[NodeId], Channel[NodeId]]
+        ] = {}
         self._last_id = 0
         self._silence_ms = silence_ms
         self._silences: dict[NodeId, int] = {}
@@ -130,20 +130,20 @@ class Wire:
 
     # --- Asking -----------------------------------------------------------------------------------------------------
 
-    def ask(self, asker: Asker, effect: SendRequest) -> None:
+    def ask(self, asker: Asker, effect: effects.SendRequest) -> None:
         """Sends a node's request; it fails after its timeout without an answer."""
         self._last_id += 1
         request_id = RequestId(self._last_id)
         channel, answers = self._channels_of(asker.node_id, effect.destination, effect.request)
         sent_ms = self._queue.now_ms
         self._asked[request_id] = _Asked(asker, effect, answers, sent_ms=sent_ms)
-        received = RequestReceived(cause_id=effect.cause_id, request_id=request_id, request=effect.request)
+        received = inputs.RequestReceived(cause_id=effect.cause_id, request_id=request_id, request=effect.request)
         named = self._named(channel, effect.request)
         self.travel(named, partial(self._arrive, channel, received, sent_ms))
         self._queue.after(effect.timeout_ms, partial(self._fail, request_id, RequestFailure.TIMED_OUT))
 
     def _channels_of(
-        self, source: NodeId, destination: NodeId, request: Request
+        self, source: NodeId, destination: NodeId, request: messages.Request
     ) -> tuple[Channel[NodeId], Channel[NodeId]]:
         """Returns the channels of a request and of its answer: made once, because every message has one."""
         key = (source, destination, type(request))
@@ -154,21 +154,21 @@ class Wire:
             channels = self._channels[key] = (there, back)
         return channels
 
-    def _named(self, channel: Channel[NodeId], request: Request) -> Channel[NodeId]:
+    def _named(self, channel: Channel[NodeId], request: messages.Request) -> Channel[NodeId]:
         """Returns the channel as which something is done to a message, or to an answer: that of what it asks for."""
         network = self._network
         if network.held or network.interferences:
-            for operation in operations_of(request):
+            for operation in session_messages.operations_of(request):
                 named = channel._replace(api=operation)
                 if named in network.held or named in network.interferences:
                     return named
         return channel
 
-    def ask_past_links(self, node_id: NodeId, request: Request, *, cause_id: CauseId) -> RequestId:
+    def ask_past_links(self, node_id: NodeId, request: messages.Request, *, cause_id: CauseId) -> RequestId:
         """Asks from outside the network; the answer appears in ``answers`` (``None``: connection closed)."""
         self._last_id += 1
         request_id = RequestId(self._last_id)
-        received = RequestReceived(cause_id=cause_id, request_id=request_id, request=request)
+        received = inputs.RequestReceived(cause_id=cause_id, request_id=request_id, request=request)
 
         def arrive() -> None:
             self._hand_over(node_id, api_name(request), received)
@@ -193,7 +193,7 @@ class Wire:
             arrival_ms += interference.delay_ms
         self._queue.at(arrival_ms, delivery)
 
-    def _arrive(self, channel: Channel[NodeId], received: RequestReceived, sent_ms: int) -> None:
+    def _arrive(self, channel: Channel[NodeId], received: inputs.RequestReceived, sent_ms: int) -> None:
         if self._queue.now_ms > sent_ms + LATENCY_MS:
             self.on_end(channel.source, channel.target, received.request, sent_ms, RequestFate.LATE)
         if self._network.swallows_requests(Link(channel.source, channel.target)):
@@ -203,9 +203,9 @@ class Wire:
         elif (silence := self._silences.get(channel.target)) is not None:
             self._fail_if_silent(channel.target, silence, (received.request_id,))
 
-    def _hand_over(self, node_id: NodeId, api: str, received: RequestReceived) -> bool:
+    def _hand_over(self, node_id: NodeId, api: str, received: inputs.RequestReceived) -> bool:
         request, request_id = received.request, received.request_id
-        if not (isinstance(request, ProduceRequest) and request.acks == Acks.NONE):
+        if not (isinstance(request, messages.ProduceRequest) and request.acks == Acks.NONE):
             self.parked[request_id] = Parked(node_id, api, self._queue.now_ms)
         is_taken = self._receive(node_id, received)
         if not is_taken:
@@ -214,7 +214,7 @@ class Wire:
 
     # --- Answering --------------------------------------------------------------------------------------------------
 
-    def respond(self, effect: SendResponse) -> None:
+    def respond(self, effect: effects.SendResponse) -> None:
         """Sends an answer back."""
         self.parked.pop(effect.request_id, None)
         asked = self._asked.get(effect.request_id)
@@ -225,7 +225,7 @@ class Wire:
         channel = asked.channel
         self.travel(self._named(channel, asked.effect.request), partial(self._return, channel, effect))
 
-    def _return(self, channel: Channel[NodeId], effect: SendResponse) -> None:
+    def _return(self, channel: Channel[NodeId], effect: effects.SendResponse) -> None:
         link = (channel.source, channel.target)
         if link in self._network.cuts or link in self._network.losing:
             self._fail_later(effect.request_id, KEEPALIVE_MS)
@@ -233,7 +233,7 @@ class Wire:
         asked = self._asked.pop(effect.request_id, None)
         if asked is not None:
             asked.asker.conclude(
-                ResponseReceived(
+                inputs.ResponseReceived(
                     cause_id=effect.cause_id, correlation_id=asked.effect.correlation_id, response=effect.response
                 )
             )
@@ -257,7 +257,9 @@ class Wire:
             effect = asked.effect
             self.on_end(asked.asker.node_id, effect.destination, effect.request, asked.sent_ms, RequestFate.LOST)
             asked.asker.conclude(
-                RequestFailed(cause_id=_NETWORK_CAUSE, correlation_id=asked.effect.correlation_id, failure=failure)
+                inputs.RequestFailed(
+                    cause_id=_NETWORK_CAUSE, correlation_id=asked.effect.correlation_id, failure=failure
+                )
             )
 
     def fall_silent(self, node_id: NodeId) -> None:
@@ -307,11 +309,11 @@ class Wire:
                 self._fail_later(request_id, LATENCY_MS)
 
 
-def api_name(request: Request) -> str:
+def api_name(request: messages.Request) -> str:
     """Returns the API's name: ``Fetch``, ``AlterPartition`` and so on."""
     return _api_name(type(request))
 
 
 @cache
-def _api_name(request_type: type[Request]) -> str:
+def _api_name(request_type: type[messages.Request]) -> str:
     return request_type.__name__.removesuffix("Request")

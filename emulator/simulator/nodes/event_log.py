@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from laststand.emulator.core.events import Event
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.plan.nodes import HARNESS
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
@@ -33,10 +33,10 @@ class EventLog:
         """Virtual time, as lines of the event log tell it."""
         return self._queue.now_ms * NS_PER_MS
 
-    def write(self, node: Node[InputT], event: Event) -> None:
+    def write(self, node: Node[InputT], event: events.Event) -> None:
         """Writes an event of a node."""
         self._observer.happened(node.node_id, node.incarnation, event, now_ms=self._queue.now_ms)
 
-    def note(self, event: Event) -> None:
+    def note(self, event: events.Event) -> None:
         """Writes an event of the harness."""
         self._observer.happened(HARNESS, 0, event, now_ms=self._queue.now_ms)

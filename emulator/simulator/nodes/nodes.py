@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
+from laststand.emulator.core import effects, events, inputs, messages, records
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.invariants import PartitionMark
@@ -11,15 +12,10 @@ from laststand.emulator.core.client.consumer import Consumer
 from laststand.emulator.core.client.producer import Producer
 from laststand.emulator.core.client.steps import ConsumerInput, ProducerInput, RecordsReceived
 from laststand.emulator.core.controller.controller import Controller
-from laststand.emulator.core.effects import AppendMetadata, Effect, SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import ControllerEvent
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import BrokerInput, ControllerInput, RequestFailed, ResponseReceived, TimerFired
-from laststand.emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
 from laststand.emulator.core.node_clock import NodeClock
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     Acks,
@@ -34,7 +30,7 @@ from laststand.emulator.core.types import (
     NodeRole,
     TopicPartition,
 )
-from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 from laststand.emulator.simulator.disk.disk import Disk
 from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
@@ -48,7 +44,7 @@ _InputT_contra = TypeVar("_InputT_contra", contravariant=True)
 class StateMachine(Protocol[_InputT_contra]):
     """What every core offers."""
 
-    def step(self, incoming: _InputT_contra | TimerFired, *, now_ms: int) -> Sequence[Effect]:
+    def step(self, incoming: _InputT_contra | inputs.TimerFired, *, now_ms: int) -> Sequence[effects.Effect]:
         """Reacts to an input."""
         ...
 
@@ -79,7 +75,7 @@ class Node(Generic[InputT]):
         self.is_paused = False
         self.inbox: list[InputT] = []
         self.armed_ms: int | None = None
-        self.pending_crash: CrashWithin[NodeId] | None = None
+        self.pending_crash: actions.CrashWithin[NodeId] | None = None
         self._timers_fired = 0
 
     def next_timer_cause(self) -> CauseId:
@@ -87,7 +83,7 @@ class Node(Generic[InputT]):
         self._timers_fired += 1
         return CauseId(f"timer-{self.node_id}-{self.incarnation}-{self._timers_fired}")
 
-    def to_input(self, outcome: ResponseReceived | RequestFailed) -> InputT:
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> InputT:
         """Returns the input that the outcome of a request is to this node."""
         raise NotImplementedError
 
@@ -145,7 +141,7 @@ class HostingBroker(Protocol):
         ...
 
 
-class BrokerNode(Node[BrokerInput]):
+class BrokerNode(Node[inputs.BrokerInput]):
     """A broker: its disk stays.
 
     Attributes:
@@ -186,7 +182,7 @@ class BrokerNode(Node[BrokerInput]):
         assert self.broker is not None
         return self.broker.image.next_offset
 
-    def to_input(self, outcome: ResponseReceived | RequestFailed) -> BrokerInput:
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> inputs.BrokerInput:
         """Returns the outcome as it is."""
         return outcome
 
@@ -196,7 +192,7 @@ class BrokerNode(Node[BrokerInput]):
         self.broker = None
 
 
-class MetadataNode(Node[ControllerInput]):
+class MetadataNode(Node[inputs.ControllerInput]):
     """Where the metadata is: node 100.
 
     Attributes:
@@ -219,7 +215,7 @@ class MetadataNode(Node[ControllerInput]):
         """How many batches it has written, synced or not."""
         raise NotImplementedError
 
-    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
+    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[events.ControllerEvent, ...]:
         """Creates a new process; returns the events that its predecessor did not report."""
         raise NotImplementedError
 
@@ -227,7 +223,7 @@ class MetadataNode(Node[ControllerInput]):
         """Leaves what a power loss leaves."""
         raise NotImplementedError
 
-    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ControllerInput:
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> inputs.ControllerInput:
         """Returns the outcome as it is."""
         return outcome
 
@@ -248,8 +244,8 @@ class ControllerNode(MetadataNode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log: list[MetadataBatch] = []
-        self.events: list[tuple[ControllerEvent, ...]] = []
+        self.log: list[records.MetadataBatch] = []
+        self.events: list[tuple[events.ControllerEvent, ...]] = []
         self.synced = 0
         self.published = 0
         self.draw = 0
@@ -265,7 +261,7 @@ class ControllerNode(MetadataNode):
         """Batches of the log."""
         return len(self.log)
 
-    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
+    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[events.ControllerEvent, ...]:
         """Creates a new process that replays the log; returns the events that its predecessor did not report."""
         self.incarnation += 1
         self.core = self.controller = Controller(properties, switches, CLUSTER_ID, CONTROLLER)
@@ -276,7 +272,7 @@ class ControllerNode(MetadataNode):
         self.published = len(self.log)
         return unreported
 
-    def append(self, effect: AppendMetadata) -> int:
+    def append(self, effect: effects.AppendMetadata) -> int:
         """Appends to the page cache; returns how many batches there are now."""
         self.log.append(effect.batch)
         self.events.append(effect.events)
@@ -306,7 +302,7 @@ class ProducerNode(Node[ProducerInput]):
         self.acks = acks
         self.next_record_id = 0
 
-    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ProducerInput:
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> ProducerInput:
         """Returns the outcome as it is."""
         return outcome
 
@@ -320,22 +316,22 @@ class ConsumerNode(Node[ConsumerInput]):
         self.consumer = core
         self.core = core
         self._batches = batches
-        self._asked: dict[CorrelationId, FetchPartition] = {}
+        self._asked: dict[CorrelationId, messages.FetchPartition] = {}
 
-    def note_request(self, effect: SendRequest) -> None:
+    def note_request(self, effect: effects.SendRequest) -> None:
         """Remembers where a fetch reads from."""
-        if isinstance(effect.request, FetchRequest):
+        if isinstance(effect.request, messages.FetchRequest):
             self._asked[effect.correlation_id] = effect.request.partitions[0]
 
-    def to_input(self, outcome: ResponseReceived | RequestFailed) -> ConsumerInput:
+    def to_input(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> ConsumerInput:
         """Returns a fetch's answer with the records that it holds."""
         asked = self._asked.pop(outcome.correlation_id, None)
-        if asked is None or not isinstance(outcome, ResponseReceived):
+        if asked is None or not isinstance(outcome, inputs.ResponseReceived):
             return outcome
         response = outcome.response
-        assert isinstance(response, FetchResponse), "a fetch is answered by a fetch response"
+        assert isinstance(response, messages.FetchResponse), "a fetch is answered by a fetch response"
         if response.error is not ErrorCode.NONE or not response.partitions:
-            answer = FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=response.error)
+            answer = messages.FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=response.error)
         else:
             answer = response.partitions[0]
         polled = tuple(

@@ -2,8 +2,8 @@
 
 from typing import Protocol, TypeAlias
 
+from laststand.emulator.core import events
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from laststand.emulator.core.events import Event
 from laststand.emulator.core.types import NodeId
 
 ClientRecord: TypeAlias = SendRecorded | PollRecorded | FinalReadRecorded
@@ -13,7 +13,7 @@ ClientRecord: TypeAlias = SendRecorded | PollRecorded | FinalReadRecorded
 class Observer(Protocol):
     """Is called in order of occurrence, and must not change anything."""
 
-    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+    def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         """Called when a node wrote an event."""
         ...
 
@@ -29,7 +29,7 @@ class Observer(Protocol):
 class NullObserver:
     """An observer that ignores everything; a base for those that need one method."""
 
-    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+    def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         """Does nothing."""
 
     def recorded(self, client: str, record: ClientRecord, *, now_ms: int) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from laststand.emulator.core.events import Election, PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.types import LeaderRecoveryState
 
-UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
-_FROM_OUTSIDE: Final = (Election.ELR, *UNCLEAN)
+UNCLEAN: Final = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
+_FROM_OUTSIDE: Final = (events.Election.ELR, *UNCLEAN)
 PROPOSED: Final = "alter_partition"
 REASSIGNED: Final = "reassignment"
 
@@ -16,7 +16,11 @@ Problem: TypeAlias = tuple[str, str]
 
 
 def change_problems(
-    before: PartitionChanged, event: PartitionChanged, *, has_recovery_state: bool, completes_at_min_isr: bool
+    before: events.PartitionChanged,
+    event: events.PartitionChanged,
+    *,
+    has_recovery_state: bool,
+    completes_at_min_isr: bool,
 ) -> Iterator[Problem]:
     """Yields what is wrong with a change.
 
@@ -34,7 +38,7 @@ def change_problems(
         yield from _completion(before, event)
 
 
-def _epochs(before: PartitionChanged, event: PartitionChanged) -> Iterator[Problem]:
+def _epochs(before: events.PartitionChanged, event: events.PartitionChanged) -> Iterator[Problem]:
     is_new_leader = event.leader != before.leader
     if event.partition_epoch != before.partition_epoch + 1 or (
         event.leader_epoch - before.leader_epoch not in ((1,) if is_new_leader else (0, 1))
@@ -42,7 +46,9 @@ def _epochs(before: PartitionChanged, event: PartitionChanged) -> Iterator[Probl
         yield "M9", f"went from {before.describe()} to {event.describe()}"
 
 
-def _recovery(before: PartitionChanged, event: PartitionChanged, *, has_recovery_state: bool) -> Iterator[Problem]:
+def _recovery(
+    before: events.PartitionChanged, event: events.PartitionChanged, *, has_recovery_state: bool
+) -> Iterator[Problem]:
     was = before.leader_recovery_state is LeaderRecoveryState.RECOVERING
     is_recovering = event.leader_recovery_state is LeaderRecoveryState.RECOVERING
     is_told = event.reason == PROPOSED and event.broker_id == before.leader
@@ -57,7 +63,7 @@ def _recovery(before: PartitionChanged, event: PartitionChanged, *, has_recovery
         yield "M7", f"has recovered, and its leader {before.leader} did not say so"
 
 
-def _growth(before: PartitionChanged, event: PartitionChanged) -> Iterator[Problem]:
+def _growth(before: events.PartitionChanged, event: events.PartitionChanged) -> Iterator[Problem]:
     gained = set(event.isr) - set(before.isr)
     if event.election in _FROM_OUTSIDE:
         gained -= {event.leader}
@@ -65,7 +71,7 @@ def _growth(before: PartitionChanged, event: PartitionChanged) -> Iterator[Probl
         yield "M11", f"has {sorted(gained)} in its ISR by {event.describe()}"
 
 
-def _cancellation(before: PartitionChanged, event: PartitionChanged) -> Iterator[Problem]:
+def _cancellation(before: events.PartitionChanged, event: events.PartitionChanged) -> Iterator[Problem]:
     was_moving = bool(before.adding_replicas or before.removing_replicas)
     is_moving = bool(event.adding_replicas or event.removing_replicas)
     kept = set(before.replicas) - set(before.adding_replicas)
@@ -75,7 +81,7 @@ def _cancellation(before: PartitionChanged, event: PartitionChanged) -> Iterator
         yield "M19", f"was cancelled with too few in sync: {event.describe()}"
 
 
-def _completion(before: PartitionChanged, event: PartitionChanged) -> Iterator[Problem]:
+def _completion(before: events.PartitionChanged, event: events.PartitionChanged) -> Iterator[Problem]:
     kept = set(before.replicas) - set(before.removing_replicas)
     is_over = bool(before.removing_replicas or before.adding_replicas) and not event.adding_replicas
     if not is_over or event.removing_replicas or event.reason == REASSIGNED or set(event.replicas) != kept:

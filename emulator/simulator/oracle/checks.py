@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable
 
-from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core import effects
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
@@ -73,5 +73,5 @@ class Checks:
             checks.attach(cluster)
         self.promptness.attach(cluster, self.configuration)
 
-    def answered(self, node: BrokerNode, answer: SendResponse) -> None:
+    def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
         """A broker answers a request: which one concerns no check of a KRaft cluster."""

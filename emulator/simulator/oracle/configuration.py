@@ -6,7 +6,7 @@ not depend on what the core makes of it.
 
 from typing import Final
 
-from laststand.emulator.core.events import ConfigChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, RecoveryStrategy
 from laststand.emulator.plan.nodes import CONTROLLER
@@ -28,7 +28,7 @@ class Configuration:
         self._static = static
         self._values: dict[tuple[ConfigResource, str, str], str] = {}
 
-    def changed(self, event: ConfigChanged) -> None:
+    def changed(self, event: events.ConfigChanged) -> None:
         """A value was set or deleted."""
         key = (event.resource, event.resource_name, event.name)
         if event.value is None:

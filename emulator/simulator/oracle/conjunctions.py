@@ -13,23 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import (
-    BrokerRegistered,
-    ConfigChanged,
-    FeatureChanged,
-    LogDeleted,
-    LogTruncated,
-    MetadataApplied,
-    PartitionChanged,
-    TopicDeleted,
-)
-from laststand.emulator.core.messages import (
-    AlterPartitionRequest,
-    FetchRequest,
-    GetReplicaLogInfoRequest,
-    ProduceRequest,
-    Request,
-)
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.types import BrokerId, ChangeReason, MetadataOffset, NodeId, TopicId, TopicPartition
 from laststand.emulator.simulator.network.wire import RequestFate, api_name
 
@@ -142,7 +126,7 @@ class _State(NamedTuple):
     """A partition from a metadata offset on; ``None`` once its topic is deleted."""
 
     offset: MetadataOffset
-    change: PartitionChanged | None
+    change: events.PartitionChanged | None
 
 
 class Conjunctions:
@@ -165,7 +149,7 @@ class Conjunctions:
 
     # --- What happens -----------------------------------------------------------------------------------------------
 
-    def changed(self, name: TopicPartition, event: PartitionChanged) -> None:
+    def changed(self, name: TopicPartition, event: events.PartitionChanged) -> None:
         """A partition's state was committed."""
         states = self._states.setdefault(name, [])
         if states and states[-1].offset >= event.metadata_offset:
@@ -180,33 +164,35 @@ class Conjunctions:
         states.append(_State(event.metadata_offset, event))
         self._committed_ms[event.metadata_offset] = now_ms
 
-    def deleted(self, event: TopicDeleted) -> None:
+    def deleted(self, event: events.TopicDeleted) -> None:
         """A topic is gone."""
         for name, states in self._states.items():
             if name.topic == event.topic and states[-1].offset < event.metadata_offset:
                 states.append(_State(event.metadata_offset, None))
 
-    def registered(self, event: BrokerRegistered) -> None:
+    def registered(self, event: events.BrokerRegistered) -> None:
         """A broker has another epoch."""
         self._changed_ms[event.broker_id, "broker_epoch"] = self._now_ms()
         self._records.append((event.metadata_offset, "registration_record"))
 
-    def configured(self, event: ConfigChanged) -> None:
+    def configured(self, event: events.ConfigChanged) -> None:
         """A configuration entry was set or deleted."""
         self._records.append((event.metadata_offset, "config_record"))
 
-    def feature_changed(self, event: FeatureChanged) -> None:
+    def feature_changed(self, event: events.FeatureChanged) -> None:
         """A feature has another level."""
         self._records.append((event.metadata_offset, "feature_record"))
 
-    def log_changed(self, node_id: NodeId, name: TopicPartition, event: LogTruncated | LogDeleted) -> None:
+    def log_changed(
+        self, node_id: NodeId, name: TopicPartition, event: events.LogTruncated | events.LogDeleted
+    ) -> None:
         """A replica cut or deleted its log."""
-        what = "follower_cut_log" if isinstance(event, LogTruncated) else "follower_deleted_log"
+        what = "follower_cut_log" if isinstance(event, events.LogTruncated) else "follower_deleted_log"
         self._cuts.setdefault(name, []).append((self._now_ms(), node_id, what))
 
     # --- What comes together ----------------------------------------------------------------------------------------
 
-    def applied(self, broker_id: BrokerId, event: MetadataApplied) -> None:
+    def applied(self, broker_id: BrokerId, event: events.MetadataApplied) -> None:
         """A broker acts on the difference between two images."""
         if not event.start_offset:  # before that it knew of nothing
             return
@@ -235,9 +221,9 @@ class Conjunctions:
         self,
         name: TopicPartition,
         broker_id: BrokerId,
-        before: PartitionChanged,
-        seen: Sequence[PartitionChanged | None],
-        after: PartitionChanged,
+        before: events.PartitionChanged,
+        seen: Sequence[events.PartitionChanged | None],
+        after: events.PartitionChanged,
     ) -> Iterator[str]:
         if before.topic_id != after.topic_id:
             yield "topic_recreated"
@@ -264,7 +250,9 @@ class Conjunctions:
             cuts = self._cuts.get(name, ())
             yield from sorted({what for at_ms, node, what in cuts if at_ms >= since_ms and node != broker_id})
 
-    def request_ended(self, sender: NodeId, target: NodeId, request: Request, sent_ms: int, fate: RequestFate) -> None:
+    def request_ended(
+        self, sender: NodeId, target: NodeId, request: messages.Request, sent_ms: int, fate: RequestFate
+    ) -> None:
         """A request that was sent then arrived late, or is lost."""
         api = api_name(request)
         epochs = _EPOCHS.get(api, ())
@@ -285,11 +273,11 @@ class Conjunctions:
     def _has_changed(self, key: object, epoch: str, sent_ms: int) -> bool:
         return self._changed_ms.get((key, epoch), -1) > sent_ms
 
-    def _partitions_of(self, request: Request) -> list[TopicPartition]:
+    def _partitions_of(self, request: messages.Request) -> list[TopicPartition]:
         match request:
-            case FetchRequest() | ProduceRequest() | AlterPartitionRequest():
+            case messages.FetchRequest() | messages.ProduceRequest() | messages.AlterPartitionRequest():
                 return [TopicPartition(asked.topic, asked.partition) for asked in request.partitions]
-            case GetReplicaLogInfoRequest():
+            case messages.GetReplicaLogInfoRequest():
                 return [self._names[asked] for asked in request.partitions if asked in self._names]
             case _:
                 return []

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from laststand.emulator.core import events
 from laststand.emulator.core.controller.invariants import (
     check_m2_active_isr,
     check_m3_elr_only_under_min_isr,
@@ -16,19 +17,6 @@ from laststand.emulator.core.controller.invariants import (
 )
 from laststand.emulator.core.controller.sessions import SessionKey
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.events import (
-    AlterPartitionDecided,
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerUnfenced,
-    ControlledShutdownStarted,
-    Election,
-    FeatureChanged,
-    IncarnationEnded,
-    PartitionChanged,
-    UncleanLeaderElected,
-    UncleanRecoveryStarted,
-)
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.metadata_version import ELR_VERSION, LEADER_RECOVERY, METADATA_VERSION
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, PartitionEpoch, RecoveryStrategy, TopicPartition
@@ -56,8 +44,8 @@ class ControllerRules:
         self.recovery = RecoveryRule()
         self._alarm_log = alarm_log
         self._cluster: SimulatedCluster
-        self._last: dict[TopicPartition, PartitionChanged] = {}
-        self._states: dict[tuple[TopicPartition, PartitionEpoch], PartitionChanged] = {}
+        self._last: dict[TopicPartition, events.PartitionChanged] = {}
+        self._states: dict[tuple[TopicPartition, PartitionEpoch], events.PartitionChanged] = {}
         self._unclean: dict[TopicPartition, set[BrokerId]] = {}
         self._has_floor: set[TopicPartition] = set()
         self._epochs: dict[BrokerId, BrokerEpoch] = {}
@@ -73,7 +61,7 @@ class ControllerRules:
         self._cluster = cluster
         self._has_elr = cluster.switches.elr
 
-    def feature_changed(self, event: FeatureChanged) -> None:
+    def feature_changed(self, event: events.FeatureChanged) -> None:
         """Rules about eligible leader replicas end with their feature; RECOVERING needs a metadata version."""
         if event.name == METADATA_VERSION:
             self._has_recovery_state = event.feature_level >= LEADER_RECOVERY
@@ -88,7 +76,7 @@ class ControllerRules:
 
     # --- Partitions -------------------------------------------------------------------------------------------------
 
-    def committed(self, name: TopicPartition, event: PartitionChanged) -> None:
+    def committed(self, name: TopicPartition, event: events.PartitionChanged) -> None:
         """A partition's state was committed: M1-M7, M9, M11, M16, M17, M19."""
         before = self._last.get(name)
         self._last[name] = self._states[name, event.partition_epoch] = event
@@ -107,14 +95,14 @@ class ControllerRules:
             self._check_election(name, before, event)
             self._check_unclean(name, event)
 
-    def check_min_isr(self, name: TopicPartition, event: PartitionChanged, *, configured: int) -> None:
+    def check_min_isr(self, name: TopicPartition, event: events.PartitionChanged, *, configured: int) -> None:
         """M21: a partition's effective min ISR is the configured one, or the number of its replicas."""
         if event.effective_min_isr != min(configured, len(event.replicas)):
             sentence = f"{name}: the controller goes by min ISR {event.effective_min_isr}, with {configured} configured"
             self._alarm_log.report("M21", name, f"{sentence}: {event.describe()}")
 
     def elected_uncleanly(
-        self, name: TopicPartition, event: UncleanLeaderElected, *, configured: RecoveryStrategy
+        self, name: TopicPartition, event: events.UncleanLeaderElected, *, configured: RecoveryStrategy
     ) -> None:
         """The partition's last change elected a leader that may lack records: M20."""
         after = self._last.get(name)
@@ -130,7 +118,7 @@ class ControllerRules:
             sentence = f"{name}: {problem.sentence}: {event.describe()}"
             self._alarm_log.report("M20", name, sentence, leaves_evidence=problem.leaves_evidence)
 
-    def recovery_started(self, event: UncleanRecoveryStarted) -> None:
+    def recovery_started(self, event: events.UncleanRecoveryStarted) -> None:
         """The controller began to ask replicas what they hold."""
         self.recovery.started(event, now_ms=self._controller_ms)
 
@@ -149,7 +137,7 @@ class ControllerRules:
         for key in [key for key in self._states if key[0].topic == topic]:
             del self._states[key]
 
-    def _check_state(self, name: TopicPartition, event: PartitionChanged) -> None:
+    def _check_state(self, name: TopicPartition, event: events.PartitionChanged) -> None:
         image = self._cluster.image
         state = image.partitions.get(name)
         if state is None or state.partition_epoch != event.partition_epoch:
@@ -171,7 +159,9 @@ class ControllerRules:
             except InvariantError as violation:
                 self._alarm_log.report(str(violation).partition(":")[0], name, str(violation))
 
-    def _check_floor(self, name: TopicPartition, before: PartitionChanged | None, event: PartitionChanged) -> None:
+    def _check_floor(
+        self, name: TopicPartition, before: events.PartitionChanged | None, event: events.PartitionChanged
+    ) -> None:
         """M4: once enough candidates, always enough, but for what takes some away on purpose."""
         if not self._has_elr:
             return
@@ -190,7 +180,9 @@ class ControllerRules:
             self._alarm_log.report("M4", name, sentence)
         self._has_floor.discard(name)
 
-    def _check_election(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
+    def _check_election(
+        self, name: TopicPartition, before: events.PartitionChanged, event: events.PartitionChanged
+    ) -> None:
         leader = event.leader
         if leader is None or leader == before.leader:
             return
@@ -200,23 +192,25 @@ class ControllerRules:
         # A proposal may complete a reassignment; whom a cancelled one puts into the ISR is a matter of M11.
         joined = event.isr if event.reason in (PROPOSED, REASSIGNED) else ()
         match event.election:
-            case Election.ISR if leader not in (*before.isr, *joined):
+            case events.Election.ISR if leader not in (*before.isr, *joined):
                 self._alarm_log.report("M6", name, f"{name}: {leader} was elected from ISR {before.isr}")
-            case Election.ELR if leader not in before.elr or members:
+            case events.Election.ELR if leader not in before.elr or members:
                 self._alarm_log.report(
                     "M6", name, f"{name}: {leader} was elected from ELR {before.elr}, ISR {before.isr}"
                 )
-            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if candidates and event.reason != _REQUESTED:
+            case events.Election.UNCLEAN | events.Election.LAST_KNOWN_LEADER if (
+                candidates and event.reason != _REQUESTED
+            ):
                 sentence = f"{name}: {leader} was elected uncleanly beside {sorted(candidates)}"
                 self._alarm_log.report("M6", name, f"{sentence}: {event.describe()}")
-            case Election.UNCLEAN | Election.LAST_KNOWN_LEADER if event.isr != (leader,):
+            case events.Election.UNCLEAN | events.Election.LAST_KNOWN_LEADER if event.isr != (leader,):
                 self._alarm_log.report("M6", name, f"{name}: {leader} was elected uncleanly as {event.describe()}")
-            case Election.NONE | Election.NO_CANDIDATE:
+            case events.Election.NONE | events.Election.NO_CANDIDATE:
                 self._alarm_log.report("M6", name, f"{name}: {leader} leads and was not elected: {event.describe()}")
             case _:
                 pass
 
-    def _check_unclean(self, name: TopicPartition, event: PartitionChanged) -> None:
+    def _check_unclean(self, name: TopicPartition, event: events.PartitionChanged) -> None:
         excluded = self._unclean.get(name)
         if not excluded:
             return
@@ -233,18 +227,18 @@ class ControllerRules:
 
     # --- Brokers ----------------------------------------------------------------------------------------------------
 
-    def fenced(self, event: BrokerFenced | ControlledShutdownStarted) -> None:
+    def fenced(self, event: events.BrokerFenced | events.ControlledShutdownStarted) -> None:
         """A broker may lead no longer."""
         self._active.discard(event.broker_id)
-        if isinstance(event, BrokerFenced):
+        if isinstance(event, events.BrokerFenced):
             self._unfenced.discard(event.broker_id)
 
-    def unfenced(self, event: BrokerUnfenced) -> None:
+    def unfenced(self, event: events.BrokerUnfenced) -> None:
         """A broker may lead."""
         self._active.add(event.broker_id)
         self._unfenced.add(event.broker_id)
 
-    def ended(self, event: IncarnationEnded) -> None:
+    def ended(self, event: events.IncarnationEnded) -> None:
         """A process ended: the controller has heard of it last no earlier than it knows now."""
         if event.ended_node == CONTROLLER:
             self.recovery.ended()
@@ -256,7 +250,7 @@ class ControllerRules:
         if contact_ms is not None:
             self._last_contact_ms[broker_id] = contact_ms
 
-    def registered(self, event: BrokerRegistered) -> None:
+    def registered(self, event: events.BrokerRegistered) -> None:
         """A broker registered: M12 on the earlier session, and from now on M5 concerns it, if uncleanly."""
         broker_id = event.broker_id
         contact_ms = self._last_contact_ms.pop(broker_id, None)
@@ -280,7 +274,7 @@ class ControllerRules:
 
     # --- Proposals --------------------------------------------------------------------------------------------------
 
-    def decided(self, name: TopicPartition, event: AlterPartitionDecided) -> None:
+    def decided(self, name: TopicPartition, event: events.AlterPartitionDecided) -> None:
         """The controller judged a proposal: M10."""
         last = self._last.get(name)
         if last is not None and event.error in _TAKEN_FOR_OLD and _is_ahead(event, last):
@@ -313,5 +307,5 @@ class ControllerRules:
             self._alarm_log.report("M10", name, f"{sentence}; it was {before and before.describe()}")
 
 
-def _is_ahead(event: AlterPartitionDecided, last: PartitionChanged) -> bool:
+def _is_ahead(event: events.AlterPartitionDecided, last: events.PartitionChanged) -> bool:
     return event.leader_epoch > last.leader_epoch or event.partition_epoch > last.partition_epoch

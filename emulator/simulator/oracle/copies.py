@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from laststand.emulator.core.events import BatchAppended, PowerLost
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import NodeId, Offset, TopicPartition
 from laststand.emulator.simulator.oracle.truth import PromisedBatch
@@ -18,11 +18,11 @@ class Copies:
         self._held: defaultdict[TopicPartition, dict[_BatchKey, set[NodeId]]] = defaultdict(dict)
         self._lost: defaultdict[TopicPartition, dict[_BatchKey, set[NodeId]]] = defaultdict(dict)
 
-    def appended(self, node_id: NodeId, name: TopicPartition, event: BatchAppended) -> None:
+    def appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
         """A node has a batch in its log."""
         self._held[name].setdefault((event.last_offset, event.crc), set()).add(node_id)
 
-    def power_lost(self, name: TopicPartition, event: PowerLost) -> None:
+    def power_lost(self, name: TopicPartition, event: events.PowerLost) -> None:
         """A node lost the end of its log."""
         for key, nodes in self._held[name].items():
             if event.lost_node in nodes and key[0] >= event.new_end_offset:

@@ -5,7 +5,7 @@ one go.
 """
 
 from laststand.emulator.core.types import CauseId, Offset, TopicPartition
-from laststand.emulator.plan.actions import DeleteRecords
+from laststand.emulator.plan import actions
 from laststand.emulator.simulator.disk.retention import RETENTION
 
 
@@ -16,7 +16,7 @@ class Deletions:
         self._below: dict[TopicPartition, Offset] = {}
         self._all_committed: set[TopicPartition] = set()
 
-    def asked(self, action: DeleteRecords) -> None:
+    def asked(self, action: actions.DeleteRecords) -> None:
         """An administrator is about to ask for records to be deleted."""
         name = action.partition
         if action.offset is None:

@@ -5,13 +5,12 @@ restarted and leads again before the controller knows of that. A *settled* leade
 controller knows. No other replica owes anything to the outside.
 """
 
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.list_offsets import LATEST_TIMESTAMP, Asker, list_offset
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import BecameLeader, LogStartOffsetRaised
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.messages import ListOffsetsPosition
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -78,7 +77,7 @@ class DurabilityChecks:
 
     # --- Checks -----------------------------------------------------------------------------------------------------
 
-    def log_start_raised(self, node_id: NodeId, name: TopicPartition, event: LogStartOffsetRaised) -> None:
+    def log_start_raised(self, node_id: NodeId, name: TopicPartition, event: events.LogStartOffsetRaised) -> None:
         """D9: nothing is deleted that was never committed; what nobody wanted to be deleted is owed on (D1, D5).
 
         A follower only does as its leader did, if that has deleted the records that this one has.
@@ -155,7 +154,7 @@ class DurabilityChecks:
             if not is_held and not self._is_exempt("D5", truth, given, given.last_offset):
                 self._lost("D5", name, given, node)
 
-    def check_late_leader(self, name: TopicPartition, node: BrokerNode, event: BecameLeader) -> None:
+    def check_late_leader(self, name: TopicPartition, node: BrokerNode, event: events.BecameLeader) -> None:
         """D1, D2, D5 on a leader that hears of its election when the controller has gone on to another epoch.
 
         It owes what leaders of earlier epochs promised, and its own former process in this one; and nothing of what its
@@ -244,7 +243,7 @@ class DurabilityChecks:
         """C3: what a settled leader would tell a client of the log's end has reached its epoch, and is no step back."""
         if partition.is_recovering:
             return
-        asked = ListOffsetsPosition(topic=name.topic, partition=name.partition, timestamp=LATEST_TIMESTAMP)
+        asked = messages.ListOffsetsPosition(topic=name.topic, partition=name.partition, timestamp=LATEST_TIMESTAMP)
         answer = list_offset(partition, asked, Asker.CLIENT)
         if answer.error is not ErrorCode.NONE or answer.offset is None:
             return

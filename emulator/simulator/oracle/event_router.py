@@ -6,45 +6,9 @@ heard of it (D15): one of the same name makes its own.
 
 from collections.abc import Callable, Iterator, Mapping
 
+from laststand.emulator.core import events
 from laststand.emulator.core.broker.zookeeper.metadata_cache import real_topic_id
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import (
-    AlterPartitionAnswered,
-    AlterPartitionDecided,
-    AlterPartitionProposed,
-    BatchAppended,
-    BecameFollower,
-    BecameLeader,
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerStateChanged,
-    BrokerUnfenced,
-    ConfigChanged,
-    ControlledShutdownStarted,
-    Event,
-    FeatureChanged,
-    HighWatermarkAdvanced,
-    IncarnationEnded,
-    LogDeleted,
-    LogOpened,
-    LogStartOffsetRaised,
-    LogTruncated,
-    MetadataApplied,
-    NodeStarted,
-    PartitionChanged,
-    PartitionEvent,
-    PowerLost,
-    ProduceAnswered,
-    RecoveryFinished,
-    StrayDeleted,
-    StrayDetected,
-    TopicCreated,
-    TopicDeleted,
-    UncleanLeaderElected,
-    UncleanRecoveryDropped,
-    UncleanRecoveryStarted,
-    ZnodeWritten,
-)
 from laststand.emulator.core.types import BrokerId, FenceReason, IncarnationId, NodeId, TopicId, TopicPartition
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.oracle.checks import Checks
@@ -67,49 +31,49 @@ class EventRouter:
         self._topic_ids: dict[str, TopicId] = {}
         self._shutdowns = ProvenShutdowns()
         self._registered_at: dict[IncarnationId | None, int] = {}
-        self._anywhere: Mapping[type[Event], Callable[[NodeId, Event], None]] = {
-            BrokerFenced: self._fenced,
-            BrokerRegistered: self._registered,
-            BrokerStateChanged: self._state_changed,
-            BrokerUnfenced: self._unfenced,
-            ConfigChanged: self._config_changed,
-            ControlledShutdownStarted: self._fenced,
-            FeatureChanged: self._feature_changed,
-            IncarnationEnded: self._ended,
-            MetadataApplied: self._applied,
-            NodeStarted: self._node_started,
-            TopicCreated: self._topic_created,
-            TopicDeleted: self._topic_deleted,
-            ZnodeWritten: self._znode_written,
+        self._anywhere: Mapping[type[events.Event], Callable[[NodeId, events.Event], None]] = {
+            events.BrokerFenced: self._fenced,
+            events.BrokerRegistered: self._registered,
+            events.BrokerStateChanged: self._state_changed,
+            events.BrokerUnfenced: self._unfenced,
+            events.ConfigChanged: self._config_changed,
+            events.ControlledShutdownStarted: self._fenced,
+            events.FeatureChanged: self._feature_changed,
+            events.IncarnationEnded: self._ended,
+            events.MetadataApplied: self._applied,
+            events.NodeStarted: self._node_started,
+            events.TopicCreated: self._topic_created,
+            events.TopicDeleted: self._topic_deleted,
+            events.ZnodeWritten: self._znode_written,
         }
-        self._on_partition: Mapping[type[Event], Callable[[NodeId, TopicPartition, Event], None]] = {
-            AlterPartitionAnswered: self._answered,
-            AlterPartitionDecided: self._decided,
-            AlterPartitionProposed: self._proposed,
-            BatchAppended: self._appended,
-            BecameFollower: self._became_follower,
-            BecameLeader: self._became_leader,
-            HighWatermarkAdvanced: self._high_watermark_advanced,
-            LogDeleted: self._log_deleted,
-            LogOpened: self._log_opened,
-            LogStartOffsetRaised: self._log_start_raised,
-            LogTruncated: self._truncated,
-            PartitionChanged: self._partition_changed,
-            PowerLost: self._power_lost,
-            ProduceAnswered: self._produce_answered,
-            RecoveryFinished: self._counted,
-            StrayDeleted: self._stray_deleted,
-            StrayDetected: self._stray_detected,
-            UncleanLeaderElected: self._elected_uncleanly,
-            UncleanRecoveryDropped: self._recovery_dropped,
-            UncleanRecoveryStarted: self._recovery_started,
+        self._on_partition: Mapping[type[events.Event], Callable[[NodeId, TopicPartition, events.Event], None]] = {
+            events.AlterPartitionAnswered: self._answered,
+            events.AlterPartitionDecided: self._decided,
+            events.AlterPartitionProposed: self._proposed,
+            events.BatchAppended: self._appended,
+            events.BecameFollower: self._became_follower,
+            events.BecameLeader: self._became_leader,
+            events.HighWatermarkAdvanced: self._high_watermark_advanced,
+            events.LogDeleted: self._log_deleted,
+            events.LogOpened: self._log_opened,
+            events.LogStartOffsetRaised: self._log_start_raised,
+            events.LogTruncated: self._truncated,
+            events.PartitionChanged: self._partition_changed,
+            events.PowerLost: self._power_lost,
+            events.ProduceAnswered: self._produce_answered,
+            events.RecoveryFinished: self._counted,
+            events.StrayDeleted: self._stray_deleted,
+            events.StrayDetected: self._stray_detected,
+            events.UncleanLeaderElected: self._elected_uncleanly,
+            events.UncleanRecoveryDropped: self._recovery_dropped,
+            events.UncleanRecoveryStarted: self._recovery_started,
         }
 
-    def route(self, node_id: NodeId, incarnation: int, event: Event) -> None:
+    def route(self, node_id: NodeId, incarnation: int, event: events.Event) -> None:
         """Passes an event on."""
         if node_id == CONTROLLER and (offset := getattr(event, "metadata_offset", None)) is not None:
             self._checks.metadata.written(incarnation, offset)
-        if not isinstance(event, PartitionEvent):
+        if not isinstance(event, events.PartitionEvent):
             handler = self._anywhere.get(type(event))
             if handler is not None:
                 handler(node_id, event)
@@ -126,20 +90,20 @@ class EventRouter:
 
     # --- The whole cluster ------------------------------------------------------------------------------------------
 
-    def _node_started(self, node_id: NodeId, _: Event) -> None:
+    def _node_started(self, node_id: NodeId, _: events.Event) -> None:
         if node_id == CONTROLLER:
             self._checks.controller.controller_started()
             self._checks.metadata.controller_started()
         else:
             self._checks.logs.started(node_id)
 
-    def _ended(self, _: NodeId, event: Event) -> None:
-        assert isinstance(event, IncarnationEnded)
+    def _ended(self, _: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.IncarnationEnded)
         if not self._shutdowns.leaves_proof(event):
             self._ended_without_proof(event)
         self._checks.controller.ended(event)
 
-    def _ended_without_proof(self, event: IncarnationEnded) -> None:
+    def _ended_without_proof(self, event: events.IncarnationEnded) -> None:
         for ledger in self._ledgers():
             ledger.ended(event, moment=self._checks.alarm_log.moment)
 
@@ -147,13 +111,13 @@ class EventRouter:
         yield self._checks.outstanding
         yield from (truth.ledger for truth in self._checks.truths.values())
 
-    def _state_changed(self, node_id: NodeId, event: Event) -> None:
-        assert isinstance(event, BrokerStateChanged)
+    def _state_changed(self, node_id: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.BrokerStateChanged)
         if event.broker_epoch is not None:
             self._shutdowns.heard(node_id, self._checks.cluster.nodes[BrokerId(node_id)].incarnation)
 
-    def _registered(self, _: NodeId, event: Event) -> None:
-        assert isinstance(event, BrokerRegistered)
+    def _registered(self, _: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.BrokerRegistered)
         self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.registered(event)
         self._checks.conjunctions.registered(event)
@@ -168,21 +132,21 @@ class EventRouter:
         self._checks.controller.registered(event)
         self._checks.metadata.registered(event)
 
-    def _fenced(self, _: NodeId, event: Event) -> None:
-        assert isinstance(event, BrokerFenced | ControlledShutdownStarted)
+    def _fenced(self, _: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.BrokerFenced | events.ControlledShutdownStarted)
         self._checks.tally.superseded(event.broker_id, self._checks.cluster.nodes[event.broker_id].broker)
         self._checks.tally.fenced(event)
-        if isinstance(event, BrokerFenced) and event.reason is FenceReason.UNREGISTERED:
+        if isinstance(event, events.BrokerFenced) and event.reason is FenceReason.UNREGISTERED:
             for ledger in self._ledgers():
                 ledger.unregistered(event.broker_id, moment=self._checks.alarm_log.moment)
         self._checks.controller.fenced(event)
 
-    def _unfenced(self, _: NodeId, event: Event) -> None:
-        assert isinstance(event, BrokerUnfenced)
+    def _unfenced(self, _: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.BrokerUnfenced)
         self._checks.controller.unfenced(event)
 
-    def _config_changed(self, _: NodeId, event: Event) -> None:
-        assert isinstance(event, ConfigChanged)
+    def _config_changed(self, _: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.ConfigChanged)
         self._checks.conjunctions.configured(event)
         configuration = self._checks.configuration
         configuration.changed(event)
@@ -190,20 +154,20 @@ class EventRouter:
             min_isr = configuration.min_isr(name.topic, truth.ledger.replicas)
             truth.ledger.configured(min_isr, offset=event.metadata_offset, moment=self._checks.alarm_log.moment)
 
-    def _feature_changed(self, _: NodeId, event: Event) -> None:
-        assert isinstance(event, FeatureChanged)
+    def _feature_changed(self, _: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.FeatureChanged)
         self._checks.conjunctions.feature_changed(event)
         self._checks.controller.feature_changed(event)
         for ledger in self._ledgers():
             ledger.eligibility_ended()
 
-    def _topic_created(self, _: NodeId, event: Event) -> None:
-        assert isinstance(event, TopicCreated)
+    def _topic_created(self, _: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.TopicCreated)
         self._topic_ids[event.topic] = event.topic_id
 
-    def _topic_deleted(self, _: NodeId, event: Event) -> None:
+    def _topic_deleted(self, _: NodeId, event: events.Event) -> None:
         """A topic that is gone promises nothing new; one of the same name promises its own."""
-        assert isinstance(event, TopicDeleted)
+        assert isinstance(event, events.TopicDeleted)
         self._topic_ids.pop(event.topic, None)
         self._checks.configuration.deleted(event.topic)
         self._checks.conjunctions.deleted(event)
@@ -218,23 +182,23 @@ class EventRouter:
             self._checks.leaders.forget(event.topic)
             self._checks.logs.forget(event.topic)
 
-    def _znode_written(self, _: NodeId, event: Event) -> None:
-        assert isinstance(event, ZnodeWritten)
+    def _znode_written(self, _: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.ZnodeWritten)
         self._checks.metadata.znode_written(event)
 
-    def _applied(self, node_id: NodeId, event: Event) -> None:
-        assert isinstance(event, MetadataApplied)
+    def _applied(self, node_id: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.MetadataApplied)
         self.has_applied_metadata = True
         self._checks.conjunctions.applied(BrokerId(node_id), event)
         self._checks.metadata.applied(self._checks.cluster.nodes[BrokerId(node_id)], event)
 
-    def _counted(self, _: NodeId, __: TopicPartition, event: Event) -> None:
+    def _counted(self, _: NodeId, __: TopicPartition, event: events.Event) -> None:
         self._checks.tally.seen(event)
 
     # --- Partitions, by the controller ------------------------------------------------------------------------------
 
-    def _partition_changed(self, _: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, PartitionChanged)
+    def _partition_changed(self, _: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.PartitionChanged)
         configuration = self._checks.configuration
         self._checks.truths[name].ledger.changed(
             event,
@@ -248,77 +212,77 @@ class EventRouter:
         self._checks.controller.check_min_isr(name, event, configured=configured)
         self._checks.controller.committed(name, event)
 
-    def _elected_uncleanly(self, _: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, UncleanLeaderElected)
+    def _elected_uncleanly(self, _: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.UncleanLeaderElected)
         self._checks.tally.seen(event)
         configured = self._checks.configuration.recovery_strategy(name.topic)
         self._checks.controller.elected_uncleanly(name, event, configured=configured)
 
-    def _recovery_started(self, _: NodeId, __: TopicPartition, event: Event) -> None:
-        assert isinstance(event, UncleanRecoveryStarted)
+    def _recovery_started(self, _: NodeId, __: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.UncleanRecoveryStarted)
         self._checks.tally.seen(event)
         self._checks.controller.recovery_started(event)
 
-    def _recovery_dropped(self, _: NodeId, __: TopicPartition, event: Event) -> None:
-        assert isinstance(event, UncleanRecoveryDropped)
+    def _recovery_dropped(self, _: NodeId, __: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.UncleanRecoveryDropped)
         self._checks.tally.seen(event)
         self._checks.controller.recovery.dropped(event)
 
-    def _decided(self, _: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, AlterPartitionDecided)
+    def _decided(self, _: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.AlterPartitionDecided)
         self._checks.tally.decided(event)
         self._checks.controller.decided(name, event)
 
     # --- Partitions, by brokers -------------------------------------------------------------------------------------
 
-    def _log_opened(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, LogOpened)
+    def _log_opened(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.LogOpened)
         self._checks.logs.opened(node_id, name, event)
         self._checks.leaders.opened(node_id, name)
         self._checks.tally.opened(node_id, name)
 
-    def _log_deleted(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, LogDeleted)
+    def _log_deleted(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.LogDeleted)
         self._checks.logs.deleted(node_id, name, event)
         self._checks.conjunctions.log_changed(node_id, name, event)
         self._checks.metadata.log_deleted(self._checks.cluster.nodes[BrokerId(node_id)], name, event)
 
-    def _stray_detected(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, StrayDetected)
+    def _stray_detected(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.StrayDetected)
         self._checks.tally.seen(event)
         self._checks.logs.stray_detected(node_id, name, event)
 
-    def _stray_deleted(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, StrayDeleted)
+    def _stray_deleted(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.StrayDeleted)
         self._checks.tally.seen(event)
         self._checks.logs.stray_deleted(node_id, name, event)
 
-    def _log_start_raised(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, LogStartOffsetRaised)
+    def _log_start_raised(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.LogStartOffsetRaised)
         if self.is_current(event.topic, event.topic_id):
             self._checks.durability.log_start_raised(node_id, name, event)
 
-    def _appended(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, BatchAppended)
+    def _appended(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.BatchAppended)
         self._checks.logs.appended(node_id, name, event)
         if self.is_current(event.topic, event.topic_id):
             self._checks.copies.appended(node_id, name, event)
             self._checks.leaders.appended(node_id, name, event)
 
-    def _truncated(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, LogTruncated)
+    def _truncated(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.LogTruncated)
         self._checks.logs.truncated(node_id, name, event)
         self._checks.conjunctions.log_changed(node_id, name, event)
         self._checks.tally.truncated(node_id, event, high_watermark=self._checks.truths[name].high_watermark)
 
-    def _power_lost(self, _: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, PowerLost)
+    def _power_lost(self, _: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.PowerLost)
         if self.is_current(event.topic, event.topic_id):
             self._checks.copies.power_lost(name, event)
         self._checks.tally.power_lost(event)
 
-    def _became_leader(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, BecameLeader)
+    def _became_leader(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.BecameLeader)
         self._checks.leaders.became_leader(node_id, name, event)
         self._checks.losses.took_role(name, BrokerId(node_id), event.topic_id)
         if not self.is_current(event.topic, event.topic_id):
@@ -336,13 +300,13 @@ class EventRouter:
         else:
             self._checks.durability.check_late_leader(name, node, event)
 
-    def _became_follower(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, BecameFollower)
+    def _became_follower(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.BecameFollower)
         self._checks.leaders.became_follower(node_id, name, event)
         self._checks.losses.took_role(name, BrokerId(node_id), event.topic_id)
 
-    def _high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, HighWatermarkAdvanced)
+    def _high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.HighWatermarkAdvanced)
         if not self.is_current(event.topic, event.topic_id):
             return
         log = self._checks.cluster.nodes[BrokerId(node_id)].disk.logs[name].batches
@@ -351,13 +315,13 @@ class EventRouter:
         self._checks.leaders.high_watermark_advanced(node_id, name, event)
         self._checks.logs.committed(node_id, name, event)
 
-    def _proposed(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, AlterPartitionProposed)
+    def _proposed(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.AlterPartitionProposed)
         self._checks.tally.proposals += 1
         self._checks.leaders.proposed(node_id, name, event)
 
-    def _produce_answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, ProduceAnswered)
+    def _produce_answered(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.ProduceAnswered)
         self._checks.tally.seen(event)
         self._checks.promptness.answered(name, event)
         if event.error == ErrorCode.NONE.name and event.leader_epoch is not None and name in self._checks.truths:
@@ -373,8 +337,8 @@ class EventRouter:
         moment = self._checks.alarm_log.moment
         return self._checks.truths[name].ledger.known_at(node.metadata_end(name), moment)
 
-    def _answered(self, node_id: NodeId, name: TopicPartition, event: Event) -> None:
-        assert isinstance(event, AlterPartitionAnswered)
+    def _answered(self, node_id: NodeId, name: TopicPartition, event: events.Event) -> None:
+        assert isinstance(event, events.AlterPartitionAnswered)
         self._checks.tally.answered(event, with_metadata=self.has_applied_metadata)
         self._checks.tally.seen(event)
         self._checks.leaders.answered(node_id, name, event)

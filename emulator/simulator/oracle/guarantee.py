@@ -20,19 +20,13 @@ from collections.abc import Set
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import (
-    BrokerRegistered,
-    Election,
-    IncarnationEnd,
-    IncarnationEnded,
-    PartitionChanged,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import BrokerId, IncarnationId, LeaderEpoch, MetadataOffset, NodeId
 from laststand.emulator.simulator.nodes.nodes import incarnation_name
 
 _NEVER: Final = 1 << 62
 _NO_INCARNATION: Final = -1
-_UNCLEAN = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+_UNCLEAN = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 
 
 class _Span(NamedTuple):
@@ -50,20 +44,20 @@ class ProvenShutdowns:
     def __init__(self) -> None:
         self._heard: set[tuple[NodeId, int]] = set()
         self._registered: set[IncarnationId] = set()
-        self._stopped: dict[IncarnationId, IncarnationEnded] = {}
+        self._stopped: dict[IncarnationId, events.IncarnationEnded] = {}
 
     def heard(self, node_id: NodeId, incarnation: int) -> None:
         """A process knows its broker epoch."""
         self._heard.add((node_id, incarnation))
 
-    def registered(self, event: BrokerRegistered) -> IncarnationEnded | None:
+    def registered(self, event: events.BrokerRegistered) -> events.IncarnationEnded | None:
         """A process is registered; returns its end, if it stopped before it could hear of that."""
         self._registered.add(event.incarnation_id)
         return self._stopped.get(event.incarnation_id)
 
-    def leaves_proof(self, event: IncarnationEnded) -> bool:
+    def leaves_proof(self, event: events.IncarnationEnded) -> bool:
         """Whether a process ended in order and can prove it; one that was never registered needs no proof."""
-        if event.end is not IncarnationEnd.STOPPED:
+        if event.end is not events.IncarnationEnd.STOPPED:
             return False
         if event.ended_node >= 100 or (event.ended_node, event.ended_incarnation) in self._heard:
             return True
@@ -105,7 +99,7 @@ class GuaranteeLedger:
         ledger._registered = set(self._registered)
         return ledger
 
-    def ended(self, event: IncarnationEnded, *, moment: int) -> None:
+    def ended(self, event: events.IncarnationEnded, *, moment: int) -> None:
         """A process ended, and left no proof of a clean shutdown."""
         if event.ended_node >= 100:
             return
@@ -119,7 +113,7 @@ class GuaranteeLedger:
         self._registered.discard(broker_id)
         self._review(moment)
 
-    def registered(self, event: BrokerRegistered) -> None:
+    def registered(self, event: events.BrokerRegistered) -> None:
         """A broker registered; it counts if it is a later process than the one that ended."""
         ended = self._ended.get(event.broker_id)
         if ended is not None and event.incarnation_id not in _up_to(event.broker_id, ended):
@@ -129,7 +123,9 @@ class GuaranteeLedger:
         """An administrator asks for an unclean election, should no clean one be possible; that accepts one."""
         self._is_asked = True
 
-    def changed(self, event: PartitionChanged, *, min_isr: int, accepts_unclean_leaders: bool, moment: int) -> None:
+    def changed(
+        self, event: events.PartitionChanged, *, min_isr: int, accepts_unclean_leaders: bool, moment: int
+    ) -> None:
         """The partition's state was committed.
 
         Args:

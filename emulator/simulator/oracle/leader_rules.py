@@ -6,27 +6,11 @@ need an observer who sees several events, or controller and brokers at once.
 
 from typing import Final
 
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.broker.replicas.invariants import check_hosted_partition, check_progress, partition_mark
 from laststand.emulator.core.broker.replicas.isr import Committed, proposed_isr
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode, InvariantError
-from laststand.emulator.core.events import (
-    AlterPartitionAnswered,
-    AlterPartitionProposed,
-    AppendRole,
-    BatchAppended,
-    BecameFollower,
-    BecameLeader,
-    HighWatermarkAdvanced,
-)
-from laststand.emulator.core.messages import (
-    DeleteRecordsResponse,
-    FetchResponse,
-    ListOffsetsResponse,
-    OffsetForLeaderEpochResponse,
-    ProduceResponse,
-    Response,
-)
 from laststand.emulator.core.types import (
     BrokerId,
     LeaderEpoch,
@@ -46,11 +30,11 @@ _SETTLED: Final = ("committed", "reverted")
 """Outcomes after which a leader may propose again."""
 
 _SERVING: Final = (
-    DeleteRecordsResponse,
-    FetchResponse,
-    ListOffsetsResponse,
-    OffsetForLeaderEpochResponse,
-    ProduceResponse,
+    messages.DeleteRecordsResponse,
+    messages.FetchResponse,
+    messages.ListOffsetsResponse,
+    messages.OffsetForLeaderEpochResponse,
+    messages.ProduceResponse,
 )
 
 _ReplicaKey = tuple[NodeId, TopicPartition]
@@ -88,7 +72,7 @@ class LeaderRules:
         self._last_epoch.pop((node_id, name), None)
         self._proposed.pop((node_id, name), None)
 
-    def became_leader(self, node_id: NodeId, name: TopicPartition, event: BecameLeader) -> None:
+    def became_leader(self, node_id: NodeId, name: TopicPartition, event: events.BecameLeader) -> None:
         """A term begins, or goes on under the next epoch; where one is left out, another leader may have led."""
         key, leader_epoch = (node_id, name), event.leader_epoch
         is_next = self._last_epoch.get(key) in (leader_epoch, leader_epoch - 1)
@@ -97,13 +81,13 @@ class LeaderRules:
         self._last_epoch[key] = leader_epoch
         self._proposed.pop((node_id, name), None)
 
-    def became_follower(self, node_id: NodeId, name: TopicPartition, _: BecameFollower) -> None:
+    def became_follower(self, node_id: NodeId, name: TopicPartition, _: events.BecameFollower) -> None:
         """A term is over."""
         self._stand_down(node_id, name)
 
-    def appended(self, node_id: NodeId, name: TopicPartition, event: BatchAppended) -> None:
+    def appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
         """A batch was appended: M8, and M18 where a leader that recovers took it."""
-        if event.role is not AppendRole.LEADER:
+        if event.role is not events.AppendRole.LEADER:
             return
         leader = self._leaders.setdefault((name, event.topic_id, event.leader_epoch), node_id)
         if leader != node_id:
@@ -111,7 +95,9 @@ class LeaderRules:
         if self._is_recovering(node_id, name):
             self._alarm_log.report("M18", name, f"{name}: leader {node_id} recovers and appended {event.describe()}")
 
-    def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
+    def high_watermark_advanced(
+        self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
+    ) -> None:
         """A leader's high watermark rose: H1, H2."""
         if len(event.committed_isr) < event.effective_min_isr:
             self._alarm_log.report("H2", name, f"{name}: {event.describe()}")
@@ -137,11 +123,13 @@ class LeaderRules:
         if held and event.new < min(held):
             self._alarm_log.report("H1", name, f"{name}: it stays behind what all hold: {event.describe()}")
 
-    def _bounds(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> tuple[BrokerId, ...]:
+    def _bounds(
+        self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
+    ) -> tuple[BrokerId, ...]:
         """Returns the members whose log ends a high watermark may not pass."""
         return event.maximal_isr
 
-    def proposed(self, node_id: NodeId, name: TopicPartition, event: AlterPartitionProposed) -> None:
+    def proposed(self, node_id: NodeId, name: TopicPartition, event: events.AlterPartitionProposed) -> None:
         """A leader asks for another ISR: H5, one at a time."""
         version = (event.leader_epoch, event.partition_epoch)
         if self._proposed.get((node_id, name)) == version:
@@ -150,14 +138,14 @@ class LeaderRules:
             )
         self._proposed[node_id, name] = version
 
-    def answered(self, node_id: NodeId, name: TopicPartition, event: AlterPartitionAnswered) -> None:
+    def answered(self, node_id: NodeId, name: TopicPartition, event: events.AlterPartitionAnswered) -> None:
         """A leader heard of its proposal."""
         if event.outcome in _SETTLED:
             self._proposed.pop((node_id, name), None)
 
     # --- Answers ----------------------------------------------------------------------------------------------------
 
-    def responded(self, node: BrokerNode, response: Response) -> None:
+    def responded(self, node: BrokerNode, response: messages.Response) -> None:
         """A broker answers a request: M18, where the leader recovers."""
         if not isinstance(response, _SERVING):
             return

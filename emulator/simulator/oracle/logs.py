@@ -8,17 +8,8 @@ names. L7: a stray goes when its grace is over.
 
 from collections.abc import Iterator
 
+from laststand.emulator.core import events
 from laststand.emulator.core.broker.replicas.partition import Partition
-from laststand.emulator.core.events import (
-    AppendRole,
-    BatchAppended,
-    HighWatermarkAdvanced,
-    LogDeleted,
-    LogOpened,
-    LogTruncated,
-    StrayDeleted,
-    StrayDetected,
-)
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
@@ -56,7 +47,9 @@ class LogChecks:
         self._logs: dict[tuple[NodeId, TopicPartition], _KnownLog] = {}
         self._strays: dict[tuple[NodeId, TopicPartition, TopicId], int] = {}
         self._batches: dict[tuple[TopicPartition, TopicId], dict[_BatchKey, tuple[int, _BatchKey | None]]] = {}
-        self._cut_off: dict[tuple[TopicPartition, TopicId], dict[tuple[Offset, LeaderEpoch, int], LogTruncated]] = {}
+        self._cut_off: dict[
+            tuple[TopicPartition, TopicId], dict[tuple[Offset, LeaderEpoch, int], events.LogTruncated]
+        ] = {}
         self._truths_of_deleted: dict[tuple[TopicPartition, TopicId], tuple[PartitionTruth, int]] = {}
 
     def attach(self, cluster: SimulatedCluster) -> None:
@@ -80,7 +73,7 @@ class LogChecks:
         batches = self._batches.get((name, topic_id), {})
         return any(key[0] == base_offset and batch[0] == crc for key, batch in batches.items())
 
-    def opened(self, node_id: NodeId, name: TopicPartition, event: LogOpened) -> None:
+    def opened(self, node_id: NodeId, name: TopicPartition, event: events.LogOpened) -> None:
         """A log was created, or found at start."""
         self._check_topic(node_id, name, event.topic_id)
         known = self._logs.get((node_id, name))
@@ -93,7 +86,7 @@ class LogChecks:
             fresh.batches = [(b.base_offset, b.last_offset, b.leader_epoch, b.crc) for b in stored.batches]
         fresh.log_end_offset = event.log_end_offset
 
-    def deleted(self, node_id: NodeId, name: TopicPartition, event: LogDeleted) -> None:
+    def deleted(self, node_id: NodeId, name: TopicPartition, event: events.LogDeleted) -> None:
         """A log is served no longer; that there was one of this topic id is remembered."""
         self._logs[node_id, name] = _KnownLog(event.topic_id)
 
@@ -103,12 +96,12 @@ class LogChecks:
             if key[0] == node_id:
                 self._strays[key] = self._cluster.now_ms
 
-    def stray_detected(self, node_id: NodeId, name: TopicPartition, event: StrayDetected) -> None:
+    def stray_detected(self, node_id: NodeId, name: TopicPartition, event: events.StrayDetected) -> None:
         """A log that does not belong there was found; it has a grace if it goes at all."""
         if event.action == "delete":
             self._strays[node_id, name, event.topic_id] = self._cluster.now_ms
 
-    def stray_deleted(self, node_id: NodeId, name: TopicPartition, event: StrayDeleted) -> None:
+    def stray_deleted(self, node_id: NodeId, name: TopicPartition, event: events.StrayDeleted) -> None:
         """The files of a stray are gone: L7."""
         since_ms = self._strays.pop((node_id, name, event.topic_id), None)
         delay_ms = self._cluster.properties.stray_delete_delay_ms
@@ -129,7 +122,7 @@ class LogChecks:
             if is_there and self._cluster.now_ms > since_ms + delay_ms:
                 yield "L7", name, f"broker {node_id} keeps a stray of {name} (topic {topic_id}) since {since_ms} ms"
 
-    def appended(self, node_id: NodeId, name: TopicPartition, event: BatchAppended) -> None:
+    def appended(self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended) -> None:
         """A batch was appended: D7, D8, D9, M15."""
         log = self._logs.get((node_id, name))
         if log is None or log.topic_id != event.topic_id:
@@ -143,7 +136,7 @@ class LogChecks:
             self._alarm_log.report("D9", name, f"{sentence} {log.log_end_offset}, after {previous}")
         if previous is not None and previous[1] < self._log_start_offset(node_id, name):
             previous = None  # it was deleted, and what a log begins with again below need not follow from it
-        is_led_otherwise = event.role is AppendRole.LEADER and leader_epoch != event.current_leader_epoch
+        is_led_otherwise = event.role is events.AppendRole.LEADER and leader_epoch != event.current_leader_epoch
         if is_led_otherwise or (previous is not None and leader_epoch < previous[2]):
             sentence = f"{name}: {base_offset} was appended on broker {node_id} in epoch {leader_epoch}"
             self._alarm_log.report("D8", name, f"{sentence}, led in {event.current_leader_epoch}, after {previous}")
@@ -152,7 +145,7 @@ class LogChecks:
         log.log_end_offset = Offset(event.last_offset + 1)
 
     def _check_lineage(
-        self, node_id: NodeId, name: TopicPartition, event: BatchAppended, previous: _BatchKey | None
+        self, node_id: NodeId, name: TopicPartition, event: events.BatchAppended, previous: _BatchKey | None
     ) -> None:
         batches = self._batches.get((name, event.topic_id))
         if batches is None:
@@ -173,7 +166,7 @@ class LogChecks:
                 f", and is {event.crc} after {previous} on broker {node_id}",
             )
 
-    def truncated(self, node_id: NodeId, name: TopicPartition, event: LogTruncated) -> None:
+    def truncated(self, node_id: NodeId, name: TopicPartition, event: events.LogTruncated) -> None:
         """A log was cut: D15."""
         log = self._logs.get((node_id, name))
         if log is None:
@@ -211,7 +204,7 @@ class LogChecks:
                     or truth.was_committed_before(event.leader_epoch, last_offset),
                 )
 
-    def committed(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
+    def committed(self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced) -> None:
         """A leader that may be deposed by now commits what a follower of its successor has cut off: D15."""
         log, cut_off = self._logs.get((node_id, name)), self._cut_off.get((name, event.topic_id))
         if log is None or not cut_off:

@@ -7,9 +7,9 @@ reassignments end. L7, second half: no log is deleted where it is assigned.
 
 from collections.abc import Iterator
 
+from laststand.emulator.core import events
 from laststand.emulator.core.broker.replicas.isr import Committed
 from laststand.emulator.core.broker.replicas.partition import Partition
-from laststand.emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, ZnodeWritten
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
@@ -51,7 +51,7 @@ class MetadataChecks:
         self._writer, self._last_offset = incarnation, offset
         self.follow()
 
-    def registered(self, event: BrokerRegistered) -> None:
+    def registered(self, event: events.BrokerRegistered) -> None:
         """A broker registered: M12, as far as epochs go."""
         if not self._last_broker_epoch < event.broker_epoch <= event.metadata_offset:
             sentence = f"broker {event.broker_id} got epoch {event.broker_epoch} at {event.metadata_offset}, after"
@@ -60,7 +60,7 @@ class MetadataChecks:
 
     # --- Brokers ----------------------------------------------------------------------------------------------------
 
-    def applied(self, node: BrokerNode, event: MetadataApplied) -> None:
+    def applied(self, node: BrokerNode, event: events.MetadataApplied) -> None:
         """A broker acts on metadata: M13 on its image."""
         assert node.broker is not None
         image, end_offset = node.broker.image, event.end_offset
@@ -98,7 +98,7 @@ class MetadataChecks:
                 "M13", name, f"broker {node.node_id} has {name} as {role} with ISR {isr}; it is {state}"
             )
 
-    def log_deleted(self, node: BrokerNode, name: TopicPartition, event: LogDeleted) -> None:
+    def log_deleted(self, node: BrokerNode, name: TopicPartition, event: events.LogDeleted) -> None:
         """A broker put a log aside: L7, second half."""
         if node.broker is None:
             return
@@ -107,7 +107,7 @@ class MetadataChecks:
             sentence = f"broker {node.node_id} removed its log of {name} ({event.reason}), and is a replica: {state}"
             self._alarm_log.report("L7", name, sentence)
 
-    def znode_written(self, event: ZnodeWritten) -> None:
+    def znode_written(self, event: events.ZnodeWritten) -> None:
         """ZooKeeper was written: not in a KRaft cluster."""
 
     def missing(self) -> Iterator[tuple[str, TopicPartition | None, str]]:

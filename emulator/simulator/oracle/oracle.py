@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Final
 
 import laststand.emulator
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded, SendRecorded
-from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode, InvariantError
-from laststand.emulator.core.events import Event
 from laststand.emulator.core.history import OperationType
-from laststand.emulator.core.messages import FetchResponse, Response
 from laststand.emulator.core.types import Acks, BrokerId, NodeId, Offset, TopicPartition
-from laststand.emulator.plan.actions import Action, DeleteRecords, ElectLeaders
+from laststand.emulator.plan import actions
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.nodes.observer import ClientRecord
@@ -77,7 +75,7 @@ class Oracle:
 
     # --- Observer ----------------------------------------------------------------------------------------------------
 
-    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+    def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         """Takes note of an event."""
         self.alarm_log.moment += 1
         self._router.route(node_id, incarnation, event)
@@ -111,14 +109,14 @@ class Oracle:
                 if record.topic_id is not None and not self._is_current(record):
                     self.checks.clients.went_astray(client, record.partition)
 
-    def asked(self, action: Action) -> None:
+    def asked(self, action: actions.Action) -> None:
         """Takes note of what an administrator is about to ask for."""
         match action:
-            case ElectLeaders():
+            case actions.ElectLeaders():
                 for name in action.unclean_elections:
                     self.truths[name].ledger.asked()
                     self.checks.controller.recovery.asked(name, action.election)
-            case DeleteRecords():
+            case actions.DeleteRecords():
                 self.checks.durability.deletions.asked(action)
             case _:
                 pass
@@ -127,14 +125,14 @@ class Oracle:
         """Takes note that an action changed something."""
         self._promptness.ask()
 
-    def answered(self, node: BrokerNode, answer: SendResponse) -> None:
+    def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
         """Takes note of a broker's answer to a request."""
         self.checks.answered(node, answer)
         self.responded(node, answer.response)
 
-    def responded(self, node: BrokerNode, response: Response) -> None:
+    def responded(self, node: BrokerNode, response: messages.Response) -> None:
         """Takes note of what a broker answers."""
-        if isinstance(response, FetchResponse):
+        if isinstance(response, messages.FetchResponse):
             for part in response.partitions:
                 if part.error is not ErrorCode.NONE:
                     state = self._cluster.state(part.topic_partition)

@@ -11,8 +11,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from laststand.emulator.core import events
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import ProduceAnswered
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.properties import NodeProperties
@@ -351,7 +351,7 @@ class Promptness:
         )
         return fresh
 
-    def answered(self, name: TopicPartition, event: ProduceAnswered) -> None:
+    def answered(self, name: TopicPartition, event: events.ProduceAnswered) -> None:
         """A leader answers what a producer sent: what it has committed must not have waited for its time to run out."""
         if event.error == ErrorCode.REQUEST_TIMED_OUT.name and event.base_offset is not None:
             end_offset = event.base_offset + event.record_count

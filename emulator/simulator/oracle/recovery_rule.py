@@ -13,15 +13,7 @@ from collections.abc import Iterator, Mapping, Set
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.admin_messages import RequestedElection
-from laststand.emulator.core.events import (
-    PartitionChanged,
-    ReplicaAnswer,
-    UncleanLeaderElected,
-    UncleanMethod,
-    UncleanRecoveryDropped,
-    UncleanRecoveryStarted,
-)
+from laststand.emulator.core import admin_messages, events
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -34,9 +26,9 @@ from laststand.emulator.simulator.oracle.replica_answers import Heard, ReplicaAn
 
 _ASKED_FOR: Final = MappingProxyType(
     {
-        RequestedElection.UNCLEAN: RecoveryStrategy.AGGRESSIVE,
-        RequestedElection.LONGEST_LOG_AGGRESSIVE: RecoveryStrategy.AGGRESSIVE,
-        RequestedElection.LONGEST_LOG_BALANCED: RecoveryStrategy.BALANCED,
+        admin_messages.RequestedElection.UNCLEAN: RecoveryStrategy.AGGRESSIVE,
+        admin_messages.RequestedElection.LONGEST_LOG_AGGRESSIVE: RecoveryStrategy.AGGRESSIVE,
+        admin_messages.RequestedElection.LONGEST_LOG_BALANCED: RecoveryStrategy.BALANCED,
     }
 )
 """The strategy that a request stands for, where it may lead to an unclean recovery."""
@@ -76,17 +68,17 @@ class RecoveryRule:
         self._judged: set[MetadataOffset] = set()
         self._started_ms: dict[tuple[TopicPartition, LeaderEpoch], int] = {}
 
-    def asked(self, name: TopicPartition, election: RequestedElection) -> None:
+    def asked(self, name: TopicPartition, election: admin_messages.RequestedElection) -> None:
         """An administrator asks for a leader."""
         strategy = _ASKED_FOR.get(election)
         if strategy is not None:
             self._asked.setdefault(name, []).append(strategy)
 
-    def started(self, event: UncleanRecoveryStarted, *, now_ms: int) -> None:
+    def started(self, event: events.UncleanRecoveryStarted, *, now_ms: int) -> None:
         """The controller began to ask, at a time of its clock, or went on by another strategy."""
         self._started_ms.setdefault((TopicPartition(event.topic, event.partition), event.leader_epoch), now_ms)
 
-    def dropped(self, event: UncleanRecoveryDropped) -> None:
+    def dropped(self, event: events.UncleanRecoveryDropped) -> None:
         """The controller ended a recovery without choosing."""
         self.answers.dropped(event)
         self._started_ms.pop((TopicPartition(event.topic, event.partition), event.leader_epoch), None)
@@ -98,8 +90,8 @@ class RecoveryRule:
 
     def problems(
         self,
-        event: UncleanLeaderElected,
-        before: PartitionChanged | None,
+        event: events.UncleanLeaderElected,
+        before: events.PartitionChanged | None,
         electorate: Electorate,
         *,
         configured: RecoveryStrategy,
@@ -116,7 +108,7 @@ class RecoveryRule:
             patience: how long who has not answered is waited for.
             now_ms: when it was told, by the controller's clock.
         """
-        if event.method is not UncleanMethod.LONGEST_LOG or event.metadata_offset in self._judged:
+        if event.method is not events.UncleanMethod.LONGEST_LOG or event.metadata_offset in self._judged:
             return  # the latter is told again by the controller's next process
         self._judged.add(event.metadata_offset)
         for sentence in self._decision_problems(event, before, configured):
@@ -132,7 +124,7 @@ class RecoveryRule:
             yield Problem(sentence, leaves_evidence=False)
 
     def _decision_problems(
-        self, event: UncleanLeaderElected, before: PartitionChanged | None, configured: RecoveryStrategy
+        self, event: events.UncleanLeaderElected, before: events.PartitionChanged | None, configured: RecoveryStrategy
     ) -> Iterator[str]:
         yield from _rank_problems(event)
         strategy = event.strategy
@@ -144,7 +136,7 @@ class RecoveryRule:
             if unheard:
                 yield f"{unheard} had not answered"
 
-    def _is_wanted(self, event: UncleanLeaderElected, configured: RecoveryStrategy) -> bool:
+    def _is_wanted(self, event: events.UncleanLeaderElected, configured: RecoveryStrategy) -> bool:
         if event.strategy is configured:
             return configured is not RecoveryStrategy.NONE
         asked = self._asked.get(TopicPartition(event.topic, event.partition), [])
@@ -155,7 +147,7 @@ class RecoveryRule:
 
 
 def _hasty(
-    event: UncleanLeaderElected, before: PartitionChanged, electorate: Electorate, *, waits: bool
+    event: events.UncleanLeaderElected, before: events.PartitionChanged, electorate: Electorate, *, waits: bool
 ) -> Iterator[str]:
     is_patient = waits and event.strategy is RecoveryStrategy.BALANCED
     awaited = set(before.replicas) if is_patient else electorate.active & set(before.replicas)
@@ -164,7 +156,7 @@ def _hasty(
         yield f"{missing} were not waited for"
 
 
-def _rank_problems(event: UncleanLeaderElected) -> Iterator[str]:
+def _rank_problems(event: events.UncleanLeaderElected) -> Iterator[str]:
     ranks = {answer.broker_id: _rank(answer) for answer in event.answers}
     if event.leader not in ranks:
         yield f"{event.leader} did not say what it has"
@@ -172,7 +164,7 @@ def _rank_problems(event: UncleanLeaderElected) -> Iterator[str]:
         yield f"{event.leader} has not the longest log of {ranks}"
 
 
-def _answer_problems(event: UncleanLeaderElected, heard: Heard, *, could_lead: Set[BrokerId]) -> Iterator[str]:
+def _answer_problems(event: events.UncleanLeaderElected, heard: Heard, *, could_lead: Set[BrokerId]) -> Iterator[str]:
     told = {answer.broker_id: answer for answer in event.answers}
     untrue = sorted(broker_id for broker_id, answer in told.items() if heard.answers.get(broker_id) != answer)
     if untrue:
@@ -182,11 +174,11 @@ def _answer_problems(event: UncleanLeaderElected, heard: Heard, *, could_lead: S
         yield f"the answers of {left_out} were left out"
 
 
-def _remembered(before: PartitionChanged) -> set[BrokerId]:
+def _remembered(before: events.PartitionChanged) -> set[BrokerId]:
     last = () if before.last_known_leader is None else (before.last_known_leader,)
     return {*before.last_known_elr, *last} & set(before.replicas)
 
 
-def _rank(answer: ReplicaAnswer) -> tuple[int, int]:
+def _rank(answer: events.ReplicaAnswer) -> tuple[int, int]:
     written = answer.last_written_leader_epoch
     return (-1 if written is None else written, answer.log_end_offset)

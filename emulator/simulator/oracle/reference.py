@@ -12,19 +12,8 @@ from typing import Generic, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET
 
+from laststand.emulator.core import records
 from laststand.emulator.core.image import BrokerRegistration, PartitionState
-from laststand.emulator.core.records import (
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    MetadataBatch,
-    PartitionChangeRecord,
-    PartitionRecord,
-    Record,
-    RegisterBrokerRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-    UnregisterBrokerRecord,
-)
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, MetadataOffset, PartitionEpoch, TopicId, TopicPartition
 
 Transition: TypeAlias = Callable[[TopicPartition, PartitionState, PartitionState], None]
@@ -78,7 +67,7 @@ class MetadataReference:
         self._partitions: dict[TopicPartition, _History[PartitionState]] = {}
         self._brokers: dict[BrokerId, _History[BrokerRegistration]] = {}
 
-    def follow(self, log: Sequence[MetadataBatch]) -> bool:
+    def follow(self, log: Sequence[records.MetadataBatch]) -> bool:
         """Folds what is new in a log; returns false where its batches do not follow each other."""
         while self._batches < len(log):
             batch = log[self._batches]
@@ -114,30 +103,30 @@ class MetadataReference:
 
     # --- Records ----------------------------------------------------------------------------------------------------
 
-    def _fold(self, record: Record) -> None:
+    def _fold(self, record: records.Record) -> None:
         match record:
-            case PartitionChangeRecord():
+            case records.PartitionChangeRecord():
                 self._change(record)
-            case PartitionRecord():
+            case records.PartitionRecord():
                 name = TopicPartition(self._topics[record.topic_id], record.partition)
                 fields = {field: getattr(record, field) for field in record.__struct_fields__ if field != "partition"}
                 self._set_partition(name, PartitionState(**fields))
-            case ClearElrRecord(topic_id=topic_id):
+            case records.ClearElrRecord(topic_id=topic_id):
                 self._clear_elr(topic_id)
-            case RegisterBrokerRecord():
+            case records.RegisterBrokerRecord():
                 fields = {field: getattr(record, field) for field in record.__struct_fields__}
                 offset = MetadataOffset(self.end_offset - 1)
                 self._set_broker(record.broker_id, BrokerRegistration(**fields, registration_offset=offset))
-            case BrokerRegistrationChangeRecord():
+            case records.BrokerRegistrationChangeRecord():
                 registration = self._brokers[record.broker_id].last
                 if registration is not None:
                     changed = _replaced(registration, record, besides=("broker_id", "broker_epoch"))
                     self._set_broker(record.broker_id, changed)
-            case UnregisterBrokerRecord(broker_id=broker_id):
+            case records.UnregisterBrokerRecord(broker_id=broker_id):
                 self._set_broker(broker_id, None)
-            case TopicRecord(name=topic, topic_id=topic_id):
+            case records.TopicRecord(name=topic, topic_id=topic_id):
                 self._topics[topic_id] = topic
-            case RemoveTopicRecord(topic_id=topic_id):
+            case records.RemoveTopicRecord(topic_id=topic_id):
                 topic = self._topics.pop(topic_id)
                 for name, history in self._partitions.items():
                     if name.topic == topic and history.last is not None:
@@ -145,7 +134,7 @@ class MetadataReference:
             case _:
                 pass  # configuration, features and producer ids are no state of a partition or a broker
 
-    def _change(self, record: PartitionChangeRecord) -> None:
+    def _change(self, record: records.PartitionChangeRecord) -> None:
         name = TopicPartition(self._topics[record.topic_id], record.partition)
         before = self._partitions[name].last
         if before is None:
@@ -180,7 +169,10 @@ class MetadataReference:
 
 
 def _replaced(
-    value: _Value, record: PartitionChangeRecord | BrokerRegistrationChangeRecord, *, besides: tuple[str, ...]
+    value: _Value,
+    record: records.PartitionChangeRecord | records.BrokerRegistrationChangeRecord,
+    *,
+    besides: tuple[str, ...],
 ) -> _Value:
     """Returns a value with the fields that a change record names."""
     names = (name for name in record.__struct_fields__ if name not in besides)

@@ -9,11 +9,10 @@ before anybody hears of it. Therefore an answer must count only if it was asked 
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
+from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.effects import AppendMetadata, Effect, SendRequest
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import ReplicaAnswer, UncleanLeaderElected, UncleanRecoveryDropped
-from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
-from laststand.emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -62,15 +61,17 @@ class ReplicaAnswers:
         """The controller has taken an input; its effects are not executed yet."""
         self._moment += 1
         match incoming:
-            case ResponseReceived(correlation_id=correlation_id, response=GetReplicaLogInfoResponse() as response):
+            case inputs.ResponseReceived(
+                correlation_id=correlation_id, response=messages.GetReplicaLogInfoResponse() as response
+            ):
                 self._deliver(self._asked.pop(correlation_id), response)
-            case RequestFailed(correlation_id=correlation_id):
+            case inputs.RequestFailed(correlation_id=correlation_id):
                 self._asked.pop(correlation_id, None)
             case _:
                 pass
         for effect in effects:
             match effect:
-                case SendRequest(request=GetReplicaLogInfoRequest()):
+                case SendRequest(request=messages.GetReplicaLogInfoRequest()):
                     self._asked[effect.correlation_id] = _Asked(effect.destination, self._moment)
                 case AppendMetadata(events=events):
                     for event in events:
@@ -118,7 +119,7 @@ class ReplicaAnswers:
             must_count={broker_id for broker_id, delivered in valid.items() if delivered.asked_at > since},
         )
 
-    def _deliver(self, asked: _Asked, response: GetReplicaLogInfoResponse) -> None:
+    def _deliver(self, asked: _Asked, response: messages.GetReplicaLogInfoResponse) -> None:
         broker_id = BrokerId(asked.node_id)
         for info in response.partitions:
             if (

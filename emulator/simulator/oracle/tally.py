@@ -1,25 +1,7 @@
 """What a run was like: how much of everything happened, and which rules were seen at work."""
 
+from laststand.emulator.core import events
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import (
-    AlterPartitionAnswered,
-    AlterPartitionDecided,
-    BrokerFenced,
-    BrokerRegistered,
-    ControlledShutdownStarted,
-    Election,
-    Event,
-    LogTruncated,
-    PartitionChanged,
-    PowerLost,
-    ProduceAnswered,
-    RecoveryFinished,
-    StrayDeleted,
-    StrayDetected,
-    UncleanLeaderElected,
-    UncleanRecoveryDropped,
-    UncleanRecoveryStarted,
-)
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import BrokerId, NodeId, Offset, TopicPartition
 from laststand.emulator.simulator.nodes.nodes import HostingBroker
@@ -55,12 +37,12 @@ class Tally:
         """Counts that a rule was seen at work."""
         self.marks[name] = self.marks.get(name, 0) + 1
 
-    def partition_changed(self, event: PartitionChanged) -> None:
+    def partition_changed(self, event: events.PartitionChanged) -> None:
         """A partition's state was committed."""
         self.mark(f"partition_changed:{event.reason}")
-        if event.election not in (Election.NONE, Election.NO_CANDIDATE) and event.reason != "created":
+        if event.election not in (events.Election.NONE, events.Election.NO_CANDIDATE) and event.reason != "created":
             self.elections += 1
-        if event.election is not Election.NONE:
+        if event.election is not events.Election.NONE:
             self.mark(f"election:{event.election.value}")
         name = TopicPartition(event.topic, event.partition)
         former = set(self._elr.get(name, ())) - set(event.replicas)
@@ -68,24 +50,24 @@ class Tally:
             self.mark("elr:reassigned_away")
         self._elr[name] = event.elr
 
-    def seen(self, event: Event) -> None:
+    def seen(self, event: events.Event) -> None:
         """Counts what is of interest for having happened at all."""
         match event:
-            case AlterPartitionAnswered():
+            case events.AlterPartitionAnswered():
                 self.mark(f"answered:{event.outcome}")
-            case RecoveryFinished():
+            case events.RecoveryFinished():
                 self.mark("recovery_step:finished")
-            case StrayDetected():
+            case events.StrayDetected():
                 self.mark(f"stray:{event.reason}")
-            case StrayDeleted():
+            case events.StrayDeleted():
                 self.mark("stray:deleted")
-            case UncleanRecoveryStarted():
+            case events.UncleanRecoveryStarted():
                 self.mark(f"unclean_recovery:{event.strategy}")
-            case UncleanRecoveryDropped():
+            case events.UncleanRecoveryDropped():
                 self.mark(f"unclean_recovery_dropped:{event.reason}")
-            case ProduceAnswered(error=ErrorCode.UNKNOWN_TOPIC_ID.name):
+            case events.ProduceAnswered(error=ErrorCode.UNKNOWN_TOPIC_ID.name):
                 self.mark("produce:UNKNOWN_TOPIC_ID")
-            case UncleanLeaderElected():
+            case events.UncleanLeaderElected():
                 self.mark(f"unclean_leader:{event.method.value}")
             case _:
                 pass
@@ -95,21 +77,21 @@ class Tally:
         if broker is not None and not broker.partitions and _leads(broker.image, broker_id):
             self.mark("roles:held_back")
 
-    def registered(self, event: BrokerRegistered) -> None:
+    def registered(self, event: events.BrokerRegistered) -> None:
         """A broker registered."""
         if event.stored_broker_epoch is not None and event.previous_broker_epoch != event.stored_broker_epoch:
             self.unclean_restarts += 1
             self.mark("registered:unclean")
 
-    def fenced(self, event: BrokerFenced | ControlledShutdownStarted) -> None:
+    def fenced(self, event: events.BrokerFenced | events.ControlledShutdownStarted) -> None:
         """A broker may lead no longer."""
-        self.mark(f"fenced:{event.reason}" if isinstance(event, BrokerFenced) else "controlled_shutdown")
+        self.mark(f"fenced:{event.reason}" if isinstance(event, events.BrokerFenced) else "controlled_shutdown")
 
-    def decided(self, event: AlterPartitionDecided) -> None:
+    def decided(self, event: events.AlterPartitionDecided) -> None:
         """The controller judged a proposal."""
         self.mark(f"alter_partition:{event.error}")
 
-    def answered(self, event: AlterPartitionAnswered, *, with_metadata: bool) -> None:
+    def answered(self, event: events.AlterPartitionAnswered, *, with_metadata: bool) -> None:
         """A leader acts on an answer; what it does in one step with metadata had to wait for that (S38)."""
         if with_metadata and event.error == ErrorCode.NONE.name:
             self.mark("answered:held_back")
@@ -118,7 +100,7 @@ class Tally:
         """A process opens a log, which recovery has synced."""
         self._cut.discard((node_id, name))
 
-    def truncated(self, node_id: NodeId, event: LogTruncated, *, high_watermark: Offset) -> None:
+    def truncated(self, node_id: NodeId, event: events.LogTruncated, *, high_watermark: Offset) -> None:
         """A log was cut; ``high_watermark`` is the true one."""
         self.truncations += 1
         self._cut.add((node_id, TopicPartition(event.topic, event.partition)))
@@ -126,7 +108,7 @@ class Tally:
         if event.new_end_offset < high_watermark:
             self.mark("truncated:below_high_watermark")
 
-    def power_lost(self, event: PowerLost) -> None:
+    def power_lost(self, event: events.PowerLost) -> None:
         """A log went through a power loss."""
         if event.new_end_offset < event.old_end_offset:
             self.mark("power_loss:bytes")

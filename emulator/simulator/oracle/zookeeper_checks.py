@@ -9,23 +9,10 @@ controller and the bounds in time that follow from its heartbeats are replaced b
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
-from laststand.emulator.core.effects import SendResponse
-from laststand.emulator.core.events import (
-    AlterPartitionAnswered,
-    BecameFollower,
-    BecameLeader,
-    BrokerRegistered,
-    HighWatermarkAdvanced,
-    IncarnationEnded,
-    LogDeleted,
-    PartitionChanged,
-    UncleanLeaderElected,
-    ZnodeWritten,
-)
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.inputs import RequestReceived
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import (
     BrokerId,
@@ -84,11 +71,11 @@ class ZooKeeperChecks(Checks):
         self._proposals.attach(cluster)
         cluster.on_request = self._asked
 
-    def _asked(self, node: BrokerNode, received: RequestReceived) -> None:
+    def _asked(self, node: BrokerNode, received: inputs.RequestReceived) -> None:
         self._roles.asked(node, received)
         self._proposals.asked(node, received)
 
-    def answered(self, node: BrokerNode, answer: SendResponse) -> None:
+    def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
         """A broker answers a request: what it has taken, it knows."""
         self._roles.answered(node, answer)
 
@@ -104,7 +91,7 @@ class ZooKeeperReference(MetadataReference):
         super().__init__(lambda _, __, ___: None)
         self.last_isrs: dict[tuple[TopicPartition, LeaderEpoch], tuple[BrokerId, ...]] = {}
 
-    def written(self, name: TopicPartition, event: PartitionChanged) -> None:
+    def written(self, name: TopicPartition, event: events.PartitionChanged) -> None:
         """A state node has this now."""
         self.last_isrs[name, event.leader_epoch] = event.isr
         self._isrs.setdefault((name, event.leader_epoch), set()).add(frozenset(event.isr))
@@ -137,7 +124,7 @@ class ZooKeeperMetadata(MetadataChecks):
             self._alarm_log.report("M14", None, f"write {offset} was told after {self._last_offset}")
         self._last_offset = offset
 
-    def znode_written(self, event: ZnodeWritten) -> None:
+    def znode_written(self, event: events.ZnodeWritten) -> None:
         """ZooKeeper was written: M14, an election of a controller raises the epoch."""
         self._proposals.writer = SessionId(event.session_id)
         if event.path != paths.CONTROLLER or event.write is not ZnodeWrite.CREATED:
@@ -186,7 +173,7 @@ class ZooKeeperMetadata(MetadataChecks):
             if believed != written:
                 yield "Z1", name, f"the controller takes {name} to be {believed}, and its node says {written}"
 
-    def log_deleted(self, node: BrokerNode, name: TopicPartition, event: LogDeleted) -> None:
+    def log_deleted(self, node: BrokerNode, name: TopicPartition, event: events.LogDeleted) -> None:
         """A broker put a log aside: Z4."""
         state = self._cluster.state(name)
         if cast(ZooKeeperCluster, self._cluster).is_being_deleted(name.topic):
@@ -216,17 +203,17 @@ class ZooKeeperLeaders(LeaderRules):
         self._roles = roles
         self._proposals = proposals
 
-    def became_leader(self, node_id: NodeId, name: TopicPartition, event: BecameLeader) -> None:
+    def became_leader(self, node_id: NodeId, name: TopicPartition, event: events.BecameLeader) -> None:
         """A term begins, or goes on: Z8."""
         super().became_leader(node_id, name, event)
         self._roles.took_role(self._cluster.nodes[BrokerId(node_id)], name, event)
 
-    def became_follower(self, node_id: NodeId, name: TopicPartition, event: BecameFollower) -> None:
+    def became_follower(self, node_id: NodeId, name: TopicPartition, event: events.BecameFollower) -> None:
         """A term is over: Z8."""
         super().became_follower(node_id, name, event)
         self._roles.took_role(self._cluster.nodes[BrokerId(node_id)], name, event)
 
-    def answered(self, node_id: NodeId, name: TopicPartition, event: AlterPartitionAnswered) -> None:
+    def answered(self, node_id: NodeId, name: TopicPartition, event: events.AlterPartitionAnswered) -> None:
         """A leader heard of its proposal: Z9, second half."""
         super().answered(node_id, name, event)
         self._proposals.answered(name, event)
@@ -234,7 +221,9 @@ class ZooKeeperLeaders(LeaderRules):
     def check_superset(self, name: TopicPartition) -> None:
         """Not promised."""
 
-    def high_watermark_advanced(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> None:
+    def high_watermark_advanced(
+        self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
+    ) -> None:
         """A leader commits: Z3, and what every leader's high watermark must keep to."""
         super().high_watermark_advanced(node_id, name, event)
         exempts = PROMISES["Z3"].leaves_out(Exemption.LEAVING_REPLICAS)
@@ -247,12 +236,16 @@ class ZooKeeperLeaders(LeaderRules):
                 sentence = f"{name}: leader {node_id} of epoch {event.leader_epoch} commits up to {event.new}, and"
                 self._alarm_log.report("Z3", name, f"{sentence} member {member} of the ISR ends at {end}")
 
-    def _bounds(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> tuple[BrokerId, ...]:
+    def _bounds(
+        self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
+    ) -> tuple[BrokerId, ...]:
         """Returns the members that stay: those that a reassignment removes may hold it back, and need not."""
         leaving = self._leaving(node_id, name, event)
         return tuple(member for member in event.maximal_isr if member not in leaving)
 
-    def _leaving(self, node_id: NodeId, name: TopicPartition, event: HighWatermarkAdvanced) -> frozenset[BrokerId]:
+    def _leaving(
+        self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
+    ) -> frozenset[BrokerId]:
         """Returns the members that a reassignment removes, by what the leader was told.
 
         It is told to do without them before they leave the ISR (Z28); that they have been assigned again by now, it
@@ -314,7 +307,7 @@ class ZooKeeperWrites(ControllerRules):
         self._proposals = proposals
         self._controller_epochs: dict[TopicPartition, ControllerEpoch] = {}
 
-    def committed(self, name: TopicPartition, event: PartitionChanged) -> None:
+    def committed(self, name: TopicPartition, event: events.PartitionChanged) -> None:
         """A state node was written, or the partition's assignment."""
         before = self._last.get(name)
         self._last[name] = event
@@ -335,7 +328,9 @@ class ZooKeeperWrites(ControllerRules):
         self._check_versions(name, before, event)
         self._check_election(name, before, event)
 
-    def _check_versions(self, name: TopicPartition, before: PartitionChanged, event: PartitionChanged) -> None:
+    def _check_versions(
+        self, name: TopicPartition, before: events.PartitionChanged, event: events.PartitionChanged
+    ) -> None:
         """Z7; a write of the topic's node leaves the state as it is."""
         if _state(event) == _state(before):
             return
@@ -373,19 +368,19 @@ class ZooKeeperWrites(ControllerRules):
         }
 
     def elected_uncleanly(
-        self, name: TopicPartition, event: UncleanLeaderElected, *, configured: RecoveryStrategy
+        self, name: TopicPartition, event: events.UncleanLeaderElected, *, configured: RecoveryStrategy
     ) -> None:
         """Nobody compares logs here."""
 
-    def ended(self, event: IncarnationEnded) -> None:
+    def ended(self, event: events.IncarnationEnded) -> None:
         """A session outlives its process."""
 
-    def registered(self, event: BrokerRegistered) -> None:
+    def registered(self, event: events.BrokerRegistered) -> None:
         """A broker has a node: it may lead."""
         self._active.add(event.broker_id)
 
 
-def _state(event: PartitionChanged) -> tuple[object, ...]:
+def _state(event: events.PartitionChanged) -> tuple[object, ...]:
     return event.leader, event.leader_epoch, event.isr, event.partition_epoch
 
 

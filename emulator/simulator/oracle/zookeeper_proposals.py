@@ -7,10 +7,8 @@ wrote, which has waited for ZooKeeper since it looked at them.
 
 from collections.abc import Iterator
 
+from laststand.emulator.core import events, inputs, messages
 from laststand.emulator.core.eras import ZooKeeperSwitches
-from laststand.emulator.core.events import AlterPartitionAnswered, PartitionChanged
-from laststand.emulator.core.inputs import RequestReceived
-from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest
 from laststand.emulator.core.types import (
     BrokerId,
     IsrAnswer,
@@ -28,7 +26,7 @@ from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 from laststand.emulator.simulator.zookeeper.cluster import ZooKeeperCluster
 from laststand.emulator.simulator.zookeeper.nodes import ZooKeeperBrokerNode
 
-_Wanted = tuple[BrokerNode, AlterPartitionRequest, AlterPartitionData]
+_Wanted = tuple[BrokerNode, messages.AlterPartitionRequest, messages.AlterPartitionData]
 
 _ELIGIBLE_MEMBERS = (AlterIsrChecks.KAFKA_3_3, AlterIsrChecks.KIP)
 
@@ -55,15 +53,17 @@ class ProposalChecks:
         assert isinstance(switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
         self._rules = switches.zookeeper
 
-    def asked(self, node: BrokerNode, received: RequestReceived) -> None:
+    def asked(self, node: BrokerNode, received: inputs.RequestReceived) -> None:
         """A broker, as the controller, takes a request from the network."""
         request = received.request
-        if isinstance(request, AlterPartitionRequest):
+        if isinstance(request, messages.AlterPartitionRequest):
             for data in request.partitions:
                 key = (data.partition, data.leader_epoch, data.partition_epoch)
                 self._wanted.setdefault(key, []).append((node, request, data))
 
-    def written(self, name: TopicPartition, before: PartitionChanged | None, event: PartitionChanged) -> None:
+    def written(
+        self, name: TopicPartition, before: events.PartitionChanged | None, event: events.PartitionChanged
+    ) -> None:
         """A state node was written: Z9, where the leader epoch stayed."""
         self._isrs.setdefault((name, event.topic_id, event.partition_epoch), set()).add(event.isr)
         if before is None or event.leader_epoch != before.leader_epoch:
@@ -81,7 +81,7 @@ class ProposalChecks:
         if wrong:
             self._alarm_log.report("Z9", name, f"{name}: an ISR {', '.join(wrong)}: {event.describe()}")
 
-    def answered(self, name: TopicPartition, event: AlterPartitionAnswered) -> None:
+    def answered(self, name: TopicPartition, event: events.AlterPartitionAnswered) -> None:
         """A leader heard that its ISR is committed: the node had it at that version."""
         known = self._isrs.get((name, event.topic_id, event.partition_epoch))
         if event.outcome is IsrAnswer.COMMITTED and known is not None and event.committed_isr not in known:
@@ -94,7 +94,11 @@ class ProposalChecks:
         return None
 
     def _problems(
-        self, writer: ZooKeeperBrokerNode, name: TopicPartition, before: PartitionChanged, event: PartitionChanged
+        self,
+        writer: ZooKeeperBrokerNode,
+        name: TopicPartition,
+        before: events.PartitionChanged,
+        event: events.PartitionChanged,
     ) -> Iterator[str]:
         key = (name.partition, event.leader_epoch, before.partition_epoch)
         asked = [
@@ -121,7 +125,7 @@ class ProposalChecks:
         yield from self._unknown_to_controller(writer, asked, event)
 
     def _unknown_to_controller(
-        self, writer: ZooKeeperBrokerNode, asked: list[AlterPartitionRequest], event: PartitionChanged
+        self, writer: ZooKeeperBrokerNode, asked: list[messages.AlterPartitionRequest], event: events.PartitionChanged
     ) -> Iterator[str]:
         term = None if writer.process_core is None else writer.process_core.process.controller.term
         if term is None:

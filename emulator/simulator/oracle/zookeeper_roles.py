@@ -6,10 +6,8 @@ which it has taken.
 
 from typing import Final, cast
 
-from laststand.emulator.core.effects import SendResponse
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import BecameFollower, BecameLeader
-from laststand.emulator.core.inputs import RequestReceived
 from laststand.emulator.core.types import (
     BrokerId,
     LeaderEpoch,
@@ -19,19 +17,16 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlRequest,
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    StopReplicaResponse,
-    UpdateMetadataResponse,
-)
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
 from laststand.emulator.simulator.oracle.alarm_log import AlarmLog
 
-_ANSWERS: Final = (LeaderAndIsrResponse, UpdateMetadataResponse, StopReplicaResponse)
+_ANSWERS: Final = (
+    control_messages.LeaderAndIsrResponse,
+    control_messages.UpdateMetadataResponse,
+    control_messages.StopReplicaResponse,
+)
 
 _Process = tuple[BrokerId, int]
 _Role = tuple[TopicPartition, LeaderEpoch, PartitionEpoch]
@@ -42,19 +37,22 @@ class RoleChecks:
 
     def __init__(self, alarm_log: AlarmLog) -> None:
         self._alarm_log = alarm_log
-        self._asked: dict[RequestId, ControlRequest] = {}
-        self._told: dict[tuple[_Process, _Role], list[tuple[LeaderAndIsrRequest, LeaderAndIsrPartition]]] = {}
+        self._asked: dict[RequestId, control_messages.ControlRequest] = {}
+        self._told: dict[
+            tuple[_Process, _Role],
+            list[tuple[control_messages.LeaderAndIsrRequest, control_messages.LeaderAndIsrPartition]],
+        ] = {}
         self._known_epochs: dict[_Process, ControllerEpoch] = {}
         self._topics: set[tuple[NodeId, str, TopicId | None]] = set()
         self._replicas: dict[tuple[NodeId, TopicPartition, LeaderEpoch], tuple[BrokerId, ...]] = {}
 
-    def asked(self, node: BrokerNode, received: RequestReceived) -> None:
+    def asked(self, node: BrokerNode, received: inputs.RequestReceived) -> None:
         """A broker takes a request from the network."""
         request = received.request
-        if not isinstance(request, ControlRequest):
+        if not isinstance(request, control_messages.ControlRequest):
             return
         self._asked[received.request_id] = request
-        if isinstance(request, LeaderAndIsrRequest):
+        if isinstance(request, control_messages.LeaderAndIsrRequest):
             for wanted in request.partitions:
                 role = (wanted.name, wanted.leader_epoch, wanted.partition_epoch)
                 self._told.setdefault((_process(node), role), []).append((request, wanted))
@@ -62,7 +60,7 @@ class RoleChecks:
                 if self._is_fresh(node, request):
                     self._replicas[node.node_id, wanted.name, wanted.leader_epoch] = wanted.replicas
 
-    def answered(self, node: BrokerNode, answer: SendResponse) -> None:
+    def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
         """A broker answers a request; it knows the controller epoch of one that it has taken."""
         request, response = self._asked.get(answer.request_id), cast(object, answer.response)
         if request is None or not isinstance(response, _ANSWERS):
@@ -71,7 +69,9 @@ class RoleChecks:
             known = self._known_epochs.get(_process(node), request.controller_epoch)
             self._known_epochs[_process(node)] = max(known, request.controller_epoch)
 
-    def took_role(self, node: BrokerNode, name: TopicPartition, event: BecameLeader | BecameFollower) -> None:
+    def took_role(
+        self, node: BrokerNode, name: TopicPartition, event: events.BecameLeader | events.BecameFollower
+    ) -> None:
         """A broker leads or follows from now on: Z8."""
         role = (name, event.leader_epoch, event.partition_epoch)
         told = self._told.get((_process(node), role), ())
@@ -89,7 +89,7 @@ class RoleChecks:
         """Whether a broker was ever told of a replica of a topic; old requests name no id."""
         return not self._topics.isdisjoint({(node_id, topic, topic_id), (node_id, topic, None)})
 
-    def _is_fresh(self, node: BrokerNode, request: LeaderAndIsrRequest) -> bool:
+    def _is_fresh(self, node: BrokerNode, request: control_messages.LeaderAndIsrRequest) -> bool:
         own = None if node.broker is None else node.broker.broker_epoch
         is_for_this_life = request.broker_epoch is None or own is None or request.broker_epoch >= own
         return is_for_this_life and request.controller_epoch >= self._known_epochs.get(_process(node), 0)

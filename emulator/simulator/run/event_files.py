@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import Event, FileSealed, NodeStopped, RunEnded
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.plan.nodes import HARNESS
 from laststand.emulator.simulator.nodes.event_log import NS_PER_MS
@@ -24,10 +24,10 @@ class _EventFile:
         self._envelope = {"run": run, "node": node_id, "incarnation": incarnation}
         self._digest = FileDigest()
         self._lines: list[bytes] = []
-        self._last: Event | None = None
+        self._last: events.Event | None = None
         self.name = "harness-0.jsonl" if node_id == HARNESS else f"{node_id}-{incarnation}.jsonl"
 
-    def add(self, event: Event, *, now_ms: int) -> None:
+    def add(self, event: events.Event, *, now_ms: int) -> None:
         """Adds an event."""
         envelope = {**self._envelope, "sequence": len(self._lines), "time_ns": now_ms * NS_PER_MS}
         line = _ENCODER.encode(envelope)[:-1] + b"," + _ENCODER.encode(event)[1:] + b"\n"
@@ -37,9 +37,9 @@ class _EventFile:
 
     def write(self, folder: Path, *, now_ms: int) -> None:
         """Writes the file; it is sealed if its process ended in order."""
-        if isinstance(self._last, NodeStopped):
+        if isinstance(self._last, events.NodeStopped):
             digest = self._digest.hexdigest()
-            self.add(FileSealed(cause_id=_CAUSE, lines=self._digest.lines, digest=digest), now_ms=now_ms)
+            self.add(events.FileSealed(cause_id=_CAUSE, lines=self._digest.lines, digest=digest), now_ms=now_ms)
         (folder / self.name).write_bytes(b"".join(self._lines))
 
 
@@ -62,6 +62,6 @@ def write_event_files(journal: Journal, directory: Path, *, problem: str | None)
         file.write(folder, now_ms=last_ms)
     for voucher in vouchers(directory, but_for=folder / harness.name, cause_id=_CAUSE):
         harness.add(voucher, now_ms=last_ms)
-    harness.add(RunEnded(cause_id=_CAUSE, problem=problem), now_ms=last_ms)
-    harness.add(NodeStopped(cause_id=_CAUSE), now_ms=last_ms)
+    harness.add(events.RunEnded(cause_id=_CAUSE, problem=problem), now_ms=last_ms)
+    harness.add(events.NodeStopped(cause_id=_CAUSE), now_ms=last_ms)
     harness.write(folder, now_ms=last_ms)

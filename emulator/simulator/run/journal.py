@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from laststand.emulator.core.events import Event
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.simulator.nodes.observer import ClientRecord
 
@@ -23,7 +23,7 @@ class JournalEntry(NamedTuple):
     now_ms: int
     node_id: NodeId
     incarnation: int
-    event: Event
+    event: events.Event
 
     def line(self) -> bytes:
         """Returns the entry's canonical form."""
@@ -50,7 +50,7 @@ class Journal:
         self.entries: list[JournalEntry] = []
         self.history: list[HistoryEntry] = []
 
-    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+    def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         """Keeps an event."""
         self.entries.append(JournalEntry(now_ms, node_id, incarnation, event))
 

@@ -11,15 +11,15 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import events
 from laststand.emulator.core.broker.kraft.lifecycle import rack_of
 from laststand.emulator.core.broker.replicas.replica_selector import RACK_AWARE
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.settings import ConsumerSettings, ProducerSettings
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.events import ClusterSettled, Event, ShutdownBegan, StepReached
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import Acks, NodeId, TopicPartition
-from laststand.emulator.plan.actions import Action, DeleteRecords, ElectLeaders, Wait
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import PRODUCER_ALL, PRODUCER_LEADER
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.plan.steps import action_text
@@ -94,7 +94,7 @@ class _OracleAndJournal:
         self._journal = journal
         self.stepped: Callable[[NodeId], None] = oracle.stepped
 
-    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+    def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         """Passes it on to both."""
         self._journal.happened(node_id, incarnation, event, now_ms=now_ms)
         self._oracle.happened(node_id, incarnation, event, now_ms=now_ms)
@@ -187,32 +187,34 @@ class Simulation:
         if self._halts is Halts.AT_FINDINGS and is_finding(alarm, self._rules):
             self.cluster.is_halted = True
 
-    def play(self, action: Action) -> bool:
+    def play(self, action: actions.Action) -> bool:
         """Performs an action; returns whether it was enabled. Nothing is after a crash of the core."""
         if self.has_crashed:
             return False
         return self._guarded(lambda: self._perform(action))
 
-    def _perform(self, action: Action) -> bool:
+    def _perform(self, action: actions.Action) -> bool:
         self.oracle.asked(action)
         outcome = perform_and_record(self.cluster, action)
         # As in the plan that an exploration leaves: without what was not enabled, and with consecutive waits merged.
-        if outcome.took_effect and not isinstance(action, Wait):
+        if outcome.took_effect and not isinstance(action, actions.Wait):
             self.oracle.acted()
             self._note_step(action, outcome.seen)
         return outcome.took_effect
 
-    def _note_step(self, action: Action, seen: str) -> None:
+    def _note_step(self, action: actions.Action, seen: str) -> None:
         self._steps_played += 1
         if not self._is_written:  # The text of an action takes longer than most of what it does.
             return
-        step = StepReached(
+        step = events.StepReached(
             cause_id=self.cluster.event_log.cause_id,
             step=self._steps_played,
             text=action_text(action),
             seen=seen,
-            unclean_elections=tuple(map(str, action.unclean_elections)) if isinstance(action, ElectLeaders) else (),
-            deletions=action.deletions if isinstance(action, DeleteRecords) else (),
+            unclean_elections=tuple(map(str, action.unclean_elections))
+            if isinstance(action, actions.ElectLeaders)
+            else (),
+            deletions=action.deletions if isinstance(action, actions.DeleteRecords) else (),
         )
         self.cluster.event_log.note(step)
 
@@ -269,7 +271,7 @@ class Simulation:
         if left:
             return
         committed = cluster.committed_end_offset
-        cluster.event_log.note(ClusterSettled(cause_id=cluster.event_log.cause_id, metadata_offset=committed))
+        cluster.event_log.note(events.ClusterSettled(cause_id=cluster.event_log.cause_id, metadata_offset=committed))
         before = self._pulse()
         cluster.run(QUIET_MS)
         if self._pulse() != before and self._is_restless():
@@ -338,7 +340,7 @@ class Simulation:
 
     def _stop(self) -> None:
         cluster = self.cluster
-        cluster.event_log.note(ShutdownBegan(cause_id=cluster.event_log.cause_id))
+        cluster.event_log.note(events.ShutdownBegan(cause_id=cluster.event_log.cause_id))
         for broker_id in cluster.nodes:
             cluster.processes.stop(broker_id)
         if cluster.run_until(lambda: all(node.core is None for node in cluster.nodes.values())):

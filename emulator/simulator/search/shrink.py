@@ -16,7 +16,7 @@ from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationF
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.promises import PromiseKind
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.actions import Action, CrashWithin, Kill, OnBrokers, OnNodes, PowerLoss, Produce, Wait
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import format_action
 from laststand.emulator.plan.plan import Plan
 from laststand.emulator.plan.power import DiskLoss
@@ -79,7 +79,7 @@ def replay(plan: Plan, goal: Goal) -> tuple[Plan, Alarm] | None:
     """Plays a plan; returns it cut off at the first finding that meets the goal, or ``None`` if there is none."""
     simulation = Simulation(plan)
     simulation.begin()
-    played: list[Action] = []
+    played: list[actions.Action] = []
     for action in plan.actions:
         if simulation.play(action):
             played.append(action)
@@ -185,7 +185,7 @@ def drop_kinds(search: Search) -> None:
             search.accepts(search.plan.with_actions(merge_waits(kept)))
 
 
-def _kind(action: Action) -> str:
+def _kind(action: actions.Action) -> str:
     return format_action(action).split()[0]
 
 
@@ -217,29 +217,29 @@ def _simplify_actions(search: Search) -> None:
         index += 1
 
 
-def _simpler(action: Action) -> Iterator[Action]:
+def _simpler(action: actions.Action) -> Iterator[actions.Action]:
     match action:
-        case Wait(duration_ms=duration_ms):
+        case actions.Wait(duration_ms=duration_ms):
             for shorter in _WAITS_MS:
                 if shorter < duration_ms:
-                    yield Wait(duration_ms=shorter)
-        case Produce(records=records) if records > 1:
+                    yield actions.Wait(duration_ms=shorter)
+        case actions.Produce(records=records) if records > 1:
             yield msgspec.structs.replace(action, records=1)
-        case PowerLoss(loss=loss):
+        case actions.PowerLoss(loss=loss):
             for simpler in _simpler_losses(loss):
                 yield msgspec.structs.replace(action, loss=simpler)
             yield from _on_fewer(action)
-        case CrashWithin(nodes=nodes, after_effects=after_effects, loss=loss):
-            yield Kill(nodes=nodes)
+        case actions.CrashWithin(nodes=nodes, after_effects=after_effects, loss=loss):
+            yield actions.Kill(nodes=nodes)
             if loss is not None:
-                yield PowerLoss(nodes=nodes, loss=loss)
+                yield actions.PowerLoss(nodes=nodes, loss=loss)
                 yield msgspec.structs.replace(action, loss=None)
                 for simpler in _simpler_losses(loss):
                     yield msgspec.structs.replace(action, loss=simpler)
             if after_effects > 1:
                 yield msgspec.structs.replace(action, after_effects=1)
             yield from _on_fewer(action)
-        case OnNodes() | OnBrokers():
+        case actions.OnNodes() | actions.OnBrokers():
             yield from _on_fewer(action)
         case _:
             pass
@@ -256,11 +256,11 @@ def _simpler_losses(loss: DiskLoss) -> Iterator[DiskLoss]:
         yield msgspec.structs.replace(loss, exact=msgspec.structs.replace(exact, names=NamesFate.KEPT))
 
 
-def _on_fewer(action: OnNodes[NodeId] | OnBrokers[NodeId]) -> Iterator[Action]:
+def _on_fewer(action: actions.OnNodes[NodeId] | actions.OnBrokers[NodeId]) -> Iterator[actions.Action]:
     """Yields the action with each of its nodes left out, if it has several."""
     for node in action.nodes if len(action.nodes) > 1 else ():
         fewer = msgspec.structs.replace(action, nodes=tuple(each for each in action.nodes if each != node))
-        yield cast(Action, fewer)
+        yield cast(actions.Action, fewer)
 
 
 def _drop_topology(search: Search) -> None:

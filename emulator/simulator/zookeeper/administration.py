@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.administration import AdministratorRequest, AdministratorResponse, administrate
 from laststand.emulator.core.zookeeper.identifiers import SessionId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
-from laststand.emulator.core.zookeeper.operations import Delete
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 
@@ -40,4 +40,4 @@ class ZooKeeperAdministrator:
 
     def delete_node(self, path: str) -> None:
         """Deletes a node whatever its version (``zookeeper-shell delete``), if it is there."""
-        self._server.execute(self._session_id, (Delete(path=path, version=None),))
+        self._server.execute(self._session_id, (operations.Delete(path=path, version=None),))

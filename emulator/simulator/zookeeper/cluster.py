@@ -8,19 +8,10 @@ server's writes add up to, and its offsets are zxids.
 from collections.abc import Callable
 from typing import cast
 
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-)
+from laststand.emulator.core import admin_messages, effects, events, inputs, messages
 from laststand.emulator.core.broker.zookeeper.isr_notifier import LINGER_MS, LOOK_INTERVAL_MS
-from laststand.emulator.core.effects import Effect, SendResponse, StopNode
 from laststand.emulator.core.eras import ZooKeeperSwitches
 from laststand.emulator.core.errors import ErrorCode, InvariantError
-from laststand.emulator.core.events import IncarnationEnd
-from laststand.emulator.core.inputs import RequestReceived, TimerFired
-from laststand.emulator.core.messages import Response
 from laststand.emulator.core.types import BrokerId, IncarnationId, MetadataOffset, NodeId, TopicPartition
 from laststand.emulator.core.zookeeper.controller.controller import FIRST_BALANCE_MS
 from laststand.emulator.core.zookeeper.controller.term import Term
@@ -57,7 +48,7 @@ class NoStreams:
         """There is none."""
 
 
-def _unobserved(node: BrokerNode, received: RequestReceived) -> None:
+def _unobserved(node: BrokerNode, received: inputs.RequestReceived) -> None:
     """Nobody wants to know."""
 
 
@@ -95,7 +86,7 @@ class ZooKeeperCluster(SimulatedCluster):
         history = ZooKeeperHistory(switches.zookeeper, self.properties, incarnation_of=self._incarnation_of)
         self._store = ZooKeeperStore(history, switches.zookeeper, switches.protocol)
 
-        self.on_request: Callable[[BrokerNode, RequestReceived], None] = _unobserved
+        self.on_request: Callable[[BrokerNode, inputs.RequestReceived], None] = _unobserved
 
     def _incarnation_of(self, _: BrokerId, session_id: SessionId) -> IncarnationId:
         """Returns which process has a session; one that registers runs."""
@@ -192,14 +183,16 @@ class ZooKeeperCluster(SimulatedCluster):
 
     # --- Steps ----------------------------------------------------------------------------------------------------
 
-    def _step(self, node: Node[InputT], incoming: InputT | TimerFired) -> None:
+    def _step(self, node: Node[InputT], incoming: InputT | inputs.TimerFired) -> None:
         is_at_work = node.core is not None and not node.is_paused
-        if is_at_work and isinstance(incoming, RequestReceived) and isinstance(node, BrokerNode):
+        if is_at_work and isinstance(incoming, inputs.RequestReceived) and isinstance(node, BrokerNode):
             self.on_request(node, incoming)
         super()._step(node, incoming)
 
-    def _receive(self, node_id: NodeId, received: RequestReceived) -> bool:
-        if not isinstance(received.request, ElectLeadersRequest | AlterPartitionReassignmentsRequest):
+    def _receive(self, node_id: NodeId, received: inputs.RequestReceived) -> bool:
+        if not isinstance(
+            received.request, admin_messages.ElectLeadersRequest | admin_messages.AlterPartitionReassignmentsRequest
+        ):
             return super()._receive(node_id, received)
         controller = self.elected_controller
         if controller is not None and super()._receive(controller, received):
@@ -207,17 +200,19 @@ class ZooKeeperCluster(SimulatedCluster):
             if parked is not None:
                 parked.node_id = controller  # it goes with that process
             return True
-        response: Response
-        if isinstance(received.request, ElectLeadersRequest):
-            response = ElectLeadersResponse(error=ErrorCode.NOT_CONTROLLER)
+        response: messages.Response
+        if isinstance(received.request, admin_messages.ElectLeadersRequest):
+            response = admin_messages.ElectLeadersResponse(error=ErrorCode.NOT_CONTROLLER)
         else:
-            response = AlterPartitionReassignmentsResponse(error=ErrorCode.NOT_CONTROLLER)
-        self.wire.respond(SendResponse(request_id=received.request_id, response=response, cause_id=received.cause_id))
+            response = admin_messages.AlterPartitionReassignmentsResponse(error=ErrorCode.NOT_CONTROLLER)
+        self.wire.respond(
+            effects.SendResponse(request_id=received.request_id, response=response, cause_id=received.cause_id)
+        )
         return True
 
-    def _execute_on_metadata(self, effect: Effect) -> None:
+    def _execute_on_metadata(self, effect: effects.Effect) -> None:
         match effect:
-            case StopNode():
-                self.processes.end(self.zookeeper_node, IncarnationEnd.STOPPED)
+            case effects.StopNode():
+                self.processes.end(self.zookeeper_node, events.IncarnationEnd.STOPPED)
             case _:
                 raise InvariantError(f"a ZooKeeper server has no effect {effect}")

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from laststand.emulator.core import events
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.eras import ZooKeeperSwitches
-from laststand.emulator.core.events import ControllerEvent
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, MetadataOffset, NodeRole, TopicPartition
@@ -101,7 +101,7 @@ class ZooKeeperNode(MetadataNode):
         """The number of writes, each of which is synced."""
         return self.store.server.last_zxid
 
-    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[ControllerEvent, ...]:
+    def boot(self, switches: Switches, properties: NodeProperties) -> tuple[events.ControllerEvent, ...]:
         """Creates a new process; every write was told when it was made."""
         self.incarnation += 1
         self.core = self.service = ZooKeeperService(self.store)

@@ -7,18 +7,16 @@ of KRaft.
 
 from typing import cast
 
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
-from laststand.emulator.core.effects import Effect, SendRequest
-from laststand.emulator.core.inputs import BrokerInput, RequestFailed, ResponseReceived, TimerFired
-from laststand.emulator.core.messages import Request
 from laststand.emulator.core.types import CorrelationId
-from laststand.emulator.core.zookeeper.exchange import CloseSession, OpenSession, ZooKeeperRequest
+from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.process import ZooKeeperProcess
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.traffic import CORRELATION_ID_STEP, NetworkedInput, NetworkedProcess
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.network.session_messages import SessionAnswer
+from laststand.emulator.simulator.network import session_messages
 from laststand.emulator.simulator.zookeeper.session_client import CAUSE, Asked, SessionClient
 
 
@@ -44,7 +42,7 @@ class ZooKeeperProcessCore:
         self._networked = NetworkedProcess(self.process)
         self._asked: dict[CorrelationId, Asked] = {}
         self._next_correlation_id = 1  # odd, as the process's are even
-        self._effects: list[Effect] = []
+        self._effects: list[effects.Effect] = []
         self._now_ms = 0
 
     def next_deadline_ms(self) -> int | None:
@@ -52,17 +50,17 @@ class ZooKeeperProcessCore:
         deadlines = (self.process.next_deadline_ms(), self.client.next_deadline_ms())
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    def step(self, incoming: BrokerInput, *, now_ms: int) -> list[Effect]:
+    def step(self, incoming: inputs.BrokerInput, *, now_ms: int) -> list[effects.Effect]:
         """Reacts to an input; returns what is to be done, in order."""
         self._now_ms = now_ms
         self._effects = []
         asked = None
-        if isinstance(incoming, ResponseReceived | RequestFailed):
+        if isinstance(incoming, inputs.ResponseReceived | inputs.RequestFailed):
             asked = self._asked.pop(incoming.correlation_id, None)
         if asked is not None:
             self._conclude(asked, incoming)
         else:
-            if isinstance(incoming, TimerFired):
+            if isinstance(incoming, inputs.TimerFired):
                 self.client.time_came(now_ms=now_ms)
             self._tell(incoming)
         self._listen()
@@ -71,11 +69,11 @@ class ZooKeeperProcessCore:
     def _tell(self, incoming: NetworkedInput) -> None:
         for effect in self._networked.step(incoming, now_ms=self._now_ms):
             match effect:
-                case ZooKeeperRequest():
+                case exchange.ZooKeeperRequest():
                     self.client.ask(effect)
-                case OpenSession():
+                case exchange.OpenSession():
                     self.client.open()
-                case CloseSession():
+                case exchange.CloseSession():
                     self.client.close()
                     self._listen()  # the end of the process comes next
                 case _:
@@ -97,17 +95,17 @@ class ZooKeeperProcessCore:
         self._next_correlation_id += CORRELATION_ID_STEP
         self._asked[correlation_id] = asked
         self._effects.append(
-            SendRequest(
+            effects.SendRequest(
                 destination=CONTROLLER,
                 correlation_id=correlation_id,
-                request=cast(Request, asked[0]),
+                request=cast(messages.Request, asked[0]),
                 timeout_ms=self.client.request_timeout_ms,
                 cause_id=CAUSE,
             )
         )
 
-    def _conclude(self, asked: Asked, outcome: BrokerInput) -> None:
-        if isinstance(outcome, ResponseReceived):
-            self.client.answered(asked, cast(SessionAnswer, outcome.response))
+    def _conclude(self, asked: Asked, outcome: inputs.BrokerInput) -> None:
+        if isinstance(outcome, inputs.ResponseReceived):
+            self.client.answered(asked, cast(session_messages.SessionAnswer, outcome.response))
         else:
             self.client.failed(asked, now_ms=self._now_ms)

@@ -7,18 +7,9 @@ through a restart have their whole timeout again.
 
 from typing import cast
 
-from laststand.emulator.core.admin_messages import (
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    IncrementalAlterConfigsRequest,
-)
-from laststand.emulator.core.effects import Effect, RecordEvent, SendResponse, StopNode
+from laststand.emulator.core import admin_messages, effects, inputs, messages
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.events import ControllerEvent, PartitionChanged
-from laststand.emulator.core.inputs import NodeInput, RequestReceived, ShutdownRequested, Started, TimerFired
-from laststand.emulator.core.messages import Response
 from laststand.emulator.core.types import (
     CauseId,
     LeaderEpoch,
@@ -27,29 +18,17 @@ from laststand.emulator.core.types import (
     RequestId,
     TopicPartition,
 )
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.administration import described_cluster
 from laststand.emulator.core.zookeeper.history import ZooKeeperHistory
 from laststand.emulator.core.zookeeper.identifiers import SessionId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_controller
-from laststand.emulator.core.zookeeper.operations import Answers, WatchEvent
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 from laststand.emulator.plan.nodes import CONTROLLER
-from laststand.emulator.simulator.network.session_messages import (
-    CloseSessionRequest,
-    Connection,
-    ConnectionRefused,
-    ConnectRequest,
-    ExecuteRequest,
-    OpenSessionRequest,
-    PollRequest,
-    SessionAnswer,
-    SessionGone,
-    SessionRequest,
-    SessionResponse,
-)
+from laststand.emulator.simulator.network import session_messages
 from laststand.emulator.simulator.nodes.nodes import CLUSTER_ID
 from laststand.emulator.simulator.zookeeper.administration import ZooKeeperAdministrator
 
@@ -66,7 +45,7 @@ class _Client:
         self.connection = 0
         self.executed = 0
         self.first_event = 0
-        self.unseen: list[WatchEvent] = []
+        self.unseen: list[operations.WatchEvent] = []
         self.polls: list[tuple[RequestId, CauseId, int]] = []
 
 
@@ -105,7 +84,7 @@ class ZooKeeperStore:
         """Returns the zxid after the write that made a partition's state; 0 if there was none."""
         return self._decided.get((name, leader_epoch, partition_epoch), MetadataOffset(0))
 
-    def described(self) -> DescribeClusterResponse:
+    def described(self) -> admin_messages.DescribeClusterResponse:
         """Returns who is registered; nobody knows what each of them has heard."""
         data = self.server.data(paths.CONTROLLER)
         return described_cluster(
@@ -128,7 +107,7 @@ class ZooKeeperService:
     def __init__(self, store: ZooKeeperStore) -> None:
         self._store = store
         self._now_ms = 0
-        self._effects: list[Effect] = []
+        self._effects: list[effects.Effect] = []
 
     def next_deadline_ms(self) -> int | None:
         """Returns when a session expires or a poll is to be answered."""
@@ -136,7 +115,7 @@ class ZooKeeperService:
         expiry_ms = self._store.server.next_expiry_ms()
         return min([*due, *([] if expiry_ms is None else [expiry_ms])], default=None)
 
-    def step(self, incoming: NodeInput, *, now_ms: int) -> list[Effect]:
+    def step(self, incoming: inputs.NodeInput, *, now_ms: int) -> list[effects.Effect]:
         """Reacts to an input; returns what is to be done, in order.
 
         Raises:
@@ -146,22 +125,22 @@ class ZooKeeperService:
         self._effects = []
         server = self._store.server
         match incoming:
-            case Started():
+            case inputs.Started():
                 for session_id in self._store.clients:
                     server.hear(session_id, now_ms=now_ms)
-            case RequestReceived():
+            case inputs.RequestReceived():
                 self._handle(incoming)
-            case TimerFired():
+            case inputs.TimerFired():
                 for session_id in server.expire_silent(now_ms=now_ms):
                     self._forget(session_id)
-            case ShutdownRequested():
-                return [StopNode()]
+            case inputs.ShutdownRequested():
+                return [effects.StopNode()]
             case _:
                 raise InvariantError(f"{incoming} is nothing to a ZooKeeper server")
         self.settle(incoming.cause_id)
         return self._effects
 
-    def end_session(self, session_id: SessionId, *, cause_id: CauseId) -> list[Effect]:
+    def end_session(self, session_id: SessionId, *, cause_id: CauseId) -> list[effects.Effect]:
         """Ends a session from outside, as another client that knows its password can; its owner is not told."""
         self._effects = []
         self._store.server.end_session(session_id)
@@ -169,7 +148,7 @@ class ZooKeeperService:
         self.settle(cause_id)
         return self._effects
 
-    def delete(self, path: str, *, cause_id: CauseId) -> list[Effect]:
+    def delete(self, path: str, *, cause_id: CauseId) -> list[effects.Effect]:
         """Deletes a node on behalf of an administrator."""
         self._effects = []
         self._store.administrator.delete_node(path)
@@ -178,7 +157,7 @@ class ZooKeeperService:
 
     def settle(self, cause_id: CauseId) -> None:
         """Tells of what was written, and answers the polls of those whose watches saw it."""
-        self._effects += [RecordEvent(event=event) for event in self._store.told(cause_id=cause_id)]
+        self._effects += [effects.RecordEvent(event=event) for event in self._store.told(cause_id=cause_id)]
         for session_id, client in self._store.clients.items():
             client.unseen += self._store.server.take_events(session_id)
             polls, client.polls = client.polls, []
@@ -190,76 +169,85 @@ class ZooKeeperService:
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
-    def _handle(self, received: RequestReceived) -> None:
+    def _handle(self, received: inputs.RequestReceived) -> None:
         request_id, cause_id = received.request_id, received.cause_id
         request = received.request
-        if isinstance(request, CreateTopicsRequest | DeleteTopicsRequest | IncrementalAlterConfigsRequest):
+        if isinstance(
+            request,
+            admin_messages.CreateTopicsRequest
+            | admin_messages.DeleteTopicsRequest
+            | admin_messages.IncrementalAlterConfigsRequest,
+        ):
             response = self._store.administrator.handle(request)
-            self._effects.append(SendResponse(request_id=request_id, response=response, cause_id=cause_id))
+            self._effects.append(effects.SendResponse(request_id=request_id, response=response, cause_id=cause_id))
             return
-        if isinstance(request, DescribeClusterRequest):
+        if isinstance(request, admin_messages.DescribeClusterRequest):
             described = self._store.described()
-            self._effects.append(SendResponse(request_id=request_id, response=described, cause_id=cause_id))
+            self._effects.append(effects.SendResponse(request_id=request_id, response=described, cause_id=cause_id))
             return
-        self._handle_client(cast(SessionRequest, request), received)
+        self._handle_client(cast(session_messages.SessionRequest, request), received)
 
-    def _handle_client(self, asked: SessionRequest, received: RequestReceived) -> None:
+    def _handle_client(self, asked: session_messages.SessionRequest, received: inputs.RequestReceived) -> None:
         request_id, cause_id = received.request_id, received.cause_id
         server = self._store.server
         match asked:
-            case OpenSessionRequest(timeout_ms=timeout_ms):
+            case session_messages.OpenSessionRequest(timeout_ms=timeout_ms):
                 session_id = server.open_session(timeout_ms=timeout_ms, now_ms=self._now_ms)
                 self._store.clients[session_id] = _Client(timeout_ms=timeout_ms)
-                self._answer(request_id, cause_id, SessionResponse(session_id=session_id))
-            case CloseSessionRequest(session_id=session_id):
+                self._answer(request_id, cause_id, session_messages.SessionResponse(session_id=session_id))
+            case session_messages.CloseSessionRequest(session_id=session_id):
                 server.end_session(session_id)
                 self._forget(session_id)
-                self._answer(request_id, cause_id, SessionGone())
+                self._answer(request_id, cause_id, session_messages.SessionGone())
             case (
-                ConnectRequest(connection=connection)
-                | ExecuteRequest(connection=connection)
-                | PollRequest(connection=connection)
+                session_messages.ConnectRequest(connection=connection)
+                | session_messages.ExecuteRequest(connection=connection)
+                | session_messages.PollRequest(connection=connection)
             ):
                 client = self._store.clients.get(connection.session_id)
                 if client is None:
-                    self._answer(request_id, cause_id, SessionGone())
+                    self._answer(request_id, cause_id, session_messages.SessionGone())
                 elif self._accepts(client, connection, asked):
                     server.hear(connection.session_id, now_ms=self._now_ms)
                     self._see(client, asked.events_seen)
                     self._serve(client, connection.session_id, asked, received)
                 else:
-                    self._answer(request_id, cause_id, ConnectionRefused())
+                    self._answer(request_id, cause_id, session_messages.ConnectionRefused())
             case _:
                 raise InvariantError(f"{type(received.request).__name__} is nothing to a ZooKeeper server")
 
-    def _accepts(self, client: _Client, connection: Connection, asked: SessionRequest) -> bool:
-        if isinstance(asked, ConnectRequest):
+    def _accepts(
+        self, client: _Client, connection: session_messages.Connection, asked: session_messages.SessionRequest
+    ) -> bool:
+        if isinstance(asked, session_messages.ConnectRequest):
             return connection.number > client.connection
-        is_next = not isinstance(asked, ExecuteRequest) or asked.number == client.executed
+        is_next = not isinstance(asked, session_messages.ExecuteRequest) or asked.number == client.executed
         return connection.number == client.connection and is_next
 
     def _serve(
         self,
         client: _Client,
         session_id: SessionId,
-        asked: ConnectRequest | ExecuteRequest | PollRequest,
-        received: RequestReceived,
+        asked: session_messages.ConnectRequest | session_messages.ExecuteRequest | session_messages.PollRequest,
+        received: inputs.RequestReceived,
     ) -> None:
         match asked:
-            case ConnectRequest(connection=connection):
+            case session_messages.ConnectRequest(connection=connection):
                 client.connection, client.executed = connection.number, 0
-                self._end_polls(client, ConnectionRefused())
+                self._end_polls(client, session_messages.ConnectionRefused())
                 self._answer_now(client, session_id, received, ())
-            case ExecuteRequest(steps=steps):
+            case session_messages.ExecuteRequest(steps=steps):
                 client.executed += 1
                 answers = self._store.server.execute(session_id, steps)
                 self._answer_now(client, session_id, received, answers)
-            case PollRequest():
+            case session_messages.PollRequest():
                 due_ms = self._now_ms + client.timeout_ms // _POLLS_PER_TIMEOUT
                 client.polls.append((received.request_id, received.cause_id, due_ms))
 
-    def _answer_now(self, client: _Client, session_id: SessionId, received: RequestReceived, answers: Answers) -> None:
-        self._effects += [RecordEvent(event=event) for event in self._store.told(cause_id=received.cause_id)]
+    def _answer_now(
+        self, client: _Client, session_id: SessionId, received: inputs.RequestReceived, answers: operations.Answers
+    ) -> None:
+        self._effects += [effects.RecordEvent(event=event) for event in self._store.told(cause_id=received.cause_id)]
         client.unseen += self._store.server.take_events(session_id)
         self._answer(received.request_id, received.cause_id, self._response(session_id, client, answers))
 
@@ -268,22 +256,24 @@ class ZooKeeperService:
         del client.unseen[: max(0, events_seen - client.first_event)]
         client.first_event = max(client.first_event, events_seen)
 
-    def _response(self, session_id: SessionId, client: _Client, answers: Answers = ()) -> SessionResponse:
-        return SessionResponse(
+    def _response(
+        self, session_id: SessionId, client: _Client, answers: operations.Answers = ()
+    ) -> session_messages.SessionResponse:
+        return session_messages.SessionResponse(
             session_id=session_id, answers=answers, first_event=client.first_event, events=tuple(client.unseen)
         )
 
-    def _answer(self, request_id: RequestId, cause_id: CauseId, answer: SessionAnswer) -> None:
-        response = cast(Response, answer)
-        self._effects.append(SendResponse(request_id=request_id, response=response, cause_id=cause_id))
+    def _answer(self, request_id: RequestId, cause_id: CauseId, answer: session_messages.SessionAnswer) -> None:
+        response = cast(messages.Response, answer)
+        self._effects.append(effects.SendResponse(request_id=request_id, response=response, cause_id=cause_id))
 
     def _forget(self, session_id: SessionId) -> None:
         """Lets go of a session that is over."""
         client = self._store.clients.pop(session_id, None)
         if client is not None:
-            self._end_polls(client, SessionGone())
+            self._end_polls(client, session_messages.SessionGone())
 
-    def _end_polls(self, client: _Client, answer: SessionAnswer) -> None:
+    def _end_polls(self, client: _Client, answer: session_messages.SessionAnswer) -> None:
         """Answers the polls that wait for events which they will not get."""
         polls, client.polls = client.polls, []
         for request_id, cause_id, _ in polls:

@@ -16,36 +16,15 @@ from enum import Enum, auto
 from typing import Final, TypeAlias
 
 from laststand.emulator.core.types import CauseId
-from laststand.emulator.core.zookeeper.exchange import (
-    SessionEstablished,
-    SessionExpired,
-    WatchFired,
-    ZooKeeperAnswered,
-    ZooKeeperConnectionLost,
-    ZooKeeperInput,
-    ZooKeeperReconnected,
-    ZooKeeperRequest,
-)
+from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.simulator.network.session_messages import (
-    CloseSessionRequest,
-    Connection,
-    ConnectionRefused,
-    ConnectRequest,
-    ExecuteRequest,
-    OpenSessionRequest,
-    PollRequest,
-    SessionAnswer,
-    SessionGone,
-    SessionRequest,
-    SessionResponse,
-)
+from laststand.emulator.simulator.network import session_messages
 
 CAUSE: Final = CauseId("zookeeper")
 RETRY_MS: Final = 20
 """Between two tries to connect."""
 
-Asked: TypeAlias = tuple[SessionRequest, ZooKeeperRequest | None]
+Asked: TypeAlias = tuple[session_messages.SessionRequest, exchange.ZooKeeperRequest | None]
 """What was sent, and on whose behalf."""
 
 
@@ -70,7 +49,7 @@ class SessionClient:
 
     def __init__(self, *, timeout_ms: int) -> None:
         self.outgoing: list[Asked] = []
-        self.heard: deque[ZooKeeperInput] = deque()
+        self.heard: deque[exchange.ZooKeeperInput] = deque()
         self.session_id: SessionId | None = None
         self.request_timeout_ms = timeout_ms * 2 // 3
         self._timeout_ms = timeout_ms
@@ -79,7 +58,7 @@ class SessionClient:
         self._connections = 0
         self._sent = 0
         self._events_seen = 0
-        self._waiting: list[ZooKeeperRequest] = []
+        self._waiting: list[exchange.ZooKeeperRequest] = []
 
     def next_deadline_ms(self) -> int | None:
         """Returns when ``time_came`` is due."""
@@ -91,20 +70,20 @@ class SessionClient:
         """Opens a session, the first or the next one."""
         self._state = _State.CONNECTING
         self._connections = self._sent = self._events_seen = 0
-        self._send(OpenSessionRequest(timeout_ms=self._timeout_ms))
+        self._send(session_messages.OpenSessionRequest(timeout_ms=self._timeout_ms))
 
     def close(self) -> None:
         """Ends the session, if there is one."""
         if self.session_id is not None and self._state is not _State.CLOSED:
-            self._send(CloseSessionRequest(session_id=self.session_id))
+            self._send(session_messages.CloseSessionRequest(session_id=self.session_id))
         self._state, self._retry_at_ms = _State.CLOSED, None
 
-    def ask(self, request: ZooKeeperRequest) -> None:
+    def ask(self, request: exchange.ZooKeeperRequest) -> None:
         """Sends steps, now or once it is connected."""
         if self._state is not _State.CONNECTED:
             self._waiting.append(request)
             return
-        frame = ExecuteRequest(
+        frame = session_messages.ExecuteRequest(
             connection=self._connection, number=self._sent, steps=request.steps, events_seen=self._events_seen
         )
         self._sent += 1
@@ -112,25 +91,33 @@ class SessionClient:
 
     # --- What the network brings ----------------------------------------------------------------------------------
 
-    def answered(self, asked: Asked, answer: SessionAnswer) -> None:
+    def answered(self, asked: Asked, answer: session_messages.SessionAnswer) -> None:
         """Takes the answer to something that was sent."""
         sent, request = asked
-        if self._state is _State.CLOSED or isinstance(sent, CloseSessionRequest) or not self._is_current(sent):
+        if (
+            self._state is _State.CLOSED
+            or isinstance(sent, session_messages.CloseSessionRequest)
+            or not self._is_current(sent)
+        ):
             return
         match answer:
-            case SessionGone():
+            case session_messages.SessionGone():
                 self._state, self._retry_at_ms = _State.CLOSED, None
                 self._waiting.clear()  # what the process asks for from now on belongs to its next session
-                self.heard.append(SessionExpired(CAUSE))
-            case ConnectionRefused():
+                self.heard.append(exchange.SessionExpired(CAUSE))
+            case session_messages.ConnectionRefused():
                 self._lose_connection()
-            case SessionResponse():
+            case session_messages.SessionResponse():
                 self._take(sent, request, answer)
 
     def failed(self, asked: Asked, *, now_ms: int) -> None:
         """Something that was sent has no answer."""
         sent, _ = asked
-        if self._state is _State.CLOSED or isinstance(sent, CloseSessionRequest) or not self._is_current(sent):
+        if (
+            self._state is _State.CLOSED
+            or isinstance(sent, session_messages.CloseSessionRequest)
+            or not self._is_current(sent)
+        ):
             return
         if self._state is _State.CONNECTED:
             self._lose_connection()
@@ -143,47 +130,54 @@ class SessionClient:
             return
         self._retry_at_ms = None
         if self._state is _State.CONNECTING:
-            self._send(OpenSessionRequest(timeout_ms=self._timeout_ms))
+            self._send(session_messages.OpenSessionRequest(timeout_ms=self._timeout_ms))
         elif self._state is _State.RECONNECTING:
             self._connect()
 
     # --- Connections ----------------------------------------------------------------------------------------------
 
     @property
-    def _connection(self) -> Connection:
+    def _connection(self) -> session_messages.Connection:
         assert self.session_id is not None, "a connection belongs to a session"
-        return Connection(self.session_id, self._connections)
+        return session_messages.Connection(self.session_id, self._connections)
 
-    def _is_current(self, sent: SessionRequest) -> bool:
+    def _is_current(self, sent: session_messages.SessionRequest) -> bool:
         """Whether the connection that a request was sent on is the one that counts."""
-        if isinstance(sent, OpenSessionRequest):
+        if isinstance(sent, session_messages.OpenSessionRequest):
             return self._state is _State.CONNECTING
-        return not isinstance(sent, CloseSessionRequest) and sent.connection == self._connection
+        return not isinstance(sent, session_messages.CloseSessionRequest) and sent.connection == self._connection
 
     def _lose_connection(self) -> None:
         self._state = _State.RECONNECTING
-        self.heard.append(ZooKeeperConnectionLost(CAUSE))
+        self.heard.append(exchange.ZooKeeperConnectionLost(CAUSE))
         self._connect()
 
     def _connect(self) -> None:
         self._connections += 1
         self._sent = 0
-        self._send(ConnectRequest(connection=self._connection, events_seen=self._events_seen))
+        self._send(session_messages.ConnectRequest(connection=self._connection, events_seen=self._events_seen))
 
-    def _take(self, sent: SessionRequest, request: ZooKeeperRequest | None, answer: SessionResponse) -> None:
-        if isinstance(sent, OpenSessionRequest):
+    def _take(
+        self,
+        sent: session_messages.SessionRequest,
+        request: exchange.ZooKeeperRequest | None,
+        answer: session_messages.SessionResponse,
+    ) -> None:
+        if isinstance(sent, session_messages.OpenSessionRequest):
             self.session_id = answer.session_id
-            self.heard.append(SessionEstablished(cause_id=CAUSE, session_id=answer.session_id))
+            self.heard.append(exchange.SessionEstablished(cause_id=CAUSE, session_id=answer.session_id))
         for event in answer.events[max(0, self._events_seen - answer.first_event) :]:
             self._events_seen += 1
-            self.heard.append(WatchFired(cause_id=CAUSE, event=event))
+            self.heard.append(exchange.WatchFired(cause_id=CAUSE, event=event))
         match sent:
-            case OpenSessionRequest() | ConnectRequest():
-                self._go_on(is_new=isinstance(sent, OpenSessionRequest))
-            case ExecuteRequest():
+            case session_messages.OpenSessionRequest() | session_messages.ConnectRequest():
+                self._go_on(is_new=isinstance(sent, session_messages.OpenSessionRequest))
+            case session_messages.ExecuteRequest():
                 assert request is not None, "steps are sent on somebody's behalf"
                 self.heard.append(
-                    ZooKeeperAnswered(cause_id=CAUSE, correlation_id=request.correlation_id, answers=answer.answers)
+                    exchange.ZooKeeperAnswered(
+                        cause_id=CAUSE, correlation_id=request.correlation_id, answers=answer.answers
+                    )
                 )
             case _:
                 self._poll()
@@ -194,11 +188,11 @@ class SessionClient:
         for request in waiting:
             self.ask(request)
         if not is_new:
-            self.heard.append(ZooKeeperReconnected(CAUSE))
+            self.heard.append(exchange.ZooKeeperReconnected(CAUSE))
         self._poll()
 
     def _poll(self) -> None:
-        self._send(PollRequest(connection=self._connection, events_seen=self._events_seen))
+        self._send(session_messages.PollRequest(connection=self._connection, events_seen=self._events_seen))
 
-    def _send(self, sent: SessionRequest, request: ZooKeeperRequest | None = None) -> None:
+    def _send(self, sent: session_messages.SessionRequest, request: exchange.ZooKeeperRequest | None = None) -> None:
         self.outgoing.append((sent, request))

@@ -14,19 +14,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from laststand.emulator.core.events import (
-    ClientStarted,
-    Event,
-    FaultInjected,
-    IncarnationEnd,
-    IncarnationEnded,
-    IncarnationStarted,
-    NodeStarted,
-    NodeStopped,
-    PartitionChanged,
-    RunEnded,
-    ZnodeWritten,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeRole
 from laststand.emulator.verification.doubts.accounts import (
     contradictions_of_cluster,
@@ -54,7 +42,7 @@ _NO_ACKS: Final = 0
 _SHOWN_CHARACTERS: Final = 80
 _LEAVES_METADATA_LOGS: Final = ("process", "docker")
 """Drivers whose controllers write a log to disk."""
-_KILLED: Final = frozenset({IncarnationEnd.KILLED, IncarnationEnd.POWER_LOST})
+_KILLED: Final = frozenset({events.IncarnationEnd.KILLED, events.IncarnationEnd.POWER_LOST})
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,19 +109,19 @@ def doubts_of(evidence: RunEvidence, readings: Sequence[Readings]) -> tuple[Doub
 
 
 def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doubt]:
-    started = list(timeline.of(IncarnationStarted))
-    ended = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(IncarnationEnded)}
+    started = list(timeline.of(events.IncarnationStarted))
+    ended = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(events.IncarnationEnded)}
     if not started:
         yield Doubt(about=Evidence.EVENTS, sentence="the harness's event file is missing or names no process")
         return
-    finish = list(timeline.of(RunEnded))
+    finish = list(timeline.of(events.RunEnded))
     if not finish:
         yield Doubt(about=None, sentence="the harness did not reach the end of the run")
     for end in finish:
         if end.problem is not None:
             yield Doubt(about=None, sentence=f"the plan did not reach its end: {end.problem}")
     idle = list(faults_without_message(timeline))
-    for fault in timeline.of(FaultInjected):
+    for fault in timeline.of(events.FaultInjected):
         may_be_idle = may_miss_steps and fault.fault == HOLD  # a drawn plan may hold what never comes
         if fault.bit is None or (fault in idle and not may_be_idle):
             yield Doubt(
@@ -152,21 +140,23 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
                 node=node,
                 incarnation=incarnation,
             )
-        elif end_of_it.end is IncarnationEnd.UNEXPECTED and end_of_it.exit_code is None:
+        elif end_of_it.end is events.IncarnationEnd.UNEXPECTED and end_of_it.exit_code is None:
             yield Doubt(
                 about=None,
                 sentence=f"{name} was ended by a signal that no step sent",
                 node=node,
                 incarnation=incarnation,
             )
-        elif end_of_it.end is IncarnationEnd.UNEXPECTED:
+        elif end_of_it.end is events.IncarnationEnd.UNEXPECTED:
             yield Doubt(
                 about=None,
                 sentence=f"{name} ended by itself with exit code {end_of_it.exit_code}",
                 node=node,
                 incarnation=incarnation,
             )
-    rules = {msgspec.json.encode(node.switches, order="sorted") for node in timeline.of(NodeStarted) if node.switches}
+    rules = {
+        msgspec.json.encode(node.switches, order="sorted") for node in timeline.of(events.NodeStarted) if node.switches
+    }
     if len(rules) > 1:
         yield Doubt(about=None, sentence="the nodes of the run did not all have the same switches")
 
@@ -174,8 +164,8 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
 def doubts_about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Iterator[Doubt]:
     """Yields the doubts about event files: those that are missing, and lines that are no events or of others."""
     found = {census.file_name: census for census in files if census.lines or census.torn}
-    ends = {(end.ended_node, end.ended_incarnation): end.end for end in timeline.of(IncarnationEnded)}
-    announced = {process.event_file.rpartition("/")[2]: process for process in timeline.of(IncarnationStarted)}
+    ends = {(end.ended_node, end.ended_incarnation): end.end for end in timeline.of(events.IncarnationEnded)}
+    announced = {process.event_file.rpartition("/")[2]: process for process in timeline.of(events.IncarnationStarted)}
     for name in sorted(announced.keys() - found.keys()):
         yield Doubt(
             about=Evidence.EVENTS,
@@ -209,11 +199,11 @@ def doubts_about_files(timeline: Timeline, files: tuple[FileCensus, ...]) -> Ite
             yield Doubt(about=Evidence.EVENTS, sentence=f"event file {name} {sentence}", file=f"events/{name}")
 
 
-def _is_of_harness(event: Event) -> bool:
-    return isinstance(event, NodeStarted) and event.role is NodeRole.HARNESS
+def _is_of_harness(event: events.Event) -> bool:
+    return isinstance(event, events.NodeStarted) and event.role is NodeRole.HARNESS
 
 
-def _file_problems(census: FileCensus, end: IncarnationEnd | None) -> Iterator[str]:
+def _file_problems(census: FileCensus, end: events.IncarnationEnd | None) -> Iterator[str]:
     corrupt, samples = census.corrupt, list(census.samples)
     if census.torn is not None and end not in _KILLED:
         corrupt += 1
@@ -229,9 +219,9 @@ def _file_problems(census: FileCensus, end: IncarnationEnd | None) -> Iterator[s
     for part in census.parts.values():
         if not part.is_gapless:
             yield f"has gaps: {part.count} events, numbered {part.first} to {part.last}"
-        if part.first_type != tag(NodeStarted):
-            yield f"begins with {part.first_type} instead of {tag(NodeStarted)}"
-        if end is IncarnationEnd.STOPPED and part.last_type != tag(NodeStopped):
+        if part.first_type != tag(events.NodeStarted):
+            yield f"begins with {part.first_type} instead of {tag(events.NodeStarted)}"
+        if end is events.IncarnationEnd.STOPPED and part.last_type != tag(events.NodeStopped):
             yield f"ends with {part.last_type}, though the process was not killed"
 
 
@@ -263,7 +253,7 @@ def _about_topics(evidence: RunEvidence, readings: Sequence[Readings]) -> Iterat
 
 
 def _about_history(timeline: Timeline, census: HistoryCensus) -> Iterator[Doubt]:
-    for client in timeline.of(ClientStarted):
+    for client in timeline.of(events.ClientStarted):
         if client.history_file.rpartition("/")[2] not in census.seals:
             yield Doubt(
                 about=Evidence.HISTORY,
@@ -297,8 +287,8 @@ def _about_accounts(evidence: RunEvidence, readings: Sequence[Readings]) -> Iter
     if not evidence.facts.cluster.is_seen_from_outside:  # else the events were made of that very log
         yield from _about_metadata_logs(evidence)
     for node, log_of_server in evidence.zookeeper_logs.items():
-        written = (each.event for each in evidence.facts.cluster.events.of(ZnodeWritten))
-        changes = evidence.timeline.of(PartitionChanged)
+        written = (each.event for each in evidence.facts.cluster.events.of(events.ZnodeWritten))
+        changes = evidence.timeline.of(events.PartitionChanged)
         for sentence in contradictions_of_zookeeper(node, log_of_server, written, changes):
             yield Doubt(about=Evidence.EVENTS, sentence=sentence, node=node)
     for sentence in contradictions_of_cluster(evidence.facts.cluster, evidence.timeline):
@@ -330,7 +320,9 @@ def _about_metadata_logs(evidence: RunEvidence) -> Iterator[Doubt]:
 
 
 def _nodes_of(role: NodeRole, timeline: Timeline) -> list[int]:
-    started = (told for told in timeline.events if isinstance(told.event, NodeStarted) and told.event.role is role)
+    started = (
+        told for told in timeline.events if isinstance(told.event, events.NodeStarted) and told.event.role is role
+    )
     return sorted({told.node for told in started})
 
 

@@ -17,14 +17,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import (
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerUnfenced,
-    FaultHealed,
-    FaultInjected,
-    IncarnationEnded,
-)
+from laststand.emulator.core import events
 from laststand.emulator.verification.doubts.doubt import Doubt
 from laststand.emulator.verification.tables.timeline import Timeline
 
@@ -44,12 +37,12 @@ class _Fault(msgspec.Struct, kw_only=True):
 def unexplained_fencings(timeline: Timeline) -> Iterator[Doubt]:
     """Yields a doubt for each fencing by session expiry that nothing explains."""
     faults = _faults(timeline)
-    ends = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(IncarnationEnded)}
+    ends = {(end.ended_node, end.ended_incarnation): end for end in timeline.of(events.IncarnationEnded)}
     incarnations = {
         registered.broker_epoch: timeline.incarnation_of(registered.incarnation_id)
-        for registered in timeline.of(BrokerRegistered)
+        for registered in timeline.of(events.BrokerRegistered)
     }
-    for fenced in timeline.of(BrokerFenced):
+    for fenced in timeline.of(events.BrokerFenced):
         if fenced.reason != "session_expired":
             continue
         incarnation = incarnations.get(fenced.broker_epoch)
@@ -72,7 +65,7 @@ def _faults(timeline: Timeline) -> list[_Fault]:
     waiting: list[_Fault] = []  # healed, at an offset that the next known one bounds
     for collected in timeline.events:
         match collected.event:
-            case FaultInjected() as injected:
+            case events.FaultInjected() as injected:
                 begun = known if injected.metadata_offset is None else injected.metadata_offset
                 known = max(known, begun)
                 ends = (node for link in injected.links for node in (link.source, link.target))
@@ -84,7 +77,7 @@ def _faults(timeline: Timeline) -> list[_Fault]:
                     injected=begun,
                 )
                 faults.append(fault)
-            case FaultHealed() as healed:
+            case events.FaultHealed() as healed:
                 lasting = [fault for fault in faults if fault.healed is None]
                 mended = [fault for fault in lasting if healed.mends(fault=fault.name, target=fault.target)]
                 if healed.metadata_offset is None or any(_holds_up_commits(fault) for fault in lasting):
@@ -92,7 +85,7 @@ def _faults(timeline: Timeline) -> list[_Fault]:
                 else:
                     for fault in mended:
                         fault.healed = healed.metadata_offset
-            case IncarnationEnded(metadata_offset=int() as offset):
+            case events.IncarnationEnded(metadata_offset=int() as offset):
                 known = max(known, offset)
                 for fault in waiting:
                     fault.healed = offset
@@ -111,7 +104,7 @@ def _controllers(fault: _Fault) -> frozenset[int]:
     return frozenset(node for node in fault.nodes if node in CONTROLLER_IDS)
 
 
-def _explains(fault: _Fault, fenced: BrokerFenced, timeline: Timeline) -> bool:
+def _explains(fault: _Fault, fenced: events.BrokerFenced, timeline: Timeline) -> bool:
     concerned = fault.nodes & {fenced.broker_id} or _controllers(fault)
     if fault.is_link:  # A link matters only if heartbeats pass it.
         concerned = fault.nodes if fenced.broker_id in fault.nodes and _controllers(fault) else frozenset()
@@ -121,6 +114,6 @@ def _explains(fault: _Fault, fenced: BrokerFenced, timeline: Timeline) -> bool:
         return True
     return not any(
         fault.healed <= unfenced.metadata_offset < fenced.metadata_offset
-        for unfenced in timeline.of(BrokerUnfenced)
+        for unfenced in timeline.of(events.BrokerUnfenced)
         if unfenced.broker_id == fenced.broker_id
     )

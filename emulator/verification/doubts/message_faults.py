@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from laststand.emulator.core.events import FaultInjected, MessageIntercepted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import MessageFate
 from laststand.emulator.verification.tables.timeline import Timeline
 
@@ -23,14 +23,16 @@ FATES: Final[Mapping[str, MessageFate]] = {
 """What each fault of messages does to one."""
 
 
-def faults_without_message(timeline: Timeline) -> Iterator[FaultInjected]:
+def faults_without_message(timeline: Timeline) -> Iterator[events.FaultInjected]:
     """Yields the faults of messages that no message came by to meet.
 
     A fault ends at the latest when the next one of the same messages begins.
     """
-    touched = [(told.time_ns, told.event) for told in timeline.events if isinstance(told.event, MessageIntercepted)]
+    touched = [
+        (told.time_ns, told.event) for told in timeline.events if isinstance(told.event, events.MessageIntercepted)
+    ]
     ends_ns: dict[str, float] = {}
-    for fault in reversed([fault for fault in timeline.of(FaultInjected) if fault.fault in FATES]):
+    for fault in reversed([fault for fault in timeline.of(events.FaultInjected) if fault.fault in FATES]):
         begun_ns = -math.inf if fault.begun_ns is None else fault.begun_ns
         ended_ns = ends_ns.get(fault.target, math.inf)
         if not any(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from laststand.emulator.core.events import OrderGiven, OrderReceived
+from laststand.emulator.core import events
 from laststand.emulator.verification.doubts.doubt import Doubt
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 
@@ -18,11 +18,14 @@ _SHOWN_CHARACTERS: Final = 200
 def unknown_orders(cluster: ClusterFacts) -> Iterator[Doubt]:
     """Yields a doubt for each order that came from somebody else; of equal ones, one."""
     given = Counter(
-        (int(told.event.given_to), told.event.api, told.event.order) for told in cluster.events.of(OrderGiven)
+        (int(told.event.given_to), told.event.api, told.event.order) for told in cluster.events.of(events.OrderGiven)
     )
-    received = Counter((told.node, told.event.api, told.event.order) for told in cluster.events.of(OrderReceived))
+    received = Counter(
+        (told.node, told.event.api, told.event.order) for told in cluster.events.of(events.OrderReceived)
+    )
     givers = {
-        (told.node, told.event.api, told.event.order): told.event.giver for told in cluster.events.of(OrderReceived)
+        (told.node, told.event.api, told.event.order): told.event.giver
+        for told in cluster.events.of(events.OrderReceived)
     }
     for node, api, order in sorted(received - given):
         shown = order if len(order) <= _SHOWN_CHARACTERS else f"{order[:_SHOWN_CHARACTERS]}..."

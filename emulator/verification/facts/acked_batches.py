@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from laststand.emulator.core.events import BatchAppended
+from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import Acks
@@ -101,7 +101,7 @@ def _told_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[
 
 def _appended_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch]) -> Ints:
     """By batch, the last epoch in which the broker that acknowledged it appended it; ``NONE`` if it did not."""
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     if not len(batches) or not len(sent):
         return np.full(len(sent), NONE)
     own, appended = keys_of(

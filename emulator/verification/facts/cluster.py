@@ -12,23 +12,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import (
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerUnfenced,
-    ConfigChanged,
-    ControlledShutdownStarted,
-    Event,
-    FaultInjected,
-    FeatureChanged,
-    IncarnationEnd,
-    IncarnationEnded,
-    MetadataApplied,
-    NodeStarted,
-    TopicCreated,
-    TopicDeleted,
-    ZnodeWritten,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ClusterKind, NodeRole, Witness, ZnodeWrite
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, ControllerTerms
@@ -74,14 +58,14 @@ class ClusterFacts:
         self.node_directories: set[int] = set()
         self.is_history_whole = True
 
-    def place(self, told: CollectedEvent[Event]) -> EventPlace:
+    def place(self, told: CollectedEvent[events.Event]) -> EventPlace:
         """Returns where an event stands in the event log."""
         return EventPlace(file=f"events/{self.event_files[told.node, told.incarnation]}", sequence=told.sequence)
 
     @cached_property
-    def started(self) -> Mapping[_Process, CollectedEvent[NodeStarted]]:
+    def started(self) -> Mapping[_Process, CollectedEvent[events.NodeStarted]]:
         """The first line of each process."""
-        return {(start.node, start.incarnation): start for start in self.events.of(NodeStarted)}
+        return {(start.node, start.incarnation): start for start in self.events.of(events.NodeStarted)}
 
     @cached_property
     def is_seen_from_outside(self) -> bool:
@@ -96,45 +80,45 @@ class ClusterFacts:
     @cached_property
     def killed(self) -> frozenset[_Process]:
         """Processes that did not stop in order."""
-        ends = (end.event for end in self.events.of(IncarnationEnded))
+        ends = (end.event for end in self.events.of(events.IncarnationEnded))
         return frozenset(
-            (end.ended_node, end.ended_incarnation) for end in ends if end.end is not IncarnationEnd.STOPPED
+            (end.ended_node, end.ended_incarnation) for end in ends if end.end is not events.IncarnationEnd.STOPPED
         )
 
     @cached_property
     def switches(self) -> Mapping[str, str]:
         """The rules of the run, as the node that has the metadata began with; empty if that is not told."""
-        started = (each.event for each in self.events.of(NodeStarted))
+        started = (each.event for each in self.events.of(events.NodeStarted))
         return next((each.switches for each in started if each.role.has_metadata), {})
 
     @cached_property
     def has_changed_clocks(self) -> bool:
         """Whether somebody set a clock, or made one run fast or slow."""
-        return any(injected.event.fault in _CLOCK_FAULTS for injected in self.events.of(FaultInjected))
+        return any(injected.event.fault in _CLOCK_FAULTS for injected in self.events.of(events.FaultInjected))
 
     @cached_property
     def has_slowed_controllers(self) -> bool:
         """Whether a controller's disk was made slow, so that its events are later than what they tell of."""
-        controllers = {each.node for each in self.events.of(NodeStarted) if each.event.role.has_metadata}
-        slowed = (each.event.nodes for each in self.events.of(FaultInjected) if each.event.fault == _SLOW_DISK)
+        controllers = {each.node for each in self.events.of(events.NodeStarted) if each.event.role.has_metadata}
+        slowed = (each.event.nodes for each in self.events.of(events.FaultInjected) if each.event.fault == _SLOW_DISK)
         return not controllers.isdisjoint(node for nodes in slowed for node in nodes)
 
     @cached_property
     def configuration(self) -> Configuration:
         """What was configured, at any metadata offset."""
-        told: list[CollectedEvent[Event]] = [
-            *self.events.of(NodeStarted),
-            *self.events.of(ConfigChanged),
-            *self.events.of(TopicDeleted),
+        told: list[CollectedEvent[events.Event]] = [
+            *self.events.of(events.NodeStarted),
+            *self.events.of(events.ConfigChanged),
+            *self.events.of(events.TopicDeleted),
         ]
         return Configuration(Timeline(events=tuple(told)))
 
     @cached_property
-    def registrations(self) -> tuple[CollectedEvent[BrokerRegistered], ...]:
+    def registrations(self) -> tuple[CollectedEvent[events.BrokerRegistered], ...]:
         """Registrations in the controller's order."""
-        return tuple(sorted(self.events.of(BrokerRegistered), key=lambda each: each.event.metadata_offset))
+        return tuple(sorted(self.events.of(events.BrokerRegistered), key=lambda each: each.event.metadata_offset))
 
-    def registered_before(self, metadata_offset: int) -> Mapping[int, BrokerRegistered]:
+    def registered_before(self, metadata_offset: int) -> Mapping[int, events.BrokerRegistered]:
         """The last registration of each broker before a metadata offset."""
         return {
             each.event.broker_id: each.event
@@ -152,7 +136,7 @@ class ClusterFacts:
                 registered.setdefault(process, registration.event.metadata_offset)
         return registered
 
-    def process_of(self, registration: BrokerRegistered) -> _Process | None:
+    def process_of(self, registration: events.BrokerRegistered) -> _Process | None:
         """The process that was registered; ``None`` if its first line is missing."""
         return self._processes.get((registration.broker_id, registration.incarnation_id))
 
@@ -169,7 +153,7 @@ class ClusterFacts:
     @cached_property
     def controller_elections(self) -> tuple[tuple[int, int], ...]:
         """Where metadata is in ZooKeeper: zxid and session of each creation of ``/controller``, ascending."""
-        written = (each.event for each in self.events.of(ZnodeWritten))
+        written = (each.event for each in self.events.of(events.ZnodeWritten))
         return tuple(
             sorted(
                 (each.metadata_offset, each.session_id)
@@ -181,12 +165,12 @@ class ClusterFacts:
     @cached_property
     def controllers(self) -> ControllerTerms:
         """Where metadata is in ZooKeeper: who was controller when, and who wrote what."""
-        return ControllerTerms(self.events.of(ZnodeWritten))
+        return ControllerTerms(self.events.of(events.ZnodeWritten))
 
     @cached_property
-    def isr_change_notifications(self) -> tuple[ZnodeWritten, ...]:
+    def isr_change_notifications(self) -> tuple[events.ZnodeWritten, ...]:
         """Where metadata is in ZooKeeper: each notification of an ISR change that was made or deleted, in order."""
-        written = (each.event for each in self.events.of(ZnodeWritten))
+        written = (each.event for each in self.events.of(events.ZnodeWritten))
         notified = (each for each in written if each.path.startswith(_ISR_CHANGE_NOTIFICATIONS))
         return tuple(sorted(notified, key=lambda each: each.metadata_offset))
 
@@ -199,7 +183,9 @@ class ClusterFacts:
     @cached_property
     def deleted_topics(self) -> Mapping[str, int]:
         """Metadata offset at which each topic id was deleted."""
-        return {deleted.event.topic_id: deleted.event.metadata_offset for deleted in self.events.of(TopicDeleted)}
+        return {
+            deleted.event.topic_id: deleted.event.metadata_offset for deleted in self.events.of(events.TopicDeleted)
+        }
 
     @cached_property
     def deletions_begun(self) -> Mapping[str, int]:
@@ -207,8 +193,10 @@ class ClusterFacts:
 
         Brokers delete a topic's logs from then on, and its nodes are deleted when all of them have.
         """
-        created = sorted((each.event for each in self.events.of(TopicCreated)), key=lambda each: each.metadata_offset)
-        written = (each.event for each in self.events.of(ZnodeWritten))
+        created = sorted(
+            (each.event for each in self.events.of(events.TopicCreated)), key=lambda each: each.metadata_offset
+        )
+        written = (each.event for each in self.events.of(events.ZnodeWritten))
         begun: dict[str, int] = {}
         for each in sorted(written, key=lambda each: each.metadata_offset):
             if each.write is not ZnodeWrite.CREATED or not each.path.startswith(_DELETE_TOPICS):
@@ -222,7 +210,7 @@ class ClusterFacts:
     @cached_property
     def names_used_again(self) -> tuple[str, ...]:
         """Names under which topics without ids were created more than once."""
-        created = Counter((each.event.topic, each.event.topic_id) for each in self.events.of(TopicCreated))
+        created = Counter((each.event.topic, each.event.topic_id) for each in self.events.of(events.TopicCreated))
         return tuple(sorted(topic for (topic, _), count in created.items() if count > 1))
 
     @cached_property
@@ -230,20 +218,20 @@ class ClusterFacts:
         """Where metadata is in ZooKeeper: the ids of topics, which brokers may not have known, or have known late."""
         if self.kind is ClusterKind.KRAFT:
             return {}
-        created = (each.event for each in self.events.of(TopicCreated))
-        return find_late_topic_ids(created, (each.event for each in self.events.of(TopicDeleted)))
+        created = (each.event for each in self.events.of(events.TopicCreated))
+        return find_late_topic_ids(created, (each.event for each in self.events.of(events.TopicDeleted)))
 
     @cached_property
-    def elr_levels(self) -> tuple[FeatureChanged, ...]:
+    def elr_levels(self) -> tuple[events.FeatureChanged, ...]:
         """Changes of the feature of eligible leader replicas, in order."""
         return self._levels(ELR_FEATURE)
 
     @cached_property
-    def _metadata_versions(self) -> tuple[FeatureChanged, ...]:
+    def _metadata_versions(self) -> tuple[events.FeatureChanged, ...]:
         return self._levels(METADATA_VERSION)
 
-    def _levels(self, name: str) -> tuple[FeatureChanged, ...]:
-        changes = (change.event for change in self.events.of(FeatureChanged))
+    def _levels(self, name: str) -> tuple[events.FeatureChanged, ...]:
+        changes = (change.event for change in self.events.of(events.FeatureChanged))
         return tuple(sorted((c for c in changes if c.name == name), key=lambda c: c.metadata_offset))
 
     def has_recovery_state(self, metadata_offset: int) -> bool:
@@ -265,17 +253,20 @@ class ClusterFacts:
         # A broker that was leaving stays inactive until it registers again, even if it is unfenced meanwhile.
         leaving: dict[tuple[int, int], int] = {}
         steps: dict[int, list[tuple[int, int | None]]] = {}
-        for shutdown in self.events.of(ControlledShutdownStarted):
+        for shutdown in self.events.of(events.ControlledShutdownStarted):
             key = (shutdown.event.broker_id, shutdown.event.broker_epoch)
             leaving[key] = min(leaving.get(key, shutdown.event.metadata_offset), shutdown.event.metadata_offset)
         others = [
-            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(BrokerRegistered)),
-            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(BrokerFenced)),
-            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(ControlledShutdownStarted)),
+            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(events.BrokerRegistered)),
+            *((each.event.broker_id, each.event.metadata_offset) for each in self.events.of(events.BrokerFenced)),
+            *(
+                (each.event.broker_id, each.event.metadata_offset)
+                for each in self.events.of(events.ControlledShutdownStarted)
+            ),
         ]
         for other, metadata_offset in others:
             steps.setdefault(other, []).append((metadata_offset, None))
-        for unfenced in self.events.of(BrokerUnfenced):
+        for unfenced in self.events.of(events.BrokerUnfenced):
             event = unfenced.event
             steps.setdefault(event.broker_id, []).append((event.metadata_offset, event.broker_epoch))
         active: dict[int, list[tuple[int, float]]] = {}
@@ -292,10 +283,10 @@ class ClusterFacts:
         """What each node's last process acted on in the end."""
         return {
             applied.node: AppliedMetadata(incarnation=applied.incarnation, end_offset=applied.event.end_offset)
-            for applied in self.events.of(MetadataApplied)
+            for applied in self.events.of(events.MetadataApplied)
         }
 
-    def known_when_told(self, told: CollectedEvent[Event]) -> int:
+    def known_when_told(self, told: CollectedEvent[events.Event]) -> int:
         """The metadata (exclusive) of the moment of an event: what its process had applied, and what was before it."""
         before = (
             at
@@ -309,7 +300,7 @@ class ClusterFacts:
         """The metadata (exclusive) at the end of each process, by the harness; none is below that of the end before."""
         ended: dict[_Process, int] = {}
         known = 0
-        for end in self.events.of(IncarnationEnded):
+        for end in self.events.of(events.IncarnationEnded):
             known = max(known, end.event.metadata_offset or 0)
             ended[end.event.ended_node, end.event.ended_incarnation] = known
         return ended
@@ -322,8 +313,8 @@ class ClusterFacts:
 
     @cached_property
     def _applied(self) -> Mapping[_Process, tuple[tuple[int, ...], tuple[int, ...]]]:
-        found: dict[_Process, list[CollectedEvent[MetadataApplied]]] = {}
-        for applied in self.events.of(MetadataApplied):
+        found: dict[_Process, list[CollectedEvent[events.MetadataApplied]]] = {}
+        for applied in self.events.of(events.MetadataApplied):
             found.setdefault((applied.node, applied.incarnation), []).append(applied)
         return {
             process: (

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import msgspec
 
-from laststand.emulator.core.events import PartitionChanged, TopicDeleted
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 
 
@@ -21,8 +21,8 @@ class PartitionState(Enum):
 class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
     """A committed state of one topic incarnation's partition, the one before it, and until when it lasted."""
 
-    event: PartitionChanged
-    previous: PartitionChanged | None
+    event: events.PartitionChanged
+    previous: events.PartitionChanged | None
     members_required: int
     begin_ns: int
     end_ns: int
@@ -38,9 +38,9 @@ class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
 
 def committed_states(facts: PartitionFacts, *, end_ns: int) -> Iterator[CommittedState]:
     """Yields the states of each topic incarnation in order; the last one ends with its topic, or at ``end_ns``."""
-    deleted = {each.event.topic_id: each.time_ns for each in facts.cluster.events.of(TopicDeleted)}
+    deleted = {each.event.topic_id: each.time_ns for each in facts.cluster.events.of(events.TopicDeleted)}
     ordered = sorted(
-        facts.events.of(PartitionChanged), key=lambda each: (each.event.topic_id, each.event.metadata_offset)
+        facts.events.of(events.PartitionChanged), key=lambda each: (each.event.topic_id, each.event.metadata_offset)
     )
     for topic_id, found in groupby(ordered, key=lambda each: each.event.topic_id):
         changes = list(found)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Final, TypeAlias
 
-from laststand.emulator.core.events import ConfigChanged, NodeStarted, PartitionChanged, TopicDeleted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ConfigResource, RecoveryStrategy
 from laststand.emulator.verification.tables.timeline import Timeline
 
@@ -28,14 +28,17 @@ class Configuration:
     """The configuration of one run, moment by moment; a moment is a metadata offset (exclusive)."""
 
     def __init__(self, timeline: Timeline) -> None:
-        started = next((each for each in timeline.of(NodeStarted) if each.role.has_metadata), None)
+        started = next((each for each in timeline.of(events.NodeStarted) if each.role.has_metadata), None)
         self._static: Mapping[str, str] = {} if started is None else started.properties
         switches: Mapping[str, str] = {} if started is None else started.switches
         self._is_capped = switches.get(_CAP) != "off"
         self._controller = next(
             (str(told.node) for told in timeline.events if told.event is started and started is not None), ""
         )
-        changes: list[ConfigChanged | TopicDeleted] = [*timeline.of(ConfigChanged), *timeline.of(TopicDeleted)]
+        changes: list[events.ConfigChanged | events.TopicDeleted] = [
+            *timeline.of(events.ConfigChanged),
+            *timeline.of(events.TopicDeleted),
+        ]
         changes.sort(key=lambda change: change.metadata_offset)
         self._offsets = [change.metadata_offset for change in changes]
         self._states = list(accumulate(changes, _after, initial=_Values()))
@@ -59,7 +62,7 @@ class Configuration:
         value = _nearest(self._values(at), _MIN_ISR, topic=topic, node=self._controller)
         return int(value or self._static.get(_MIN_ISR, "1"))
 
-    def members_required(self, new: PartitionChanged) -> int:
+    def members_required(self, new: events.PartitionChanged) -> int:
         """Returns how many members the ISR of a committed state needs for acks=all.
 
         That is what the controller went by, and no more than there are replicas; where brokers do not cap it, the value
@@ -94,12 +97,12 @@ class Configuration:
         return self._states[bisect_left(self._offsets, at)]
 
 
-def _after(values: _Values, change: ConfigChanged | TopicDeleted) -> _Values:
+def _after(values: _Values, change: events.ConfigChanged | events.TopicDeleted) -> _Values:
     """Returns what is set once a change is committed."""
     match change:
-        case TopicDeleted(topic=topic):
+        case events.TopicDeleted(topic=topic):
             return {key: value for key, value in values.items() if key[:2] != (ConfigResource.TOPIC, topic)}
-        case ConfigChanged(resource=resource, resource_name=resource_name, name=name, value=value):
+        case events.ConfigChanged(resource=resource, resource_name=resource_name, name=name, value=value):
             others = {key: each for key, each in values.items() if key != (resource, resource_name, name)}
             return others if value is None else {**others, (resource, resource_name, name): value}
 

@@ -7,7 +7,7 @@ one, from 0, in one transaction; so the n-th creation is the controller of epoch
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import ZnodeWritten
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ZnodeWrite
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
@@ -30,8 +30,8 @@ class ControllerTerm(NamedTuple):
     broker: int | None
     controller_epoch: int
     session_id: int
-    begun: CollectedEvent[ZnodeWritten]
-    ended: CollectedEvent[ZnodeWritten] | None
+    begun: CollectedEvent[events.ZnodeWritten]
+    ended: CollectedEvent[events.ZnodeWritten] | None
 
 
 class Writer(NamedTuple):
@@ -55,7 +55,7 @@ class Writer(NamedTuple):
 class ControllerTerms:
     """The terms of a run in their order, none in a KRaft cluster."""
 
-    def __init__(self, changes: Iterable[CollectedEvent[ZnodeWritten]]) -> None:
+    def __init__(self, changes: Iterable[CollectedEvent[events.ZnodeWritten]]) -> None:
         written = sorted(changes, key=lambda each: each.event.metadata_offset)
         self._brokers = dict(_registered(written))
         self._writers: dict[tuple[int, str], int] = {
@@ -76,7 +76,7 @@ class ControllerTerms:
         ]
         return Writer(broker, epochs[-1] if epochs else None)
 
-    def _terms(self, changes: list[CollectedEvent[ZnodeWritten]]) -> Iterator[ControllerTerm]:
+    def _terms(self, changes: list[CollectedEvent[events.ZnodeWritten]]) -> Iterator[ControllerTerm]:
         elections = [each for each in changes if each.event.write is ZnodeWrite.CREATED]
         for controller_epoch, begun in enumerate(elections, start=1):
             ended = next(
@@ -97,7 +97,7 @@ def state_node(topic: str, partition: int) -> str:
     return f"/brokers/topics/{topic}/partitions/{partition}/state"
 
 
-def _registered(written: list[CollectedEvent[ZnodeWritten]]) -> Mapping[int, int]:
+def _registered(written: list[CollectedEvent[events.ZnodeWritten]]) -> Mapping[int, int]:
     """Returns the broker of each session that registered one."""
     return {
         each.event.session_id: int(each.event.path.removeprefix(_REGISTRATIONS))

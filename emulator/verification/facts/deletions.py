@@ -8,7 +8,7 @@ anything, its own word is believed: which segments were old or too many by a nod
 from collections.abc import Iterator
 from typing import Final
 
-from laststand.emulator.core.events import ConfigChanged, NodeStarted, RunEnded, StepReached
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 
 _TIME_LIMITS: Final = ("retention.ms", "log.retention.ms")
@@ -22,7 +22,7 @@ def wanted_log_start(cluster: ClusterFacts, partition: str) -> int | None:
     """Returns up to where the records of a partition (``orders-0``) may be gone; ``None`` if all that is committed."""
     asked = [
         deletion.offset
-        for step in cluster.events.of(StepReached)
+        for step in cluster.events.of(events.StepReached)
         for deletion in step.event.deletions
         if deletion.partition == partition
     ]
@@ -47,15 +47,15 @@ def _oldest_ms(cluster: ClusterFacts) -> int:
     """Returns how old a record may be: as old as the run, and in a short one a day, for clients have clocks, too."""
     times = [
         ended.time_ns - started.time_ns
-        for ended in cluster.events.of(RunEnded)
+        for ended in cluster.events.of(events.RunEnded)
         if (started := cluster.started.get((ended.node, ended.incarnation))) is not None
     ]
     return max(_DAY_MS, max(times, default=0) // _NS_PER_MS)
 
 
 def _configured(cluster: ClusterFacts) -> Iterator[tuple[str, str]]:
-    for started in cluster.events.of(NodeStarted):
+    for started in cluster.events.of(events.NodeStarted):
         yield from started.event.properties.items()
-    for changed in cluster.events.of(ConfigChanged):
+    for changed in cluster.events.of(events.ConfigChanged):
         if changed.event.value is not None:
             yield changed.event.name, changed.event.value

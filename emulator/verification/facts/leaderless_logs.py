@@ -8,14 +8,7 @@ process that told of both is known: one that was killed may not have told of its
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-from laststand.emulator.core.events import (
-    BatchAppended,
-    BecameFollower,
-    BecameLeader,
-    LogDeleted,
-    LogOpened,
-    LogTruncated,
-)
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
@@ -35,11 +28,11 @@ def leaderless_log(
     if window is None:
         return None
     begun, until = window
-    opened = [each for each in facts.events.of(LogOpened) if _is_of(each, process, topic_id)]
-    moved = [*opened, *(each for each in facts.events.of(LogDeleted) if _is_of(each, process, topic_id))]
+    opened = [each for each in facts.events.of(events.LogOpened) if _is_of(each, process, topic_id)]
+    moved = [*opened, *(each for each in facts.events.of(events.LogDeleted) if _is_of(each, process, topic_id))]
     if any(begun.sequence < each.sequence < until for each in moved):
         return None
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     batches = batches.only(
         (batches["node"] == process[0])
         & (batches["incarnation"] == process[1])
@@ -47,7 +40,7 @@ def leaderless_log(
         & batches.has("topic_id", topic_id)
     )
     sequences, ends = batches["sequence"].tolist(), (batches["last_offset"] + 1).tolist()
-    truncated = [each for each in facts.events.of(LogTruncated) if _is_of(each, process, topic_id)]
+    truncated = [each for each in facts.events.of(events.LogTruncated) if _is_of(each, process, topic_id)]
     epochs: dict[int, set[int]] = {}
     found_at_start = max((each.event.log_end_offset for each in opened), default=0)
     for end, epoch in zip(ends, batches["leader_epoch"].tolist(), strict=True):
@@ -65,16 +58,16 @@ def leaderless_log(
 
 def _window(
     facts: PartitionFacts, process: tuple[int, int], topic_id: str, leader_epoch: int
-) -> tuple[CollectedEvent[BecameFollower], int] | None:
+) -> tuple[CollectedEvent[events.BecameFollower], int] | None:
     """Returns the event by which a process heard that nobody leads, and when it heard of the next leader epoch."""
     begun = [
         each
-        for each in facts.events.of(BecameFollower)
+        for each in facts.events.of(events.BecameFollower)
         if _is_of(each, process, topic_id) and each.event.leader is None and each.event.leader_epoch == leader_epoch
     ]
-    roles: list[CollectedEvent[BecameFollower | BecameLeader]] = [
-        *facts.events.of(BecameFollower),
-        *facts.events.of(BecameLeader),
+    roles: list[CollectedEvent[events.BecameFollower | events.BecameLeader]] = [
+        *facts.events.of(events.BecameFollower),
+        *facts.events.of(events.BecameLeader),
     ]
     later = [
         each.sequence for each in roles if _is_of(each, process, topic_id) and each.event.leader_epoch > leader_epoch
@@ -83,7 +76,9 @@ def _window(
 
 
 def _is_of(
-    each: CollectedEvent[BecameFollower | BecameLeader | LogDeleted | LogOpened | LogTruncated],
+    each: CollectedEvent[
+        events.BecameFollower | events.BecameLeader | events.LogDeleted | events.LogOpened | events.LogTruncated
+    ],
     process: tuple[int, int],
     topic_id: str,
 ) -> bool:

@@ -4,24 +4,24 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from laststand.emulator.core.events import BatchAppended, LogDeleted, LogOpened, LogTruncated, RecoveryFinished
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.tables.columns import NONE
 from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
-_Step = LogOpened | LogTruncated | LogDeleted | RecoveryFinished
+_Step = events.LogOpened | events.LogTruncated | events.LogDeleted | events.RecoveryFinished
 """What moves the end of a log beside appends."""
 
 
-def appended_elsewhere(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[BatchAppended], int]]:
+def appended_elsewhere(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[events.BatchAppended], int]]:
     """Yields each batch that was not appended where the log of the process ended, and where it did."""
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     steps: list[CollectedEvent[_Step]] = [
-        *facts.events.of(LogOpened),
-        *facts.events.of(LogTruncated),
-        *facts.events.of(LogDeleted),
-        *facts.events.of(RecoveryFinished),
+        *facts.events.of(events.LogOpened),
+        *facts.events.of(events.LogTruncated),
+        *facts.events.of(events.LogDeleted),
+        *facts.events.of(events.RecoveryFinished),
     ]
     others = np.array([place_of(step) for step in steps], np.int64).reshape(-1, 3)
     nodes = np.concatenate([batches["node"], others[:, 0]])
@@ -39,9 +39,9 @@ def appended_elsewhere(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[B
 
 def _end_after(event: _Step) -> int:
     match event:
-        case LogTruncated():
+        case events.LogTruncated():
             return event.new_end_offset
-        case LogOpened() | RecoveryFinished():
+        case events.LogOpened() | events.RecoveryFinished():
             return event.log_end_offset
-        case LogDeleted():
+        case events.LogDeleted():
             return NONE

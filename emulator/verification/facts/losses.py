@@ -10,7 +10,7 @@ lead: no leader was elected without it, and whom an administrator elects decides
 from collections.abc import Set
 from enum import Enum
 
-from laststand.emulator.core.events import PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 
 
@@ -34,7 +34,7 @@ class LossClass(Enum):
 
 
 def classify_settled(
-    *, state: PartitionChanged, leader: int, holders: Set[int], was_lacking: bool, is_missed: bool
+    *, state: events.PartitionChanged, leader: int, holders: Set[int], was_lacking: bool, is_missed: bool
 ) -> LossClass | None:
     """Judges a batch of a partition whose last leader decides.
 
@@ -59,7 +59,7 @@ def classify_settled(
     return LossClass.NOT_ON_LEADER
 
 
-def classify_unsettled(*, state: PartitionChanged, holders: Set[int], was_lacking: bool) -> LossClass | None:
+def classify_unsettled(*, state: events.PartitionChanged, holders: Set[int], was_lacking: bool) -> LossClass | None:
     """Judges a batch of a partition that no leader serves in the end, and whose replicas' logs are all there."""
     if not holders:
         return LossClass.GONE_EVERYWHERE

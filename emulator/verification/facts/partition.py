@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.acked_batches import acked_batches
 from laststand.emulator.verification.facts.batches import AckedBatch, ConsumedBatch, LostBatch
 from laststand.emulator.verification.facts.lost_batches import lost_batches
@@ -31,9 +31,9 @@ class PartitionFacts(PartitionEvidence):
         return tuple(lost_batches(self, self.acked))
 
     @cached_property
-    def answers(self) -> Mapping[tuple[int, int], list[CollectedEvent[ProduceAnswered]]]:
+    def answers(self) -> Mapping[tuple[int, int], list[CollectedEvent[events.ProduceAnswered]]]:
         """Answers without error to what was lost, by node and base offset."""
-        answers: dict[tuple[int, int], list[CollectedEvent[ProduceAnswered]]] = {}
+        answers: dict[tuple[int, int], list[CollectedEvent[events.ProduceAnswered]]] = {}
         answered = self.answered
         lost = np.array([each.batch.base_offset for each in self.lost], np.int64)
         for each in answered.rows(np.isin(answered["base_offset"], lost)):

@@ -14,24 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from laststand.emulator.core.events import (
-    BatchAppended,
-    BecameFollower,
-    BecameLeader,
-    BitFlipped,
-    ClusterSettled,
-    ConfigChanged,
-    Election,
-    FollowerHighWatermarkUpdated,
-    HighWatermarkAdvanced,
-    LogOpened,
-    LogStartOffsetRaised,
-    LogTruncated,
-    PartitionChanged,
-    PartitionEvent,
-    ProduceAnswered,
-    TopicDeleted,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.history import FinalReadOperation, OperationType
 from laststand.emulator.core.types import ConfigResource
 from laststand.emulator.verification.facts.batches import (
@@ -52,7 +35,7 @@ from laststand.emulator.verification.tables.rows import PartitionRows
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 NO_ERROR: Final = "NONE"
-UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+UNCLEAN: Final = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 _MIN_ISR: Final = "min.insync.replicas"
 
 
@@ -66,8 +49,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         has_recovery_state: whether the metadata version knew partitions that are RECOVERING.
     """
 
-    new: PartitionChanged
-    old: PartitionChanged | None
+    new: events.PartitionChanged
+    old: events.PartitionChanged | None
     has_elr: bool
     has_recovery_state: bool
 
@@ -86,7 +69,7 @@ class _Deletion(NamedTuple):
     below: int
     leader_epoch: int | None
     incarnation: int
-    held: EventRows[BatchAppended]
+    held: EventRows[events.BatchAppended]
 
     def is_of(self, last_offset: int, crc: int | None) -> bool:
         """Whether a batch was among what was deleted: another one at that offset says that it was not."""
@@ -125,7 +108,7 @@ class PartitionEvidence:
         self.final_batches: Table[FinalBatch] = Table(FinalBatch)
         self.final_logs: list[FinalLog] = []
         self.topic_numbers: dict[Hashable, int] = {}
-        self._commits: dict[tuple[str, int], tuple[Ints, EventRows[HighWatermarkAdvanced]]] = {}
+        self._commits: dict[tuple[str, int], tuple[Ints, EventRows[events.HighWatermarkAdvanced]]] = {}
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -149,9 +132,9 @@ class PartitionEvidence:
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """Committed changes in the controller's order."""
-        before: dict[str, PartitionChanged] = {}
+        before: dict[str, events.PartitionChanged] = {}
         changes = []
-        for collected in sorted(self.events.of(PartitionChanged), key=lambda each: each.event.metadata_offset):
+        for collected in sorted(self.events.of(events.PartitionChanged), key=lambda each: each.event.metadata_offset):
             new = collected.event
             old = before.get(new.topic_id)
             if old is not None and self._is_deleted_between(old, new):
@@ -167,16 +150,16 @@ class PartitionEvidence:
             before[new.topic_id] = new
         return tuple(changes)
 
-    def _is_deleted_between(self, old: PartitionChanged, new: PartitionChanged) -> bool:
+    def _is_deleted_between(self, old: events.PartitionChanged, new: events.PartitionChanged) -> bool:
         """Whether a change is the first of another topic, which has no id either."""
         return any(
             deleted.event.topic_id == old.topic_id
             and old.metadata_offset < deleted.event.metadata_offset < new.metadata_offset
-            for deleted in self.cluster.events.of(TopicDeleted)
+            for deleted in self.cluster.events.of(events.TopicDeleted)
         )
 
     @cached_property
-    def states(self) -> Mapping[str, PartitionChanged]:
+    def states(self) -> Mapping[str, events.PartitionChanged]:
         """The controller's last word, by topic id."""
         return {change.new.topic_id: change.new for change in self.changes}
 
@@ -192,7 +175,7 @@ class PartitionEvidence:
         else:
             acted = {
                 (took_over.event.topic_id, took_over.event.leader_epoch, took_over.node): took_over.incarnation
-                for took_over in self.events.of(BecameLeader)
+                for took_over in self.events.of(events.BecameLeader)
             }
         last: dict[str, tuple[int, int, int]] = {}
         for change in self.changes:
@@ -219,7 +202,7 @@ class PartitionEvidence:
         Leaders that do not tell what they append acted if their followers caught up with them.
         """
         led: dict[tuple[str, int, int], int] = {}
-        for settled in self.cluster.events.of(ClusterSettled):
+        for settled in self.cluster.events.of(events.ClusterSettled):
             before = [c.new for c in self.changes if c.new.metadata_offset < settled.event.metadata_offset]
             for state in {new.topic_id: new for new in before}.values():
                 if state.leader is not None and set(state.isr) == set(state.replicas):
@@ -257,7 +240,7 @@ class PartitionEvidence:
         for change in self.changes:
             elected.setdefault((change.new.topic_id, change.new.leader_epoch), change.new.metadata_offset)
         terms: dict[str, list[LeaderTerm]] = {}
-        for took_over in self.events.of(BecameLeader):
+        for took_over in self.events.of(events.BecameLeader):
             event = took_over.event
             registered = self.cluster.registered_at.get((took_over.node, took_over.incarnation))
             at = elected.get((event.topic_id, event.leader_epoch))
@@ -275,7 +258,7 @@ class PartitionEvidence:
     @cached_property
     def committed(self) -> Mapping[str, Mapping[TermPlace, int]]:
         """The highest high watermark of each leader's process and epoch, by topic id."""
-        moves = self.events.rows(HighWatermarkAdvanced)
+        moves = self.events.rows(events.HighWatermarkAdvanced)
         committed: dict[str, dict[TermPlace, int]] = {}
         for places in groups_of(moves["topic_id"], moves["leader_epoch"], moves["incarnation"]):
             [first] = moves.rows(places[:1])
@@ -293,9 +276,9 @@ class PartitionEvidence:
             return self.cluster.applied_before(first.node, first.incarnation, first.sequence) or 0
         return 0
 
-    def _commits_since(self, topic_id: str, leader_epoch: int) -> tuple[Ints, EventRows[HighWatermarkAdvanced]]:
+    def _commits_since(self, topic_id: str, leader_epoch: int) -> tuple[Ints, EventRows[events.HighWatermarkAdvanced]]:
         """The moves of leaders from an epoch on, in their order, and the highest high watermark up to each."""
-        moves = self.events.rows(HighWatermarkAdvanced)
+        moves = self.events.rows(events.HighWatermarkAdvanced)
         moves = moves.only(moves.has("topic_id", topic_id) & (moves["leader_epoch"] >= leader_epoch))
         moves = moves.only(np.lexsort((moves["sequence"], moves["incarnation"], moves["leader_epoch"])))
         return np.maximum.accumulate(moves["new"]), moves
@@ -323,12 +306,12 @@ class PartitionEvidence:
         return found
 
     @cached_property
-    def answered(self) -> EventRows[ProduceAnswered]:
+    def answered(self) -> EventRows[events.ProduceAnswered]:
         """Answers without error that name an offset."""
-        answered = self.events.rows(ProduceAnswered)
+        answered = self.events.rows(events.ProduceAnswered)
         return answered.only(answered.has("error", NO_ERROR) & (answered["base_offset"] != NONE))
 
-    def missing_replicas(self, state: PartitionChanged) -> tuple[int, ...]:
+    def missing_replicas(self, state: events.PartitionChanged) -> tuple[int, ...]:
         """Replicas that left no directory."""
         return tuple(replica for replica in state.replicas if replica not in self.cluster.node_directories)
 
@@ -340,7 +323,11 @@ class PartitionEvidence:
     @cached_property
     def has_unclear_id(self) -> bool:
         """Whether something is told under the topic's name only, and several topics had that name."""
-        told = [*self.events.of(LogOpened), *self.events.of(BecameLeader), *self.events.of(BecameFollower)]
+        told = [
+            *self.events.of(events.LogOpened),
+            *self.events.of(events.BecameLeader),
+            *self.events.of(events.BecameFollower),
+        ]
         ids = {*self.states, *(each.event.topic_id for each in told)}
         return id_by_name(self.topic) in ids and len(ids) > 1
 
@@ -356,14 +343,14 @@ class PartitionEvidence:
         It ends at the leader's high watermark. In a cluster that never settled, that of a new leader may be below what
         was acknowledged before its term (KIP-207).
         """
-        if any(self.cluster.events.of(ClusterSettled)):
+        if any(self.cluster.events.of(events.ClusterSettled)):
             return None
         return max((read.end_offset for read in self.final_reads if read.end_offset is not None), default=0)
 
     @cached_property
     def damaged_from(self) -> Mapping[int, int]:
         """By node, the offset from which its final log cannot be read because the harness damaged a batch there."""
-        told = (flip.event for flip in self.events.of(BitFlipped))
+        told = (flip.event for flip in self.events.of(events.BitFlipped))
         flips = {(flip.flipped_node, flip.base_offset, flip.damaged_crc) for flip in told}
         return {
             log.node: log.log_end_offset
@@ -374,7 +361,7 @@ class PartitionEvidence:
     @cached_property
     def deleted_below(self) -> Mapping[str, int]:
         """By topic id, the log start up to which records were deleted as somebody wanted it."""
-        raised = self.events.of(LogStartOffsetRaised)
+        raised = self.events.of(events.LogStartOffsetRaised)
         wanted = wanted_log_start(self.cluster, str(self)) if raised else None
         starts: dict[str, int] = {}
         for each in raised:
@@ -385,18 +372,18 @@ class PartitionEvidence:
     @cached_property
     def _deletions(self) -> Mapping[str, list[_Deletion]]:
         """By topic id, what was deleted by leaders; a follower only does as its leader did, but for what expires."""
-        told: list[CollectedEvent[BecameLeader | BecameFollower]] = [
-            *self.events.of(BecameLeader),
-            *self.events.of(BecameFollower),
+        told: list[CollectedEvent[events.BecameLeader | events.BecameFollower]] = [
+            *self.events.of(events.BecameLeader),
+            *self.events.of(events.BecameFollower),
         ]
         roles = sorted(told, key=lambda each: each.sequence, reverse=True)
         deletions: dict[str, list[_Deletion]] = {}
-        appended = self.events.rows(BatchAppended)
-        for raised in self.events.of(LogStartOffsetRaised):
+        appended = self.events.rows(events.BatchAppended)
+        for raised in self.events.of(events.LogStartOffsetRaised):
             topic_id, process = raised.event.topic_id, (raised.node, raised.incarnation)
             own = (role for role in roles if (role.node, role.incarnation) == process)
             role = next((each.event for each in own if each.sequence < raised.sequence), None)
-            if role is None or isinstance(role, BecameLeader) or may_expire(self.cluster):
+            if role is None or isinstance(role, events.BecameLeader) or may_expire(self.cluster):
                 below = min(raised.event.new, self.deleted_below[topic_id])
                 own_log = appended.has("node", raised.node) & appended.has("topic_id", topic_id)
                 own_log &= (appended["incarnation"] < raised.incarnation) | (
@@ -427,22 +414,24 @@ class PartitionEvidence:
         """By topic id and node, the high watermark by the replica's own last event about it."""
         last: dict[tuple[str, int], tuple[int, int, int]] = {}
 
-        def note(each: CollectedEvent[PartitionEvent], high_watermark: int) -> None:
+        def note(each: CollectedEvent[events.PartitionEvent], high_watermark: int) -> None:
             key = (each.event.topic_id, each.node)
             told = (each.incarnation, each.sequence, high_watermark)
             if last.get(key, (-1, -1, -1)) < told:
                 last[key] = told
 
-        def note_last(moves: EventRows[HighWatermarkAdvanced] | EventRows[FollowerHighWatermarkUpdated]) -> None:
+        def note_last(
+            moves: EventRows[events.HighWatermarkAdvanced] | EventRows[events.FollowerHighWatermarkUpdated],
+        ) -> None:
             last_places = [places[-1] for places in groups_of(moves["topic_id"], moves["node"])]
             for each in moves.rows(np.array(last_places, np.int64)):
                 note(each, each.event.new)
 
-        note_last(self.events.rows(HighWatermarkAdvanced))
-        note_last(self.events.rows(FollowerHighWatermarkUpdated))
-        for opened in self.events.of(LogOpened):
+        note_last(self.events.rows(events.HighWatermarkAdvanced))
+        note_last(self.events.rows(events.FollowerHighWatermarkUpdated))
+        for opened in self.events.of(events.LogOpened):
             note(opened, opened.event.high_watermark)
-        for truncated in self.events.of(LogTruncated):
+        for truncated in self.events.of(events.LogTruncated):
             note(truncated, min(truncated.event.high_watermark, truncated.event.new_end_offset))
         return {key: high_watermark for key, (_, _, high_watermark) in last.items()}
 
@@ -456,7 +445,7 @@ class PartitionEvidence:
             int(value)
             for value in (
                 change.event.value
-                for change in self.cluster.events.of(ConfigChanged)
+                for change in self.cluster.events.of(events.ConfigChanged)
                 if change.event.resource is ConfigResource.TOPIC
                 and change.event.resource_name == self.topic
                 and change.event.name == _MIN_ISR

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import Event, PartitionChanged, PartitionEvent
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.tables.events import place_of
@@ -23,7 +23,7 @@ class RunFacts:
         self.cluster = ClusterFacts()
         self.rows = RowTables()
         self._partitions: dict[tuple[str, int], PartitionFacts] = {}
-        self._collected: list[CollectedEvent[Event]] = []
+        self._collected: list[CollectedEvent[events.Event]] = []
 
     def partition(self, topic: str, partition: int) -> PartitionFacts:
         """Returns the facts of a partition, which are new if nothing named it yet."""
@@ -36,13 +36,13 @@ class RunFacts:
         """The facts of all partitions, by name."""
         return tuple(self._partitions[key] for key in sorted(self._partitions))
 
-    def add_event(self, collected: CollectedEvent[Event]) -> None:
+    def add_event(self, collected: CollectedEvent[events.Event]) -> None:
         """Takes an event; ``order_events`` is called after the last one."""
         event = collected.event
         kind = type(event)
-        if isinstance(event, PartitionEvent):
+        if isinstance(event, events.PartitionEvent):
             self.partition(event.topic, event.partition).events.add(collected)
-        if kind is PartitionChanged or not isinstance(event, PartitionEvent):
+        if kind is events.PartitionChanged or not isinstance(event, events.PartitionEvent):
             self.cluster.events.add(collected)
         if kind in _COLLECTED:
             self._collected.append(collected)

@@ -6,7 +6,7 @@ broker unfenced. A liveness check finds what contradicts that, or what did not l
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import ClusterSettled, NodeStarted, PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeRole
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -14,19 +14,19 @@ from laststand.emulator.verification.facts.partition import PartitionFacts
 
 def settled_at(cluster: ClusterFacts) -> tuple[int, ...]:
     """Returns what the controller had committed (exclusive) at each such moment."""
-    return tuple(settled.event.metadata_offset for settled in cluster.events.of(ClusterSettled))
+    return tuple(settled.event.metadata_offset for settled in cluster.events.of(events.ClusterSettled))
 
 
 def lasting_processes(cluster: ClusterFacts, *, at: int) -> Iterator[tuple[int, int]]:
     """Yields the broker processes that were registered by then, and stopped in order after all others of their node."""
-    for started in cluster.events.of(NodeStarted):
+    for started in cluster.events.of(events.NodeStarted):
         process = (started.node, started.incarnation)
         is_last = cluster.last_incarnation[started.node] == started.incarnation and process not in cluster.killed
         if started.event.role is NodeRole.BROKER and is_last and cluster.registered_at.get(process, at) < at:
             yield process
 
 
-def settled_states(facts: PartitionFacts) -> Iterator[PartitionChanged]:
+def settled_states(facts: PartitionFacts) -> Iterator[events.PartitionChanged]:
     """Yields what the controller had committed of a partition at each such moment, but for deleted topics."""
     for at in settled_at(facts.cluster):
         states = {change.new.topic_id: change.new for change in facts.changes if change.new.metadata_offset < at}

@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from laststand.emulator.core.events import FileSealed
+from laststand.emulator.core import events
 from laststand.emulator.core.history import HistorySealed, OperationType, SendOperation
 from laststand.emulator.verification.tables.client_history import Begin, BegunSend, EndedSend
 from laststand.emulator.verification.tables.event_lines import Line
 from laststand.emulator.verification.tables.vocabulary import tag
 
-SEAL: Final = tag(FileSealed)
+SEAL: Final = tag(events.FileSealed)
 HISTORY_SEAL: Final = tag(HistorySealed)
 
 

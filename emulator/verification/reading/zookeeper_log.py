@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import PartitionChanged, ZnodeWritten
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ZnodeWrite
 from laststand.emulator.verification.facts.controller_terms import state_node
 
@@ -112,7 +112,10 @@ def _blob(body: bytes, position: int) -> tuple[bytes, int]:
 
 
 def contradictions_of_zookeeper(
-    node: int, log: tuple[LoggedWrite, ...], written: Iterable[ZnodeWritten], changes: Iterable[PartitionChanged]
+    node: int,
+    log: tuple[LoggedWrite, ...],
+    written: Iterable[events.ZnodeWritten],
+    changes: Iterable[events.PartitionChanged],
 ) -> Iterator[str]:
     """Yields a sentence for each write of which a server's log and the events say something else, the first few."""
     name = f"the transaction log of node {node}"
@@ -138,7 +141,7 @@ def contradictions_of_zookeeper(
     yield from sentences[:_SENTENCES_MAX]
 
 
-def _is_state_of(change: PartitionChanged, data: bytes) -> bool:
+def _is_state_of(change: events.PartitionChanged, data: bytes) -> bool:
     """Whether a state node's content is what an event says; one that is no JSON says nothing."""
     try:
         state = json.loads(data)
@@ -149,7 +152,7 @@ def _is_state_of(change: PartitionChanged, data: bytes) -> bool:
     return found == (change.leader, change.leader_epoch, sorted(change.isr), change.leader_recovery_state.value)
 
 
-def _is_assignment_of(change: PartitionChanged, data: bytes) -> bool:
+def _is_assignment_of(change: events.PartitionChanged, data: bytes) -> bool:
     """Whether a topic node's content is what an event says of the partition's replicas."""
     try:
         replicas = json.loads(data)["partitions"][str(change.partition)]

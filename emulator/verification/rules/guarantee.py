@@ -30,23 +30,12 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import (
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerStateChanged,
-    Election,
-    FaultHealed,
-    FaultInjected,
-    IncarnationEnd,
-    IncarnationEnded,
-    PartitionChanged,
-    StepReached,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason, FenceReason
 from laststand.emulator.verification.facts.configuration import Configuration
 from laststand.emulator.verification.tables.timeline import Timeline
 
-_UNCLEAN: Final = (Election.UNCLEAN, Election.LAST_KNOWN_LEADER)
+_UNCLEAN: Final = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 
 
 class Guarantee(Enum):
@@ -118,7 +107,7 @@ def judge_guarantee(
             then everything up to that counts.
     """
     changes = sorted(
-        (c for c in timeline.of(PartitionChanged) if c.topic_id == topic_id and c.partition == partition),
+        (c for c in timeline.of(events.PartitionChanged) if c.topic_id == topic_id and c.partition == partition),
         key=lambda c: c.metadata_offset,
     )
     if not changes:
@@ -142,7 +131,7 @@ def judge_guarantee(
     return _judgement(worst, unaccepted=within)
 
 
-def _judgement(worst: _Outage, *, unaccepted: Sequence[PartitionChanged]) -> GuaranteeJudgement:
+def _judgement(worst: _Outage, *, unaccepted: Sequence[events.PartitionChanged]) -> GuaranteeJudgement:
     brokers, allowed = sorted(worst.outstanding), worst.allowed
     names = "no replica" if not brokers else "brokers " + ", ".join(map(str, brokers))
     were = "were" if brokers else "was"
@@ -164,8 +153,8 @@ def _judgement(worst: _Outage, *, unaccepted: Sequence[PartitionChanged]) -> Gua
     )
 
 
-def _how(election: PartitionChanged) -> str:
-    return "as last-known leader" if election.election is Election.LAST_KNOWN_LEADER else "uncleanly"
+def _how(election: events.PartitionChanged) -> str:
+    return "as last-known leader" if election.election is events.Election.LAST_KNOWN_LEADER else "uncleanly"
 
 
 # --- Who was outstanding ------------------------------------------------------------------------------------------
@@ -174,7 +163,7 @@ def _how(election: PartitionChanged) -> str:
 def _worst_outage(
     timeline: Timeline,
     configuration: Configuration,
-    changes: Sequence[PartitionChanged],
+    changes: Sequence[events.PartitionChanged],
     *,
     acked_at: int,
     last: int,
@@ -205,13 +194,13 @@ def _worst_outage(
     return max(map(outage, within, least), key=lambda each: each.excess)
 
 
-def _replicas(changes: Sequence[PartitionChanged], at: int) -> tuple[int, ...]:
+def _replicas(changes: Sequence[events.PartitionChanged], at: int) -> tuple[int, ...]:
     """Returns the assignment by the metadata below an offset, replicas that are being added or removed included."""
     before = [change for change in changes if change.metadata_offset < at] or changes[:1]
     return tuple(before[-1].replicas)
 
 
-def _holders(changes: Sequence[PartitionChanged], at: int) -> frozenset[int]:
+def _holders(changes: Sequence[events.PartitionChanged], at: int) -> frozenset[int]:
     """Returns the replicas that count: all but those that were assigned anew and that no ISR contained since."""
     replicas, added = set(changes[0].replicas), set[int]()
     for change in changes:
@@ -223,22 +212,24 @@ def _holders(changes: Sequence[PartitionChanged], at: int) -> frozenset[int]:
     return frozenset(replicas - added)
 
 
-def _absences(timeline: Timeline, changes: Sequence[PartitionChanged]) -> Iterator[_Absence]:
+def _absences(timeline: Timeline, changes: Sequence[events.PartitionChanged]) -> Iterator[_Absence]:
     registrations = [
         (r.broker_id, timeline.incarnation_of(r.incarnation_id), r.metadata_offset)
-        for r in timeline.of(BrokerRegistered)
+        for r in timeline.of(events.BrokerRegistered)
     ]
     heard = {
         (told.node, told.incarnation)
         for told in timeline.events
-        if isinstance(told.event, BrokerStateChanged) and told.event.broker_epoch is not None
+        if isinstance(told.event, events.BrokerStateChanged) and told.event.broker_epoch is not None
     }
     known = 0
-    for end in timeline.of(IncarnationEnded):  # The harness's own order: an unknown offset is not below the last one.
+    for end in timeline.of(
+        events.IncarnationEnded
+    ):  # The harness's own order: an unknown offset is not below the last one.
         known = max(known, end.metadata_offset or 0)
         process = (end.ended_node, end.ended_incarnation)
         is_registered = any((broker, incarnation) == process for broker, incarnation, _ in registrations)
-        if end.end is IncarnationEnd.STOPPED and (process in heard or not is_registered):
+        if end.end is events.IncarnationEnd.STOPPED and (process in heard or not is_registered):
             continue
         registered = min(
             (
@@ -249,14 +240,14 @@ def _absences(timeline: Timeline, changes: Sequence[PartitionChanged]) -> Iterat
             default=None,
         )
         yield _Absence(node=end.ended_node, since=known, until=_back(changes, end.ended_node, registered))
-    for forgotten in timeline.of(BrokerFenced):
+    for forgotten in timeline.of(events.BrokerFenced):
         if forgotten.reason is FenceReason.UNREGISTERED:
             broker_id, since = forgotten.broker_id, forgotten.metadata_offset
             again = min((at for broker, _, at in registrations if broker == broker_id and at > since), default=None)
             yield _Absence(node=broker_id, since=since, until=_back(changes, broker_id, again))
 
 
-def _back(changes: Sequence[PartitionChanged], broker_id: int, registered: int | None) -> int | None:
+def _back(changes: Sequence[events.PartitionChanged], broker_id: int, registered: int | None) -> int | None:
     """Returns the offset of the first committed ISR that contains a broker after its registration at an offset."""
     if registered is None:
         return None
@@ -268,10 +259,10 @@ def _back(changes: Sequence[PartitionChanged], broker_id: int, registered: int |
 
 
 def _accepted(
-    timeline: Timeline, configuration: Configuration, elections: Sequence[PartitionChanged]
-) -> dict[PartitionChanged, str]:
+    timeline: Timeline, configuration: Configuration, elections: Sequence[events.PartitionChanged]
+) -> dict[events.PartitionChanged, str]:
     """Returns the unclean elections that somebody accepted, each with who did; one request accepts one election."""
-    accepted: dict[PartitionChanged, str] = {}
+    accepted: dict[events.PartitionChanged, str] = {}
     if not elections:
         return accepted
     requests = UncleanRequests(timeline, f"{elections[0].topic}-{elections[0].partition}")
@@ -311,11 +302,11 @@ def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
     known = before = 0
     for told in timeline.events:
         match told.event:
-            case StepReached(unclean_elections=asked):
+            case events.StepReached(unclean_elections=asked):
                 if partition in asked:
                     yield before
                 before = known
-            case IncarnationEnded() | FaultInjected() | FaultHealed():
+            case events.IncarnationEnded() | events.FaultInjected() | events.FaultHealed():
                 known = max(known, told.event.metadata_offset or 0)
             case _:
                 pass

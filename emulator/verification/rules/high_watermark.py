@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from laststand.emulator.core.events import BecameLeader, HighWatermarkAdvanced, PartitionEvent
+from laststand.emulator.core import events
 from laststand.emulator.verification.tables.columns import NONE
 from laststand.emulator.verification.tables.events import EventRows
 from laststand.emulator.verification.tables.integers import Ints
@@ -34,14 +34,17 @@ class Terms:
     """
 
     def __init__(
-        self, roles: Collection[CollectedEvent[PartitionEvent]], *, ends_with_jumps: Mapping[tuple[int, int], bool]
+        self,
+        roles: Collection[CollectedEvent[events.PartitionEvent]],
+        *,
+        ends_with_jumps: Mapping[tuple[int, int], bool],
     ) -> None:
         self._starts: defaultdict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
         last: dict[tuple[int, int, str], int] = {}
         for collected in roles:
             event = collected.event
             replica = (collected.node, collected.incarnation, event.topic_id)
-            if not isinstance(event, BecameLeader):
+            if not isinstance(event, events.BecameLeader):
                 last.pop(replica, None)
                 continue
             before, starts = last.get(replica), self._starts[replica]
@@ -51,7 +54,7 @@ class Terms:
             starts.append((collected.sequence, event.leader_epoch if is_new else starts[-1][1]))
             last[replica] = event.leader_epoch
 
-    def starts_of(self, moves: EventRows[HighWatermarkAdvanced]) -> Ints:
+    def starts_of(self, moves: EventRows[events.HighWatermarkAdvanced]) -> Ints:
         """Returns for each move the epoch in which its leader's term began; its own where nothing says so."""
         found = moves["leader_epoch"].copy()
         for places in groups_of(moves["node"], moves["incarnation"], moves["topic_id"]):
@@ -67,7 +70,7 @@ class Terms:
         return found
 
 
-def high_watermark_bounds(moves: EventRows[HighWatermarkAdvanced], term_starts: Ints) -> Ints:
+def high_watermark_bounds(moves: EventRows[events.HighWatermarkAdvanced], term_starts: Ints) -> Ints:
     """Returns for each move the highest offset that the leader could call committed by what it knew.
 
     A member whose log end the leader does not know does not count; below all offsets where it counts on a log end that

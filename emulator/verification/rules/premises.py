@@ -8,29 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from laststand.emulator.core.events import (
-    AlterPartitionDecided,
-    AppendRole,
-    BatchAppended,
-    BecameLeader,
-    BitFlipped,
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerUnfenced,
-    ClusterSettled,
-    ConfigChanged,
-    Election,
-    Event,
-    HighWatermarkAdvanced,
-    LogDeleted,
-    LogOpened,
-    LogTruncated,
-    PartitionChanged,
-    RecoveryStarted,
-    TopicDeleted,
-    UncleanLeaderElected,
-    UncleanMethod,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.history import FinalReadOperation, OperationType
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
@@ -42,22 +20,22 @@ from laststand.emulator.verification.tables.columns import NONE
 from laststand.emulator.verification.tables.late_topic_ids import id_by_name
 from laststand.emulator.verification.tables.matching import groups_of
 
-_COMMITTED: Final[tuple[type[Event], ...]] = (
-    BrokerRegistered,
-    BrokerFenced,
-    BrokerUnfenced,
-    TopicDeleted,
-    ConfigChanged,
-    PartitionChanged,
+_COMMITTED: Final[tuple[type[events.Event], ...]] = (
+    events.BrokerRegistered,
+    events.BrokerFenced,
+    events.BrokerUnfenced,
+    events.TopicDeleted,
+    events.ConfigChanged,
+    events.PartitionChanged,
 )
-_ANY_OF: Final[tuple[tuple[type[Event], Premise], ...]] = (
-    (HighWatermarkAdvanced, Premise.HIGH_WATERMARK_MOVED),
-    (BecameLeader, Premise.LED),
-    (LogDeleted, Premise.LOG_REMOVED),
-    (LogOpened, Premise.LOG_OPENED),
-    (LogTruncated, Premise.TRUNCATED),
-    (RecoveryStarted, Premise.RECOVERY_STARTED),
-    (BitFlipped, Premise.FLIPPED),
+_ANY_OF: Final[tuple[tuple[type[events.Event], Premise], ...]] = (
+    (events.HighWatermarkAdvanced, Premise.HIGH_WATERMARK_MOVED),
+    (events.BecameLeader, Premise.LED),
+    (events.LogDeleted, Premise.LOG_REMOVED),
+    (events.LogOpened, Premise.LOG_OPENED),
+    (events.LogTruncated, Premise.TRUNCATED),
+    (events.RecoveryStarted, Premise.RECOVERY_STARTED),
+    (events.BitFlipped, Premise.FLIPPED),
 )
 
 
@@ -88,21 +66,21 @@ def _of_cluster(cluster: ClusterFacts) -> Iterator[Premise]:
         yield Premise.TWO_CONTROLLERS
     if cluster.isr_change_notifications:
         yield Premise.NOTIFIED
-    if cluster.events.of(ClusterSettled):
+    if cluster.events.of(events.ClusterSettled):
         yield Premise.SETTLED
 
 
 def _of_events(facts: PartitionFacts) -> Iterator[Premise]:
     yield from (premise for kind, premise in _ANY_OF if facts.events.of(kind))
-    batches = facts.events.rows(BatchAppended)
-    if np.any(batches.has("role", AppendRole.LEADER)):
+    batches = facts.events.rows(events.BatchAppended)
+    if np.any(batches.has("role", events.AppendRole.LEADER)):
         yield Premise.STORED
-    if np.any(batches.has("role", AppendRole.FOLLOWER)):
+    if np.any(batches.has("role", events.AppendRole.FOLLOWER)):
         yield Premise.REPLICATED
-    if any(decided.event.error == NO_ERROR for decided in facts.events.of(AlterPartitionDecided)):
+    if any(decided.event.error == NO_ERROR for decided in facts.events.of(events.AlterPartitionDecided)):
         yield Premise.PROPOSAL_ACCEPTED
-    moves = facts.events.rows(HighWatermarkAdvanced)
-    for led in facts.events.of(BecameLeader):
+    moves = facts.events.rows(events.HighWatermarkAdvanced)
+    for led in facts.events.of(events.BecameLeader):
         if np.any(moves["leader_epoch"][moves.has("topic_id", led.event.topic_id)] < led.event.leader_epoch):
             yield Premise.LED_AFTER_COMMIT
 
@@ -150,7 +128,9 @@ def _successive_polls(facts: PartitionFacts) -> Iterator[tuple[Poll, Poll]]:
 
 
 def _of_elections(facts: PartitionFacts) -> Iterator[Premise]:
-    if any(each.event.method is UncleanMethod.LONGEST_LOG for each in facts.events.of(UncleanLeaderElected)):
+    if any(
+        each.event.method is events.UncleanMethod.LONGEST_LOG for each in facts.events.of(events.UncleanLeaderElected)
+    ):
         yield Premise.LOGS_COMPARED
 
 
@@ -181,7 +161,7 @@ def _of_change(change: Change) -> Iterator[Premise]:
     if old is None:
         return
     yield Premise.CHANGED
-    if new.leader is not None and new.leader_epoch != old.leader_epoch and new.election is not Election.NONE:
+    if new.leader is not None and new.leader_epoch != old.leader_epoch and new.election is not events.Election.NONE:
         yield Premise.ELECTED
     if change.is_unclean:
         yield Premise.UNCLEAN_ELECTION

@@ -11,15 +11,7 @@ from typing import Final, assert_never
 import msgspec
 import numpy as np
 
-from laststand.emulator.core.events import (
-    BatchAppended,
-    BecameFollower,
-    BecameLeader,
-    LogDeleted,
-    LogOpened,
-    LogTruncated,
-    PowerLost,
-)
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.tables.events import EventRows
 from laststand.emulator.verification.tables.final_logs import FinalBatch
@@ -40,7 +32,7 @@ class BatchFields(msgspec.Struct, frozen=True):
     record_count: int
 
     @classmethod
-    def of(cls, batch: BatchAppended | FinalBatch, topic_id: str | None) -> "BatchFields":
+    def of(cls, batch: events.BatchAppended | FinalBatch, topic_id: str | None) -> "BatchFields":
         """Returns those of a batch in a log that is used for a topic in the end."""
         return cls(topic_id, *(getattr(batch, name) for name in CONTENT))
 
@@ -62,13 +54,20 @@ class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     topic_id: str | None
-    expected: EventRows[BatchAppended]
+    expected: EventRows[events.BatchAppended]
     last_incarnation: int | None
     seen_up_to: int
     deleted_below: int
 
 
-_StepEvent = LogTruncated | LogDeleted | LogOpened | BecameFollower | BecameLeader | PowerLost
+_StepEvent = (
+    events.LogTruncated
+    | events.LogDeleted
+    | events.LogOpened
+    | events.BecameFollower
+    | events.BecameLeader
+    | events.PowerLost
+)
 """What moves the end of a log beside appends, or says for which topic it is used."""
 
 _Step = tuple[int, int, _StepEvent]
@@ -79,17 +78,17 @@ def replay_logs(facts: PartitionFacts) -> Mapping[int, ReplayedLog]:
     """Returns, by node, what its log must be: empty where nothing tells of it."""
     steps: dict[int, list[_Step]] = {}
     collected: list[CollectedEvent[_StepEvent]] = [
-        *facts.events.of(LogTruncated),
-        *facts.events.of(LogDeleted),
-        *facts.events.of(LogOpened),
-        *facts.events.of(BecameFollower),
-        *facts.events.of(BecameLeader),
+        *facts.events.of(events.LogTruncated),
+        *facts.events.of(events.LogDeleted),
+        *facts.events.of(events.LogOpened),
+        *facts.events.of(events.BecameFollower),
+        *facts.events.of(events.BecameLeader),
     ]
     for each in collected:
         steps.setdefault(each.node, []).append((each.incarnation, each.sequence, each.event))
-    for lost in facts.events.of(PowerLost):
+    for lost in facts.events.of(events.PowerLost):
         steps.setdefault(lost.event.lost_node, []).append((lost.event.lost_incarnation, _LIMIT, lost.event))
-    nodes = {*steps, *np.unique(facts.events.rows(BatchAppended)["node"]).tolist()}
+    nodes = {*steps, *np.unique(facts.events.rows(events.BatchAppended)["node"]).tolist()}
     nodes.update(np.unique(facts.final_batches["node"]).tolist())
     return {node: _Replay(facts, node).of(steps.get(node, [])) for node in nodes}
 
@@ -100,7 +99,7 @@ class _Replay:
     def __init__(self, facts: PartitionFacts, node: int) -> None:
         self._facts = facts
         self._node = node
-        batches = facts.events.rows(BatchAppended)
+        batches = facts.events.rows(events.BatchAppended)
         self._appended = batches.only(batches.has("node", node))
         self._left = len(self._appended)
         self._is_expected = np.zeros(self._left, np.bool_)
@@ -118,11 +117,13 @@ class _Replay:
             end = _end_after(event)
             if sequence < _LIMIT:
                 self._ends.setdefault(incarnation, end)
-            if isinstance(event, LogDeleted):
+            if isinstance(event, events.LogDeleted):
                 break
             self._topic_ids.add(event.topic_id)
             was_killed = (self._node, incarnation - 1) in facts.cluster.killed
-            if isinstance(event, LogTruncated | PowerLost) or (isinstance(event, LogOpened) and was_killed):
+            if isinstance(event, events.LogTruncated | events.PowerLost) or (
+                isinstance(event, events.LogOpened) and was_killed
+            ):
                 self._cut = min(self._cut, end)
         else:
             self._append_from(0)
@@ -163,15 +164,22 @@ class _Replay:
         self._topic_ids.update(words[number] for number in np.unique(self._appended["topic_id"][taken]))
 
 
-def _end_after(event: LogTruncated | LogDeleted | LogOpened | BecameFollower | BecameLeader | PowerLost) -> int:
+def _end_after(
+    event: events.LogTruncated
+    | events.LogDeleted
+    | events.LogOpened
+    | events.BecameFollower
+    | events.BecameLeader
+    | events.PowerLost,
+) -> int:
     match event:
-        case LogTruncated() | PowerLost():
+        case events.LogTruncated() | events.PowerLost():
             return event.new_end_offset
-        case LogDeleted():
+        case events.LogDeleted():
             return 0
-        case LogOpened() | BecameFollower():
+        case events.LogOpened() | events.BecameFollower():
             return event.log_end_offset
-        case BecameLeader():
+        case events.BecameLeader():
             return event.epoch_start_offset
         case _:
             assert_never(event)

@@ -11,18 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from laststand.emulator.core.events import (
-    AppendRole,
-    BatchAppended,
-    BecameFollower,
-    BecameLeader,
-    Event,
-    LogTruncated,
-    PartitionChanged,
-    PartitionEvent,
-    PowerLost,
-    ProduceAnswered,
-)
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.story.cluster import time_us
 from laststand.emulator.verification.story.run import Cause, CausedEvent
@@ -74,12 +63,16 @@ def causes_of(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> 
 
 def _wanted(facts: PartitionFacts, losses: Sequence[Loss]) -> Iterator[str]:
     yield from _lost_answers(facts, losses)
-    cuts: tuple[type[PartitionEvent], ...] = (LogTruncated, PowerLost)
+    cuts: tuple[type[events.PartitionEvent], ...] = (events.LogTruncated, events.PowerLost)
     for kind in cuts:
         for told in facts.events.of(kind):
             yield told.event.cause_id
     yield from _ends_of_promises(facts)
-    kinds: tuple[type[PartitionEvent], ...] = (PartitionChanged, BecameLeader, BecameFollower)
+    kinds: tuple[type[events.PartitionEvent], ...] = (
+        events.PartitionChanged,
+        events.BecameLeader,
+        events.BecameFollower,
+    )
     for kind in kinds:
         for told in facts.events.of(kind):
             yield told.event.cause_id
@@ -90,7 +83,7 @@ def _lost_answers(facts: PartitionFacts, losses: Sequence[Loss]) -> Iterator[str
     places: dict[EventPlace, None] = dict.fromkeys(
         place for loss in losses for line in loss.story for place in line.events
     )
-    answers = facts.events.rows(ProduceAnswered)
+    answers = facts.events.rows(events.ProduceAnswered)
     for place in list(places)[:_LOST_ANSWERS_MAX]:
         node, incarnation = processes[place.file]
         own = answers.has("node", node) & answers.has("incarnation", incarnation)
@@ -109,8 +102,8 @@ def _ends_of_promises(facts: PartitionFacts) -> Iterator[str]:
             yield answer.event.cause_id
 
 
-def _events_of(facts: PartitionFacts, causes: frozenset[str]) -> dict[str, list[CollectedEvent[Event]]]:
-    found: defaultdict[str, list[CollectedEvent[Event]]] = defaultdict(list)
+def _events_of(facts: PartitionFacts, causes: frozenset[str]) -> dict[str, list[CollectedEvent[events.Event]]]:
+    found: defaultdict[str, list[CollectedEvent[events.Event]]] = defaultdict(list)
     for kind in EVENT_TYPES:
         for told in _rows_of(facts, kind, causes) if kind in FREQUENT else _rare_of(facts, kind):
             if told.event.cause_id in causes:
@@ -118,21 +111,25 @@ def _events_of(facts: PartitionFacts, causes: frozenset[str]) -> dict[str, list[
     return {cause_id: [*told, *_copied(facts, told)] for cause_id, told in found.items()}
 
 
-def _rare_of(facts: PartitionFacts, kind: type[Event]) -> Iterable[CollectedEvent[Event]]:
-    return facts.events.of(kind) if issubclass(kind, PartitionEvent) else facts.cluster.events.of(kind)
+def _rare_of(facts: PartitionFacts, kind: type[events.Event]) -> Iterable[CollectedEvent[events.Event]]:
+    return facts.events.of(kind) if issubclass(kind, events.PartitionEvent) else facts.cluster.events.of(kind)
 
 
-def _rows_of(facts: PartitionFacts, kind: type[Event], causes: frozenset[str]) -> Iterator[CollectedEvent[Event]]:
+def _rows_of(
+    facts: PartitionFacts, kind: type[events.Event], causes: frozenset[str]
+) -> Iterator[CollectedEvent[events.Event]]:
     rows = facts.events.rows(kind)
     if len(rows):
         yield from rows.rows(np.logical_or.reduce([rows.has("cause_id", cause) for cause in causes]))
 
 
-def _copied(facts: PartitionFacts, told: Sequence[CollectedEvent[Event]]) -> Iterator[CollectedEvent[Event]]:
+def _copied(
+    facts: PartitionFacts, told: Sequence[CollectedEvent[events.Event]]
+) -> Iterator[CollectedEvent[events.Event]]:
     """Yields the appends with which followers took over what was appended for a request."""
-    appended = facts.events.rows(BatchAppended)
+    appended = facts.events.rows(events.BatchAppended)
     for each in told:
-        if isinstance(each.event, BatchAppended) and each.event.role is AppendRole.LEADER:
+        if isinstance(each.event, events.BatchAppended) and each.event.role is events.AppendRole.LEADER:
             batch = each.event
             same: Ints = np.flatnonzero(
                 appended.has("base_offset", batch.base_offset)

@@ -6,20 +6,7 @@ Here events of different nodes are ordered by time, as a picture does.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from laststand.emulator.core.events import (
-    BrokerStateChanged,
-    ClusterSettled,
-    Event,
-    FaultHealed,
-    FaultInjected,
-    IncarnationEnded,
-    IncarnationStarted,
-    NodeStarted,
-    PartitionChanged,
-    RunEnded,
-    ShutdownBegan,
-    StepReached,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import BrokerState
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.story.run import (
@@ -44,8 +31,8 @@ _Process = tuple[int, int]
 
 def origin_of(cluster: ClusterFacts) -> int:
     """Returns what the clocks showed at time 0 of a story: the creation of its first partition, else the first line."""
-    created = [each.time_ns for each in cluster.events.of(PartitionChanged)]
-    return min(created or (each.time_ns for each in cluster.events.of(NodeStarted)), default=0)
+    created = [each.time_ns for each in cluster.events.of(events.PartitionChanged)]
+    return min(created or (each.time_ns for each in cluster.events.of(events.NodeStarted)), default=0)
 
 
 def time_us(time_ns: int, origin_ns: int) -> int:
@@ -74,7 +61,7 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
                 seen=reached.event.seen,
                 time_us=time_us(reached.time_ns, origin_ns),
             )
-            for reached in cluster.events.of(StepReached)
+            for reached in cluster.events.of(events.StepReached)
         ),
         registrations=tuple(
             Registration(
@@ -104,23 +91,24 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
 
 def _end_ns(cluster: ClusterFacts, origin_ns: int) -> int:
     """The shutdown is not told; in virtual time it may begin at the moment at which it is noted."""
-    for kind in (ClusterSettled, ShutdownBegan, RunEnded, StepReached):
+    for kind in (events.ClusterSettled, events.ShutdownBegan, events.RunEnded, events.StepReached):
         times = [each.time_ns for each in cluster.events.of(kind)]
         if times:
-            return max(times) - (kind is ShutdownBegan)
+            return max(times) - (kind is events.ShutdownBegan)
     return origin_ns
 
 
 def _processes(cluster: ClusterFacts, origin_ns: int) -> Iterator[NodeProcess]:
-    started: dict[_Process, CollectedEvent[IncarnationStarted]] = {
+    started: dict[_Process, CollectedEvent[events.IncarnationStarted]] = {
         (each.event.started_node, each.event.started_incarnation): each
-        for each in cluster.events.of(IncarnationStarted)
+        for each in cluster.events.of(events.IncarnationStarted)
     }
-    ended: dict[_Process, CollectedEvent[IncarnationEnded]] = {
-        (each.event.ended_node, each.event.ended_incarnation): each for each in cluster.events.of(IncarnationEnded)
+    ended: dict[_Process, CollectedEvent[events.IncarnationEnded]] = {
+        (each.event.ended_node, each.event.ended_incarnation): each
+        for each in cluster.events.of(events.IncarnationEnded)
     }
     running: dict[_Process, int] = {}
-    for change in cluster.events.of(BrokerStateChanged):
+    for change in cluster.events.of(events.BrokerStateChanged):
         if change.event.new is BrokerState.RUNNING:
             running.setdefault((change.node, change.incarnation), change.time_ns)
     for process in sorted(started.keys() | (cluster.started.keys() - _harness(cluster))):
@@ -142,12 +130,12 @@ def _processes(cluster: ClusterFacts, origin_ns: int) -> Iterator[NodeProcess]:
 
 
 def _harness(cluster: ClusterFacts) -> frozenset[_Process]:
-    return frozenset((each.node, each.incarnation) for each in cluster.events.of(IncarnationStarted))
+    return frozenset((each.node, each.incarnation) for each in cluster.events.of(events.IncarnationStarted))
 
 
 def _faults(cluster: ClusterFacts, origin_ns: int) -> Iterator[Fault]:
-    healed = sorted(cluster.events.of(FaultHealed), key=_place)
-    for injected in cluster.events.of(FaultInjected):
+    healed = sorted(cluster.events.of(events.FaultHealed), key=_place)
+    for injected in cluster.events.of(events.FaultInjected):
         event = injected.event
         end = next(
             (
@@ -171,7 +159,7 @@ def _faults(cluster: ClusterFacts, origin_ns: int) -> Iterator[Fault]:
 
 
 def _heals(cluster: ClusterFacts, origin_ns: int) -> Iterator[Heal]:
-    for healed in cluster.events.of(FaultHealed):
+    for healed in cluster.events.of(events.FaultHealed):
         cause_id = healed.event.cause_id
         number = cause_id.removeprefix(_STEP_CAUSE)
         yield Heal(
@@ -183,10 +171,10 @@ def _heals(cluster: ClusterFacts, origin_ns: int) -> Iterator[Heal]:
         )
 
 
-def _begun_ns(told: CollectedEvent[FaultInjected] | CollectedEvent[FaultHealed]) -> int:
+def _begun_ns(told: CollectedEvent[events.FaultInjected] | CollectedEvent[events.FaultHealed]) -> int:
     """The harness writes its line once it has seen the effect, which may take a second."""
     return told.time_ns if told.event.begun_ns is None else told.event.begun_ns
 
 
-def _place(told: CollectedEvent[Event]) -> tuple[int, int]:
+def _place(told: CollectedEvent[events.Event]) -> tuple[int, int]:
     return told.incarnation, told.sequence

@@ -8,14 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from laststand.emulator.core.events import (
-    IncarnationEnd,
-    IncarnationEnded,
-    LogDeleted,
-    LogFlushed,
-    LogOpened,
-    LogTruncated,
-)
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.story.cluster import time_us
 from laststand.emulator.verification.story.run import Flushed, Point
@@ -26,17 +19,17 @@ from laststand.emulator.verification.verdict.copies import Taking, end_after, ta
 _Process = tuple[int, int]
 """Node and incarnation."""
 
-_Told = CollectedEvent[LogFlushed] | CollectedEvent[Taking]
+_Told = CollectedEvent[events.LogFlushed] | CollectedEvent[Taking]
 
 
 def flushed_logs(facts: PartitionFacts, origin_ns: int) -> Iterator[Flushed]:
     """Yields up to where logs were on the disk, by node and topic id; nothing of nodes that tell nothing of it."""
-    ended: dict[_Process, CollectedEvent[IncarnationEnded]] = {
+    ended: dict[_Process, CollectedEvent[events.IncarnationEnded]] = {
         (each.event.ended_node, each.event.ended_incarnation): each
-        for each in facts.cluster.events.of(IncarnationEnded)
+        for each in facts.cluster.events.of(events.IncarnationEnded)
     }
     for node, told in _told_by_node(facts).items():
-        if not any(isinstance(each.event, LogOpened) for each in told):
+        if not any(isinstance(each.event, events.LogOpened) for each in told):
             continue
         for topic_id in dict.fromkeys(each.event.topic_id for each in told):
             points: list[Point] = []
@@ -47,7 +40,7 @@ def flushed_logs(facts: PartitionFacts, origin_ns: int) -> Iterator[Flushed]:
                     points.append(Point(time_us(_since_ns(each, before, ended), origin_ns), _point_after(each, now)))
             last = ended.get((node, facts.cluster.last_incarnation.get(node, 0)))
             end = _final_end(facts, node, topic_id)
-            if last is not None and last.event.end is IncarnationEnd.STOPPED and end is not None:
+            if last is not None and last.event.end is events.IncarnationEnd.STOPPED and end is not None:
                 points.append(Point(time_us(last.time_ns, origin_ns), end))
             yield Flushed(node=node, topic_id=topic_id, points=tuple(thinned_steps(points)))
 
@@ -63,21 +56,21 @@ def _told_by_node(facts: PartitionFacts) -> dict[int, list[_Told]]:
     placed: dict[int, list[tuple[tuple[int, float], _Told]]] = {
         node: [(place, taking) for place, taking in takings] for node, takings in takings_of(facts).items()
     }
-    for each in facts.events.of(LogFlushed):
+    for each in facts.events.of(events.LogFlushed):
         placed.setdefault(each.node, []).append(((each.incarnation, each.sequence), each))
     return {node: [told for _, told in sorted(own, key=lambda found: found[0])] for node, own in sorted(placed.items())}
 
 
 def _since_ns(
     told: _Told,
-    before: CollectedEvent[IncarnationEnded] | None,
-    ended: dict[_Process, CollectedEvent[IncarnationEnded]],
+    before: CollectedEvent[events.IncarnationEnded] | None,
+    ended: dict[_Process, CollectedEvent[events.IncarnationEnded]],
 ) -> int:
     """Returns since when it was so."""
     match told.event:
-        case LogOpened() if before is not None and before.event.end is IncarnationEnd.STOPPED:
+        case events.LogOpened() if before is not None and before.event.end is events.IncarnationEnd.STOPPED:
             return before.time_ns
-        case LogFlushed() | LogOpened() | LogDeleted() | LogTruncated():
+        case events.LogFlushed() | events.LogOpened() | events.LogDeleted() | events.LogTruncated():
             return told.time_ns
         case _:  # a power loss is noted once the files were read; the process had ended before
             end = ended.get((told.event.lost_node, told.event.lost_incarnation))
@@ -86,9 +79,9 @@ def _since_ns(
 
 def _point_after(told: _Told, now: int) -> int:
     match told.event:
-        case LogFlushed() | LogOpened():
+        case events.LogFlushed() | events.LogOpened():
             return told.event.recovery_point
-        case LogDeleted() | LogTruncated():
+        case events.LogDeleted() | events.LogTruncated():
             return min(now, end_after(told.event))
         case _:
             return end_after(told.event)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from laststand.emulator.core.events import BatchAppended, IncarnationEnded, LogTruncated, PowerLost
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.story.cluster import time_us
 from laststand.emulator.verification.story.run import Cut, FinalRecords, HeldRecords, Point
@@ -34,7 +34,7 @@ class _Log(NamedTuple):
     """The appends of one node, in its order, and the cuts of its log."""
 
     node: int
-    rows: EventRows[BatchAppended]
+    rows: EventRows[events.BatchAppended]
     falls: Sequence[_Fall]
 
 
@@ -67,11 +67,11 @@ def final_records(facts: PartitionFacts) -> Iterator[FinalRecords]:
 
 
 def _logs(facts: PartitionFacts) -> Iterator[_Log]:
-    appended = facts.events.rows(BatchAppended)
+    appended = facts.events.rows(events.BatchAppended)
     takings = takings_of(facts)
     ended: dict[tuple[int, int], int] = {
         (each.event.ended_node, each.event.ended_incarnation): each.time_ns
-        for each in facts.cluster.events.of(IncarnationEnded)
+        for each in facts.cluster.events.of(events.IncarnationEnded)
     }
     for places in groups_of(appended["node"]):
         rows = appended.only(places)
@@ -81,7 +81,9 @@ def _logs(facts: PartitionFacts) -> Iterator[_Log]:
         for (incarnation, sequence), taking in takings.get(node, ()):
             is_before = (incarnations < incarnation) | ((incarnations == incarnation) & (sequences < sequence))
             time_ns = taking.time_ns
-            if isinstance(taking.event, PowerLost):  # noted once the files were read; the process had ended before
+            if isinstance(
+                taking.event, events.PowerLost
+            ):  # noted once the files were read; the process had ended before
                 time_ns = min(time_ns, ended.get((node, incarnation), time_ns))
             falls.append(_Fall(int(is_before.sum()), time_ns, taking.event.topic_id, end_after(taking.event), taking))
         yield _Log(node, rows, falls)
@@ -104,7 +106,7 @@ def _held(log: _Log, origin_ns: int) -> Iterator[HeldRecords]:
 
 
 def _ends(
-    rows: EventRows[BatchAppended], places: Ints, falls: Sequence[_Fall], *, start: int, origin_ns: int
+    rows: EventRows[events.BatchAppended], places: Ints, falls: Sequence[_Fall], *, start: int, origin_ns: int
 ) -> Iterator[Point]:
     """Yields the end of what a log holds of an epoch: a piece that rises for each time between two cuts."""
     times, ends = rows["time_ns"][places], rows["last_offset"][places] + 1
@@ -164,7 +166,7 @@ def cut_by(event: Taking, *, node: int, time_us: int, old_end: int, new_end: int
         new_end: where it ended then.
         place: of the event.
     """
-    truncated = event if isinstance(event, LogTruncated) else None
+    truncated = event if isinstance(event, events.LogTruncated) else None
     return Cut(
         node=node,
         time_us=time_us,

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from laststand.emulator.core.events import BecameFollower, BecameLeader, PartitionChanged, ProduceAnswered
+from laststand.emulator.core import events
 from laststand.emulator.core.types import LeaderRecoveryState
 from laststand.emulator.verification.facts.batches import AckedBatch
 from laststand.emulator.verification.facts.controller_terms import state_node
@@ -71,7 +71,7 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
 def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateChange]:
     """Yields the states of a partition in the controller's order."""
     terms = facts.cluster.controllers
-    for told in sorted(facts.events.of(PartitionChanged), key=lambda each: each.event.metadata_offset):
+    for told in sorted(facts.events.of(events.PartitionChanged), key=lambda each: each.event.metadata_offset):
         event = told.event
         writer = terms.writer(event.metadata_offset, state_node(facts.topic, facts.partition))
         yield StateChange(
@@ -98,16 +98,16 @@ def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateCh
 
 def leaderships_of(facts: PartitionFacts, origin_ns: int) -> Iterator[Leadership]:
     """Yields what brokers took themselves for, by node and in its order."""
-    roles: list[CollectedEvent[BecameLeader] | CollectedEvent[BecameFollower]] = []
-    roles.extend(facts.events.of(BecameLeader))
-    roles.extend(facts.events.of(BecameFollower))
+    roles: list[CollectedEvent[events.BecameLeader] | CollectedEvent[events.BecameFollower]] = []
+    roles.extend(facts.events.of(events.BecameLeader))
+    roles.extend(facts.events.of(events.BecameFollower))
     for told in sorted(roles, key=place_of):
         yield Leadership(
             node=told.node,
             time_us=time_us(told.time_ns, origin_ns),
             topic_id=told.event.topic_id,
             leader_epoch=told.event.leader_epoch,
-            is_leading=isinstance(told.event, BecameLeader),
+            is_leading=isinstance(told.event, events.BecameLeader),
             event=facts.cluster.place(told),
         )
 
@@ -178,7 +178,7 @@ def _told(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iter
         f"events/{name}": process for process, name in facts.cluster.event_files.items()
     }
     places = dict.fromkeys(place for loss in losses for line in loss.story for place in line.events)
-    answers = facts.events.rows(ProduceAnswered)
+    answers = facts.events.rows(events.ProduceAnswered)
     for place in places:
         node, incarnation = processes[place.file]
         found = answers.has("node", node) & answers.has("incarnation", incarnation)

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import Election, IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.verification.tables.timeline import EventPlace
 from laststand.emulator.verification.verdict.loss_report import CopyFate
 
@@ -52,7 +52,7 @@ class NodeProcess(msgspec.Struct, frozen=True, kw_only=True):
     started_us: int
     running_us: int | None
     ended_us: int | None
-    end: IncarnationEnd | None
+    end: events.IncarnationEnd | None
     started_event: EventPlace | None = None
     ended_event: EventPlace | None = None
 
@@ -178,7 +178,7 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: str
     reason: str
     broker: int | None
-    election: Election
+    election: events.Election
     leader: int | None
     leader_epoch: int
     partition_epoch: int

@@ -9,14 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from laststand.emulator.core.events import (
-    BatchAppended,
-    Event,
-    FollowerHighWatermarkUpdated,
-    HighWatermarkAdvanced,
-    PartitionEvent,
-    ProduceAnswered,
-)
+from laststand.emulator.core import events
 from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES, tag
 
 
@@ -32,11 +25,11 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     partition: int | None = None
 
 
-FREQUENT: Final[tuple[type[PartitionEvent], ...]] = (
-    BatchAppended,
-    HighWatermarkAdvanced,
-    FollowerHighWatermarkUpdated,
-    ProduceAnswered,
+FREQUENT: Final[tuple[type[events.PartitionEvent], ...]] = (
+    events.BatchAppended,
+    events.HighWatermarkAdvanced,
+    events.FollowerHighWatermarkUpdated,
+    events.ProduceAnswered,
 )
 """Kinds of events that a run has as many of as batches."""
 
@@ -52,13 +45,13 @@ _ENVELOPE: Final[list[tuple[str, Any] | tuple[str, Any, Any]]] = [
 ]
 
 
-def _frequent(kind: type[PartitionEvent]) -> type[msgspec.Struct]:
+def _frequent(kind: type[events.PartitionEvent]) -> type[msgspec.Struct]:
     return msgspec.defstruct(
         kind.__name__, _ENVELOPE, bases=(kind,), tag=tag(kind), frozen=True, kw_only=True, gc=False
     )
 
 
-def _rare(kind: type[Event]) -> type[msgspec.Struct]:
+def _rare(kind: type[events.Event]) -> type[msgspec.Struct]:
     name = tag(kind)
     return msgspec.defstruct(name, [], bases=(Line,), tag_field="type", tag=name, frozen=True, kw_only=True, gc=False)
 

@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import msgspec
 
-from laststand.emulator.core.events import Event, PartitionEvent, TopicCreated, TopicDeleted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import TopicId
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
-EventT = TypeVar("EventT", bound=Event)
+EventT = TypeVar("EventT", bound=events.Event)
 
 LateTopicIds = Mapping[str, str]
 """The ids of topics by what stands for them where they are not known."""
@@ -25,7 +25,7 @@ def id_by_name(topic: str) -> str:
     return f"~{topic}"
 
 
-def find_late_topic_ids(created: Iterable[TopicCreated], deleted: Iterable[TopicDeleted]) -> LateTopicIds:
+def find_late_topic_ids(created: Iterable[events.TopicCreated], deleted: Iterable[events.TopicDeleted]) -> LateTopicIds:
     """Returns the id of each name that only one topic ever had, and that had one."""
     ids: dict[str, set[str]] = {}
     ends: dict[str, int] = {}
@@ -43,7 +43,7 @@ def find_late_topic_ids(created: Iterable[TopicCreated], deleted: Iterable[Topic
 def with_known_id(collected: CollectedEvent[EventT], ids: LateTopicIds) -> CollectedEvent[EventT]:
     """Returns an event about a partition with the topic's id in place of what stands for it."""
     event = collected.event
-    if not isinstance(event, PartitionEvent) or event.topic_id not in ids:
+    if not isinstance(event, events.PartitionEvent) or event.topic_id not in ids:
         return collected
     known = msgspec.structs.replace(event, topic_id=TopicId(ids[event.topic_id]))
     return msgspec.structs.replace(collected, event=known)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import BecameLeader, HighWatermarkAdvanced, ProduceAnswered
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import NO_ERROR
 from laststand.emulator.verification.facts.run import RunFacts
@@ -116,7 +116,7 @@ def _measure(facts: PartitionFacts, acks: int) -> AcksMeasure:
     required = facts.required_isr
     committed: dict[int, int] = {}
     advance = 0
-    for advanced in facts.events.of(HighWatermarkAdvanced):
+    for advanced in facts.events.of(events.HighWatermarkAdvanced):
         moved = advanced.event
         if moved.topic_id not in required:
             continue
@@ -127,7 +127,7 @@ def _measure(facts: PartitionFacts, acks: int) -> AcksMeasure:
             committed[moved.leader_epoch] = max(committed.get(moved.leader_epoch, 0), moved.new)
     received = {(batch.served_epoch, batch.base_offset) for batch in facts.received if batch.phase == "live"}
     accepted = refused = read = 0
-    for answered in facts.events.of(ProduceAnswered):
+    for answered in facts.events.of(events.ProduceAnswered):
         answer = answered.event
         if answer.error not in _JUDGED or len(answer.committed_isr) >= required.get(answer.topic_id, 0):
             continue
@@ -146,7 +146,7 @@ def _measure(facts: PartitionFacts, acks: int) -> AcksMeasure:
 def _returns(facts: PartitionFacts, acks: int) -> Iterator[Return]:
     starts = {
         (led.event.topic_id, led.event.leader_epoch, led.node): led.event.epoch_start_offset
-        for led in facts.events.of(BecameLeader)
+        for led in facts.events.of(events.BecameLeader)
     }
     for change in facts.changes:
         new, old = change.new, change.old

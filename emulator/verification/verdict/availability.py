@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from laststand.emulator.core.events import ClusterSettled, FaultInjected, StepReached
+from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.verification.facts.committed_states import PartitionState, committed_states
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -90,7 +90,7 @@ class PartitionAvailability(msgspec.Struct, frozen=True, kw_only=True):
 def partition_availability(facts: PartitionFacts) -> PartitionAvailability:
     """Measures one partition."""
     sent = facts.sent.only(facts.sent["begun_ns"] != NONE)
-    last = [*facts.cluster.events.of(StepReached), *facts.cluster.events.of(ClusterSettled)]
+    last = [*facts.cluster.events.of(events.StepReached), *facts.cluster.events.of(events.ClusterSettled)]
     end_ns = max(int(sent["ended_ns"].max(initial=0)), *(each.time_ns for each in last), 0)
     spent = dict.fromkeys(PartitionState, 0)
     for each in committed_states(facts, end_ns=end_ns):
@@ -125,7 +125,7 @@ def _workloads(facts: PartitionFacts, sent: Table[SentBatch]) -> Iterator[Worklo
 def _last_action(facts: PartitionFacts, time_ns: int) -> str | None:
     """Returns the last step that does something, and does not only wait, of those that had begun by a moment."""
     last, begun_ns = None, 0
-    for reached in facts.cluster.events.of(StepReached):
+    for reached in facts.cluster.events.of(events.StepReached):
         if begun_ns > time_ns:
             break
         if not reached.event.text.startswith(_WAITING):
@@ -153,7 +153,7 @@ def _slowest_after_fault(facts: PartitionFacts, begun: Ints, acked: Ints) -> Fau
     order = np.argsort(begun, kind="stable")
     first_acks = np.minimum.accumulate(acked[order][::-1])[::-1].tolist()
     found = []
-    for injected in facts.cluster.events.of(FaultInjected):
+    for injected in facts.cluster.events.of(events.FaultInjected):
         fault = injected.event
         at_ns = injected.time_ns if fault.proved_ns is None else fault.proved_ns
         place = int(np.searchsorted(begun[order], at_ns))

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from laststand.emulator.core.events import BatchAppended, LogDeleted, LogOpened, LogTruncated, PowerLost
+from laststand.emulator.core import events
 from laststand.emulator.core.types import TruncationReason
 from laststand.emulator.verification.facts.batches import LostBatch
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -22,7 +22,7 @@ Place = tuple[int, int]
 
 _AFTER_ALL: Final = 2**62
 
-Taking = LogTruncated | PowerLost | LogDeleted | LogOpened
+Taking = events.LogTruncated | events.PowerLost | events.LogDeleted | events.LogOpened
 """Events that tell where a log ends, which may be lower than before."""
 
 _BatchKey = tuple[str | None, int, int | None]
@@ -54,7 +54,7 @@ class Copies:
 
     def __init__(self, facts: PartitionFacts, lost: Sequence[LostBatch]) -> None:
         self._holdings: dict[_BatchKey, Holding] = {_key(each): Holding() for each in lost}
-        batches = facts.events.rows(BatchAppended)
+        batches = facts.events.rows(events.BatchAppended)
         for appended in batches.rows(np.isin(batches["base_offset"], [each.batch.base_offset for each in lost])):
             event = appended.event
             holding = self._holdings.get((event.topic_id, event.base_offset, event.crc))
@@ -92,7 +92,7 @@ class Copies:
 
 def _takes(event: Taking, last_offset: int) -> bool:
     """Whether a log lacks a batch after an event; one that begins again at an offset keeps nothing from before."""
-    if isinstance(event, LogTruncated) and event.reason is TruncationReason.RESTARTED:
+    if isinstance(event, events.LogTruncated) and event.reason is TruncationReason.RESTARTED:
         return True
     return end_after(event) <= last_offset
 
@@ -105,13 +105,13 @@ def takings_of(facts: PartitionFacts) -> Mapping[int, list[tuple[Place, Collecte
     """Returns what may have taken copies from each node's log, in the order of its own events."""
     found: dict[int, list[tuple[Place, CollectedEvent[Taking]]]] = {}
     own: Iterable[CollectedEvent[Taking]] = [
-        *facts.events.of(LogTruncated),
-        *facts.events.of(LogDeleted),
-        *facts.events.of(LogOpened),
+        *facts.events.of(events.LogTruncated),
+        *facts.events.of(events.LogDeleted),
+        *facts.events.of(events.LogOpened),
     ]
     for each in own:
         found.setdefault(each.node, []).append(((each.incarnation, each.sequence), each))
-    for lost in facts.events.of(PowerLost):
+    for lost in facts.events.of(events.PowerLost):
         place = (lost.event.lost_incarnation, _AFTER_ALL)
         found.setdefault(lost.event.lost_node, []).append((place, lost))
     for takings in found.values():
@@ -122,22 +122,22 @@ def takings_of(facts: PartitionFacts) -> Mapping[int, list[tuple[Place, Collecte
 def end_after(event: Taking) -> int:
     """Returns where a log ended then, exclusive."""
     match event:
-        case LogTruncated() | PowerLost():
+        case events.LogTruncated() | events.PowerLost():
             return event.new_end_offset
-        case LogOpened():
+        case events.LogOpened():
             return event.log_end_offset
-        case LogDeleted():
+        case events.LogDeleted():
             return 0
 
 
 def fate_of(event: Taking) -> CopyFate:
     """Returns what became of the copies that an event took."""
     match event:
-        case LogTruncated():
+        case events.LogTruncated():
             return CopyFate.TRUNCATED
-        case PowerLost():
+        case events.PowerLost():
             return CopyFate.POWER_LOST
-        case LogOpened():
+        case events.LogOpened():
             return CopyFate.NOT_RECOVERED
-        case LogDeleted():
+        case events.LogDeleted():
             return CopyFate.LOG_DELETED

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from laststand.emulator.core.events import ProduceAnswered
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.batches import LeaderTerm, LostBatch, TermPlace
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
@@ -74,7 +74,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Member(NamedTuple):
     lost: LostBatch
-    answer: CollectedEvent[ProduceAnswered] | None
+    answer: CollectedEvent[events.ProduceAnswered] | None
     acked_at: int | None
 
 
@@ -93,7 +93,7 @@ def fates_of(facts: PartitionFacts) -> Iterator[Fate]:
         yield _fate(facts, identity, members, copies)
 
 
-def _identity(each: LostBatch, answer: CollectedEvent[ProduceAnswered] | None, copies: Copies) -> _Identity:
+def _identity(each: LostBatch, answer: CollectedEvent[events.ProduceAnswered] | None, copies: Copies) -> _Identity:
     batch, lacking, settled = each.batch, each.lacking, each.settled
     return _Identity(
         topic_id=batch.topic_id or "",
@@ -171,7 +171,9 @@ def _copies(facts: PartitionFacts, lost: list[LostBatch], copies: Copies) -> tup
     )
 
 
-def _acknowledgement(facts: PartitionFacts, lost: LostBatch, copies: Copies) -> CollectedEvent[ProduceAnswered] | None:
+def _acknowledgement(
+    facts: PartitionFacts, lost: LostBatch, copies: Copies
+) -> CollectedEvent[events.ProduceAnswered] | None:
     """The answer that acknowledged a batch.
 
     A leader may answer for one offset twice, after a truncation: the answer that belongs to a batch is the one with the

@@ -8,16 +8,7 @@ nothing is ordered by a clock.
 from collections.abc import Iterator
 from typing import Final
 
-from laststand.emulator.core.events import (
-    BecameLeader,
-    BrokerRegistered,
-    Election,
-    Event,
-    FaultInjected,
-    LogTruncated,
-    PartitionChanged,
-    PowerLost,
-)
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.controller_terms import ControllerTerms, state_node
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -89,7 +80,7 @@ def _epoch_start(fate: Fate, timeline: Timeline) -> int:
     return min(
         (
             change.metadata_offset + 1
-            for change in timeline.of(PartitionChanged)
+            for change in timeline.of(events.PartitionChanged)
             if change.topic_id == fate.topic_id
             and change.partition == fate.partition
             and change.leader_epoch == fate.leader_epoch
@@ -122,19 +113,19 @@ def _head(fate: Fate) -> Iterator[str]:
 def _what_happened(fate: Fate, cluster: ClusterFacts, timeline: Timeline) -> Iterator[StoryLine]:
     terms = cluster.controllers
 
-    def of_power_loss(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+    def of_power_loss(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
         return _of_power_loss(fate, told.event, are_appends_told=not cluster.is_seen_from_outside)
 
-    def of_new_disk(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+    def of_new_disk(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
         return _of_new_disk(fate, told.event, are_appends_told=not cluster.is_seen_from_outside)
 
-    def of_registration(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+    def of_registration(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
         return _of_registration(fate, told.event)
 
-    def of_election(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+    def of_election(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
         return _of_election(fate, told.event, terms)
 
-    def of_truncation(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+    def of_truncation(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
         return _of_truncation(fate, told.node, told.event, are_appends_told=not cluster.is_seen_from_outside)
 
     for teller in (of_power_loss, of_new_disk, of_registration, of_election, _of_leading_again, of_truncation):
@@ -148,7 +139,7 @@ _Told = tuple[StoryKind, int, int | None, str]
 """Kind, node, metadata offset and text of a line."""
 
 
-def _placed(told: _Told, fate: Fate, cluster: ClusterFacts, event: CollectedEvent[Event]) -> StoryLine:
+def _placed(told: _Told, fate: Fate, cluster: ClusterFacts, event: CollectedEvent[events.Event]) -> StoryLine:
     kind, node, metadata_offset, text = told
     return StoryLine(
         kind=kind,
@@ -161,9 +152,9 @@ def _placed(told: _Told, fate: Fate, cluster: ClusterFacts, event: CollectedEven
     )
 
 
-def _of_power_loss(fate: Fate, lost: Event, *, are_appends_told: bool) -> _Told | None:
+def _of_power_loss(fate: Fate, lost: events.Event, *, are_appends_told: bool) -> _Told | None:
     if (
-        not isinstance(lost, PowerLost)
+        not isinstance(lost, events.PowerLost)
         or (lost.topic_id, lost.partition) != (fate.topic_id, fate.partition)
         or lost.new_end_offset > fate.last_offset
         or lost.old_end_offset <= lost.new_end_offset
@@ -179,10 +170,10 @@ def _of_power_loss(fate: Fate, lost: Event, *, are_appends_told: bool) -> _Told 
     return StoryKind.POWER_LOST, lost.lost_node, None, text
 
 
-def _of_new_disk(fate: Fate, replaced: Event, *, are_appends_told: bool) -> _Told | None:
+def _of_new_disk(fate: Fate, replaced: events.Event, *, are_appends_told: bool) -> _Told | None:
     """A broker that had the records, or may have had them, came back without any of its logs."""
     if (
-        not isinstance(replaced, FaultInjected)
+        not isinstance(replaced, events.FaultInjected)
         or replaced.fault != _NEW_DISK
         or replaced.bit is None
         or len(replaced.nodes) != 1
@@ -195,9 +186,9 @@ def _of_new_disk(fate: Fate, replaced: Event, *, are_appends_told: bool) -> _Tol
     return StoryKind.DISK_REPLACED, node, None, text
 
 
-def _of_registration(fate: Fate, registered: Event) -> _Told | None:
+def _of_registration(fate: Fate, registered: events.Event) -> _Told | None:
     if (
-        not isinstance(registered, BrokerRegistered)
+        not isinstance(registered, events.BrokerRegistered)
         or registered.stored_broker_epoch is None
         or registered.is_clean
         or fate.first_lacking is None
@@ -211,11 +202,11 @@ def _of_registration(fate: Fate, registered: Event) -> _Told | None:
     return StoryKind.REGISTERED, registered.broker_id, registered.metadata_offset, text
 
 
-def _of_election(fate: Fate, change: Event, terms: ControllerTerms) -> _Told | None:
+def _of_election(fate: Fate, change: events.Event, terms: ControllerTerms) -> _Told | None:
     if (
-        not isinstance(change, PartitionChanged)
+        not isinstance(change, events.PartitionChanged)
         or (change.topic_id, change.partition, change.leader_epoch) != (fate.topic_id, fate.partition, fate.ended_in)
-        or change.election is Election.NONE
+        or change.election is events.Election.NONE
         or change.leader is None
         or (fate.lacking is not None and fate.lacking.unelected_at is not None)
     ):
@@ -233,13 +224,13 @@ def _of_election(fate: Fate, change: Event, terms: ControllerTerms) -> _Told | N
     return StoryKind.ELECTED, change.leader, change.metadata_offset, text
 
 
-def _of_leading_again(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
+def _of_leading_again(fate: Fate, told: CollectedEvent[events.Event]) -> _Told | None:
     """The first leader without the records took over, restarted since it was elected."""
     term, event = fate.lacking, told.event
     if (
         term is None
         or term.unelected_at is None
-        or not isinstance(event, BecameLeader)
+        or not isinstance(event, events.BecameLeader)
         or (event.topic_id, event.partition, event.leader_epoch) != (fate.topic_id, fate.partition, term.leader_epoch)
         or (told.node, told.incarnation) != (term.node, term.incarnation)
     ):
@@ -251,9 +242,9 @@ def _of_leading_again(fate: Fate, told: CollectedEvent[Event]) -> _Told | None:
     return StoryKind.LED_AGAIN, term.node, None, text
 
 
-def _of_truncation(fate: Fate, node: int, cut: Event, *, are_appends_told: bool) -> _Told | None:
+def _of_truncation(fate: Fate, node: int, cut: events.Event, *, are_appends_told: bool) -> _Told | None:
     if (
-        not isinstance(cut, LogTruncated)
+        not isinstance(cut, events.LogTruncated)
         or (cut.topic_id, cut.partition) != (fate.topic_id, fate.partition)
         or cut.new_end_offset > fate.last_offset
         or cut.old_end_offset <= fate.offsets[0].first
@@ -268,7 +259,7 @@ def _of_truncation(fate: Fate, node: int, cut: Event, *, are_appends_told: bool)
     return StoryKind.TRUNCATED, node, None, text
 
 
-def _may_have_held(fate: Fate, cut: LogTruncated) -> bool:
+def _may_have_held(fate: Fate, cut: events.LogTruncated) -> bool:
     """Whether a log may have had the records when it was cut: it followed no leader from before their epoch."""
     return fate.leader_epoch is None or cut.leader_epoch >= fate.leader_epoch
 
@@ -276,7 +267,7 @@ def _may_have_held(fate: Fate, cut: LogTruncated) -> bool:
 def describe_leaders(timeline: Timeline, cluster: ClusterFacts) -> tuple[str, ...]:
     """Returns the partitions' committed states in the controller's order, in plain words."""
     terms = cluster.controllers
-    changes = sorted(timeline.of(PartitionChanged), key=lambda c: c.metadata_offset)
+    changes = sorted(timeline.of(events.PartitionChanged), key=lambda c: c.metadata_offset)
     lines = [
         f"{c.topic}-{c.partition} epoch {c.leader_epoch}: leader {_or_none(c.leader)}, ISR {list(c.isr)}"
         f"{_written(c, terms)} ({_cause(c)}{_elected(c)})"
@@ -287,33 +278,33 @@ def describe_leaders(timeline: Timeline, cluster: ClusterFacts) -> tuple[str, ..
     return tuple(lines)
 
 
-def _written(change: PartitionChanged, terms: ControllerTerms) -> str:
+def _written(change: events.PartitionChanged, terms: ControllerTerms) -> str:
     """What a state has beside leader and ISR: its ELR, or in ZooKeeper, where there is none, who wrote it."""
     writer = terms.writer(change.metadata_offset, state_node(change.topic, change.partition))
     return f", ELR {list(change.elr)}" if writer is None else f", written by {str(writer).removesuffix(',')}"
 
 
-def _elected(change: PartitionChanged) -> str:
-    return "" if change.election is Election.NONE else f"; {_election_words(change.election)}"
+def _elected(change: events.PartitionChanged) -> str:
+    return "" if change.election is events.Election.NONE else f"; {_election_words(change.election)}"
 
 
-def _election_words(election: Election) -> str:
+def _election_words(election: events.Election) -> str:
     match election:
-        case Election.NONE:
+        case events.Election.NONE:
             return "no election"
-        case Election.ISR:
+        case events.Election.ISR:
             return "elected as a member of the ISR"
-        case Election.ELR:
+        case events.Election.ELR:
             return "elected as an eligible leader replica"
-        case Election.LAST_KNOWN_LEADER:
+        case events.Election.LAST_KNOWN_LEADER:
             return "elected as the last known leader"
-        case Election.UNCLEAN:
+        case events.Election.UNCLEAN:
             return "elected uncleanly"
-        case Election.NO_CANDIDATE:
+        case events.Election.NO_CANDIDATE:
             return "no candidate left"
 
 
-def _cause(change: PartitionChanged) -> str:
+def _cause(change: events.PartitionChanged) -> str:
     who = "" if change.broker_id is None else f" {change.broker_id}"
     return f"{change.reason.replace('_', ' ')}{who}"
 

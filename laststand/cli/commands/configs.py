@@ -44,11 +44,11 @@ def describe(
 ) -> None:
     """Print the configuration, and the source of each value."""
     from laststand.cli.output.tables import print_json, print_listing
-    from laststand.emulator.core.admin_messages import ConfigSource
+    from laststand.emulator.core import admin_messages
 
     resource, name = _resource(entity_type, entity_name, is_default=entity_default)
     entries = administer(locate(place), lambda admin: admin.describe_configs(resource, name))
-    shown = [entry for entry in entries if show_all or entry.source is not ConfigSource.DEFAULT_CONFIG]
+    shown = [entry for entry in entries if show_all or entry.source is not admin_messages.ConfigSource.DEFAULT_CONFIG]
     if output is Output.JSON:
         print_json(shown)
         return

@@ -15,7 +15,7 @@ from laststand.cli.standing.connections import administer, answers_exit_code, di
 
 if TYPE_CHECKING:
     from laststand.emulator.client.admin import AdminClient
-    from laststand.emulator.core.messages import DeleteRecordsResult
+    from laststand.emulator.core import messages
     from laststand.emulator.core.types import BrokerId, Offset, TopicPartition
 
 _HIGH_WATERMARK: Final = -1
@@ -71,7 +71,7 @@ def delete_records(
     """
     offsets = _offsets(topic, partition, offset, json_file)
 
-    async def delete(admin: "AdminClient") -> "tuple[DeleteRecordsResult, ...]":
+    async def delete(admin: "AdminClient") -> "tuple[messages.DeleteRecordsResult, ...]":
         return await admin.delete_records(offsets, await _leaders(admin, list(offsets)))
 
     results = administer(locate(place), delete)

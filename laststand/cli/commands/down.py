@@ -27,7 +27,7 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
     Exit code: 0 if all of that went well, 2 if not, so that the verdict will be unknown.
     """
     from laststand.chaos.scenario.scenario import Ending
-    from laststand.chaos.standing.messages import TakeDown
+    from laststand.chaos.standing import messages
 
     directory = locate(place)
     problem: str | None
@@ -35,7 +35,7 @@ def down(place: Path, *, as_is: bool, output: Output) -> int:
     if removed:
         problem = f"its supervisor was killed, and {removed} containers and networks that it left were removed"
     else:
-        problem = end_cluster(directory, TakeDown(ending=Ending.AS_IS if as_is else Ending.RESTORE))
+        problem = end_cluster(directory, messages.TakeDown(ending=Ending.AS_IS if as_is else Ending.RESTORE))
     verify = verify_command(directory)
     if output is Output.JSON:
         print_json({"directory": str(directory), "problem": problem, "verify": verify})

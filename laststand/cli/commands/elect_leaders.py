@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from laststand.chaos.standing.election_cost import Candidate
     from laststand.chaos.standing.status import PartitionStatus, StatusReport
     from laststand.emulator.client.admin import AdminClient
-    from laststand.emulator.core.admin_messages import ElectablePartition, PartitionResult
+    from laststand.emulator.core import admin_messages
 
 _TYPES: Final = ("preferred", "unclean", "designated", "longest-log-balanced", "longest-log-aggressive")
 
@@ -117,17 +117,17 @@ def elect_leaders(
         raise UserError("--election-type designated: name partitions, and a leader of each (--leader, desiredLeader)")
     if not is_designated and any(each.desired_leader is not None for each in chosen or ()):
         raise UserError("a leader can be named with --election-type designated only")
-    from laststand.emulator.core.admin_messages import RequestedElection
+    from laststand.emulator.core import admin_messages
 
-    election = RequestedElection[election_type.replace("-", "_").upper()]
+    election = admin_messages.RequestedElection[election_type.replace("-", "_").upper()]
     results = administer(directory, lambda admin: admin.elect_leaders(election, chosen))
     return _print_results(results, output)
 
 
 def _chosen(
     topic: str | None, partition: int | None, json_file: Path | None, leader: int | None, *, is_all: bool
-) -> "tuple[ElectablePartition, ...] | None":
-    from laststand.emulator.core.admin_messages import ElectablePartition
+) -> "tuple[admin_messages.ElectablePartition, ...] | None":
+    from laststand.emulator.core import admin_messages
     from laststand.emulator.core.types import BrokerId, NodeId
 
     if sum((topic is not None, json_file is not None, is_all)) != 1:
@@ -146,7 +146,7 @@ def _chosen(
     if is_all:
         return None
     return tuple(
-        ElectablePartition(
+        admin_messages.ElectablePartition(
             topic=entry.topic,
             partition=entry.partition,
             desired_leader=None if entry.desired_leader is None else BrokerId(NodeId(entry.desired_leader)),
@@ -156,7 +156,7 @@ def _chosen(
 
 
 async def _costs(
-    admin: "AdminClient", report: "StatusReport", chosen: "Sequence[ElectablePartition] | None"
+    admin: "AdminClient", report: "StatusReport", chosen: "Sequence[admin_messages.ElectablePartition] | None"
 ) -> list[ElectionCost]:
     from laststand.chaos.standing.election_cost import candidates
     from laststand.chaos.standing.inspection import inspect_partition
@@ -227,7 +227,7 @@ def _print_cost(cost: ElectionCost) -> None:
     )
 
 
-def _print_results(results: "Sequence[PartitionResult]", output: Output) -> int:
+def _print_results(results: "Sequence[admin_messages.PartitionResult]", output: Output) -> int:
     from laststand.emulator.core.errors import ErrorCode
 
     fine = (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)

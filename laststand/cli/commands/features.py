@@ -67,12 +67,12 @@ def downgrade(updates: tuple[str, ...], *, unsafe: bool, dry_run: bool, place: P
 def _update(updates: tuple[str, ...], direction: str, done: str, place: Path, output: Output, *, is_dry: bool) -> None:
     from laststand.cli.options.assignments import assignments
     from laststand.emulator.client.admin import Effort
-    from laststand.emulator.core.admin_messages import FeatureUpdate
+    from laststand.emulator.core import admin_messages
     from laststand.emulator.core.types import FeatureUpgradeType
 
     levels = {name: _level(name, text) for name, text in assignments("--feature", updates).items()}
     wanted = [
-        FeatureUpdate(feature=name, max_version_level=level, upgrade_type=FeatureUpgradeType[direction])
+        admin_messages.FeatureUpdate(feature=name, max_version_level=level, upgrade_type=FeatureUpgradeType[direction])
         for name, level in levels.items()
     ]
     effort = Effort.VALIDATE_ONLY if is_dry else Effort.APPLY

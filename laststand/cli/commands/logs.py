@@ -108,14 +108,14 @@ class Source:
             return
 
     def _text(self, path: Path, line: bytes) -> str:
-        from laststand.emulator.core.events import AnyEvent, NodeStarted
+        from laststand.emulator.core import events
 
         try:
-            event = msgspec.json.decode(line, type=AnyEvent)
+            event = msgspec.json.decode(line, type=events.AnyEvent)
             envelope = msgspec.json.decode(line, type=_Envelope)
         except msgspec.MsgspecError:
             return line.decode(errors="replace")
-        if isinstance(event, NodeStarted):
+        if isinstance(event, events.NodeStarted):
             self._clock_ns[path] = event.wall_time_ns - envelope.time_ns
         wall_s = (envelope.time_ns + self._clock_ns.get(path, 0)) / 1e9
         when = datetime.fromtimestamp(wall_s, UTC).isoformat(sep=" ", timespec="milliseconds")

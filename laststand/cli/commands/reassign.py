@@ -18,7 +18,7 @@ from laststand.emulator.core.errors import ErrorCode
 
 if TYPE_CHECKING:
     from laststand.emulator.client.admin import AdminClient
-    from laststand.emulator.core.admin_messages import OngoingReassignment, PartitionResult
+    from laststand.emulator.core import admin_messages
     from laststand.emulator.core.types import TopicPartition
 
 
@@ -156,7 +156,7 @@ async def _current(admin: "AdminClient", targets: Sequence[_Target]) -> dict[str
 
 async def _execute(
     admin: "AdminClient", targets: Sequence[_Target]
-) -> "tuple[_ReassignmentFile, tuple[PartitionResult, ...]]":
+) -> "tuple[_ReassignmentFile, tuple[admin_messages.PartitionResult, ...]]":
     from laststand.emulator.core.types import BrokerId, NodeId
 
     current = await _current(admin, targets)
@@ -173,7 +173,7 @@ async def _execute(
     return before, results
 
 
-async def _cancel(admin: "AdminClient", targets: Sequence[_Target]) -> "tuple[PartitionResult, ...]":
+async def _cancel(admin: "AdminClient", targets: Sequence[_Target]) -> "tuple[admin_messages.PartitionResult, ...]":
     return await admin.reassign({_name(target): None for target in targets})
 
 
@@ -200,7 +200,7 @@ async def _progress(
 # --- Printing -----------------------------------------------------------------------------------------------------
 
 
-def _print_ongoing(ongoing: "Sequence[OngoingReassignment]", output: Output) -> None:
+def _print_ongoing(ongoing: "Sequence[admin_messages.OngoingReassignment]", output: Output) -> None:
     if output is Output.JSON:
         print_json(ongoing)
         return
@@ -214,7 +214,9 @@ def _print_ongoing(ongoing: "Sequence[OngoingReassignment]", output: Output) -> 
         click.echo(f"{each.topic_partition}: {'. '.join(parts)}.")
 
 
-def _print_started(before: _ReassignmentFile, results: "Sequence[PartitionResult]", output: Output) -> int:
+def _print_started(
+    before: _ReassignmentFile, results: "Sequence[admin_messages.PartitionResult]", output: Output
+) -> int:
     if output is Output.JSON:
         print_json({"before": before, "results": _results(results)})
         return _code(results)
@@ -228,7 +230,7 @@ def _print_started(before: _ReassignmentFile, results: "Sequence[PartitionResult
     return _code(results)
 
 
-def _print_cancelled(results: "Sequence[PartitionResult]", output: Output) -> int:
+def _print_cancelled(results: "Sequence[admin_messages.PartitionResult]", output: Output) -> int:
     if output is Output.JSON:
         print_json(_results(results))
         return _code(results)
@@ -274,13 +276,13 @@ def _print_progress(
     return ExitCode.UNKNOWN if ReassignmentState.IN_PROGRESS in reached else ExitCode.VALID
 
 
-def _print_errors(results: "Sequence[PartitionResult]") -> None:
+def _print_errors(results: "Sequence[admin_messages.PartitionResult]") -> None:
     for each in results:
         if each.error is not ErrorCode.NONE:
             click.echo(f"{each.topic_partition}: {each.error.name} {each.error_message}".rstrip())
 
 
-def _results(results: "Sequence[PartitionResult]") -> list[dict[str, str | int]]:
+def _results(results: "Sequence[admin_messages.PartitionResult]") -> list[dict[str, str | int]]:
     return [
         {
             "topic": each.topic,
@@ -292,7 +294,7 @@ def _results(results: "Sequence[PartitionResult]") -> list[dict[str, str | int]]
     ]
 
 
-def _code(results: "Sequence[PartitionResult]") -> int:
+def _code(results: "Sequence[admin_messages.PartitionResult]") -> int:
     return answers_exit_code([each.error for each in results], fine=(ErrorCode.NONE,))
 
 

@@ -21,10 +21,10 @@ def stop(place: Path, *, output: Output) -> int:
 
     Exit code: 0 if all of that went well, 2 if not, so that the verdict will be unknown.
     """
-    from laststand.chaos.standing.messages import StopCluster
+    from laststand.chaos.standing import messages
 
     directory = locate(place)
-    problem = end_cluster(directory, StopCluster())
+    problem = end_cluster(directory, messages.StopCluster())
     again = f"laststand start {directory}"
     if output is Output.JSON:
         print_json({"directory": str(directory), "problem": problem, "start": again})

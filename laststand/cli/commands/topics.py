@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from laststand.emulator.client.admin import AdminClient
-    from laststand.emulator.core.messages import DescribedPartition, DescribedTopic
+    from laststand.emulator.core import messages
     from laststand.emulator.core.types import BrokerId
 
 ResultT = TypeVar("ResultT")
@@ -28,7 +28,7 @@ ResultT = TypeVar("ResultT")
 class TopicListing(msgspec.Struct, frozen=True, kw_only=True):
     """A topic, and what is configured on it."""
 
-    topic: "DescribedTopic"
+    topic: "messages.DescribedTopic"
     configs: dict[str, str]
     min_insync_replicas: int
 
@@ -89,7 +89,7 @@ def create(
     """Create a topic."""
     from laststand.cli.options.assignments import assignments
     from laststand.emulator.client.admin_error import AdminError
-    from laststand.emulator.core.admin_messages import CreatableTopic
+    from laststand.emulator.core import admin_messages
     from laststand.emulator.core.errors import ErrorCode
     from laststand.emulator.core.properties import check_topic_properties
     from laststand.emulator.core.types import TopicId
@@ -98,7 +98,7 @@ def create(
         raise UserError("--replica-assignment excludes --partitions and --replication-factor")
     properties = assignments("--config", configs)
     check_topic_properties(properties)
-    topic = CreatableTopic(
+    topic = admin_messages.CreatableTopic(
         name=name,
         topic_id=TopicId(base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")),
         num_partitions=partitions,
@@ -208,7 +208,7 @@ def describe(
     if topics_with_overrides:
         listings = [listing for listing in listings if listing.configs]
 
-    def is_wanted(partition: "DescribedPartition", min_isr: int) -> bool:
+    def is_wanted(partition: "messages.DescribedPartition", min_isr: int) -> bool:
         return (
             (not under_replicated_partitions or len(partition.isr) < len(partition.replicas))
             and (not under_min_isr_partitions or len(partition.isr) < min_isr)
@@ -262,7 +262,7 @@ def alter(
 ) -> None:
     """Add partitions to a topic, or change its properties."""
     from laststand.cli.options.assignments import assignments, changes_of
-    from laststand.emulator.core.admin_messages import CreatablePartitions
+    from laststand.emulator.core import admin_messages
     from laststand.emulator.core.types import ConfigResource
 
     properties = assignments("--config", configs)
@@ -272,7 +272,7 @@ def alter(
 
     async def change(admin: "AdminClient") -> None:
         if partitions is not None:
-            await admin.create_partitions(CreatablePartitions(name=name, count=partitions))
+            await admin.create_partitions(admin_messages.CreatablePartitions(name=name, count=partitions))
         if changes:
             await admin.alter_configs(ConfigResource.TOPIC, name, changes)
 
@@ -297,7 +297,7 @@ async def describe_all(
         AdminError: no answer came.
     """
     from laststand.emulator.client.admin import DESCRIBED_TOPICS_MAX
-    from laststand.emulator.core.admin_messages import ConfigSource
+    from laststand.emulator.core import admin_messages
     from laststand.emulator.core.errors import ErrorCode
     from laststand.emulator.core.types import ConfigResource
 
@@ -312,7 +312,8 @@ async def describe_all(
                 configs={
                     config.name: config.value or ""
                     for config in configs
-                    if config.source is ConfigSource.DYNAMIC_TOPIC_CONFIG and config.synonyms[0].name == config.name
+                    if config.source is admin_messages.ConfigSource.DYNAMIC_TOPIC_CONFIG
+                    and config.synonyms[0].name == config.name
                 },
                 min_insync_replicas=next(int(c.value or 1) for c in configs if c.name == "min.insync.replicas"),
             )
@@ -331,7 +332,7 @@ def topic_line(listing: TopicListing) -> str:
     )
 
 
-def partition_line(topic: str, partition: "DescribedPartition") -> str:
+def partition_line(topic: str, partition: "messages.DescribedPartition") -> str:
     """Returns the line about a partition, as kafka-topics.sh of Kafka 4 prints it; RECOVERING is added (KIP-704)."""
     leader = "none" if partition.leader is None else partition.leader
     lists = "\t".join(

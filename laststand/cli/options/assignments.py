@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from laststand.cli.program.user_error import UserError
 
 if TYPE_CHECKING:
-    from laststand.emulator.core.admin_messages import AlterableConfig
+    from laststand.emulator.core import admin_messages
     from laststand.emulator.core.types import ConfigResource
 
 
@@ -27,19 +27,25 @@ def assignments(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 def changes_of(
     resource: "ConfigResource", values: Mapping[str, str], deleted: Sequence[str]
-) -> "tuple[AlterableConfig, ...]":
+) -> "tuple[admin_messages.AlterableConfig, ...]":
     """Returns the changes of one resource.
 
     Raises:
         ConfigError: a topic has no such property, or may not have that value.
     """
-    from laststand.emulator.core.admin_messages import AlterableConfig, ConfigOperation
+    from laststand.emulator.core import admin_messages
     from laststand.emulator.core.properties import check_topic_properties
     from laststand.emulator.core.types import ConfigResource
 
     if resource is ConfigResource.TOPIC:
         check_topic_properties(values)
     return (
-        *(AlterableConfig(name=name, operation=ConfigOperation.SET, value=value) for name, value in values.items()),
-        *(AlterableConfig(name=name, operation=ConfigOperation.DELETE) for name in deleted),
+        *(
+            admin_messages.AlterableConfig(name=name, operation=admin_messages.ConfigOperation.SET, value=value)
+            for name, value in values.items()
+        ),
+        *(
+            admin_messages.AlterableConfig(name=name, operation=admin_messages.ConfigOperation.DELETE)
+            for name in deleted
+        ),
     )

@@ -99,15 +99,15 @@ def complete_nodes(context: click.Context, _parameter: click.Parameter, typed: s
 
 
 def _report(context: click.Context) -> "StatusReport | None":
+    from laststand.chaos.standing import messages
     from laststand.chaos.standing.link import DEFAULT_STORE, ask, find_standing
-    from laststand.chaos.standing.messages import GetStatus, Status
 
     place = context.params.get("place") or context.params.get("option_place") or DEFAULT_STORE
     try:
-        answers = list(ask(find_standing(Path(place)), GetStatus()))
+        answers = list(ask(find_standing(Path(place)), messages.GetStatus()))
     except (EmulatorError, OSError):
         return None
-    return next((answer.report for answer in answers if isinstance(answer, Status)), None)
+    return next((answer.report for answer in answers if isinstance(answer, messages.Status)), None)
 
 
 def _offer(candidates: Iterable[str], typed: str) -> list[CompletionItem]:

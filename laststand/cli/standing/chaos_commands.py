@@ -14,20 +14,7 @@ from laststand.cli.program.failure import CommandFailedError
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import ask, directory_option, locate, lost
 from laststand.emulator.core.types import Way
-from laststand.emulator.plan.actions import (
-    DEEDS,
-    ActionTemplate,
-    AdminAction,
-    Cut,
-    Deed,
-    HealAll,
-    HealLink,
-    HealNodes,
-    LinkAction,
-    MessageAction,
-    ProcessAction,
-    Produce,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.fields import Arrow, Ends, Messages, Nodes, Option, Words
 from laststand.emulator.plan.lines import parse_words
@@ -36,7 +23,7 @@ from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, ZOOKEEPER_WORD, No
 from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER
 
 if TYPE_CHECKING:
-    from laststand.chaos.standing.messages import Command, StepPlayed
+    from laststand.chaos.standing import messages
 
 _NODE_HELP: Final = (
     "NODE is an id, `controller`, or leader(orders-0), follower(orders-0), last-isr(orders-0), elr(orders-0)."
@@ -55,9 +42,9 @@ COMMANDS: Final = click.Group()
 @json_option
 def step(step: str, place: Path, output: Output) -> int:
     """Play STEP, written as in a scenario file, such as "until: {partition: orders-0, isr: [0, 1, 2]}"."""
-    from laststand.chaos.standing.messages import PlayStep
+    from laststand.chaos.standing import messages
 
-    return _report([_play(place, PlayStep(step=step), output)], output)
+    return _report([_play(place, messages.PlayStep(step=step), output)], output)
 
 
 @COMMANDS.command()
@@ -71,12 +58,12 @@ def partition(a: str, b: str, *, one_way: bool, place: Path, output: Output) -> 
     there = Link(_node(a, place), _node(b, place))
     if not one_way and (there.target == CLIENT or there.source == CONTROLLER):
         there = Link(there.target, there.source)
-    played = [_perform(place, Cut(link=there), output)]
+    played = [_perform(place, actions.Cut(link=there), output)]
     has_way_back = there.source != CLIENT and there.target != CONTROLLER
     first = played[0].performed
-    if has_way_back and not one_way and isinstance(first, Cut):
+    if has_way_back and not one_way and isinstance(first, actions.Cut):
         # The same two nodes, even if a role has moved on meanwhile.
-        played.append(_perform(place, Cut(link=Link(first.link.target, first.link.source)), output))
+        played.append(_perform(place, actions.Cut(link=Link(first.link.target, first.link.source)), output))
     return _report(played, output)
 
 
@@ -90,20 +77,20 @@ def heal(node: str | None, source: str | None, target: str | None, place: Path, 
     """Heal every link, or those of NODE."""
     if (source is None) != (target is None) or (source is not None and node is not None):
         raise UserError("give NODE, or --from and --to, or nothing for all links")
-    action: ActionTemplate = HealAll()
+    action: actions.ActionTemplate = actions.HealAll()
     if source is not None and target is not None:
-        action = HealLink(link=Link(_node(source, place), _node(target, place)))
+        action = actions.HealLink(link=Link(_node(source, place), _node(target, place)))
     elif node not in (None, "all"):
-        action = HealNodes(nodes=(_node(str(node), place),))
+        action = actions.HealNodes(nodes=(_node(str(node), place),))
     return _report([_perform(place, action, output)], output)
 
 
 # --- Commands from the table --------------------------------------------------------------------------------------
 
-_BY_HAND: Final = (HealAll, HealNodes, HealLink, Produce)
+_BY_HAND: Final = (actions.HealAll, actions.HealNodes, actions.HealLink, actions.Produce)
 
 
-def _add_command(row: Deed) -> None:
+def _add_command(row: actions.Deed) -> None:
     is_channel = any(isinstance(field, Messages) for field in row.fields.values())
     is_link = is_channel or any(isinstance(field, Ends | Arrow) for field in row.fields.values())
     is_node = any(isinstance(field, Nodes) for field in row.fields.values())
@@ -145,19 +132,25 @@ def _click_option(option: Option) -> Callable[[Callable[..., int]], Callable[...
     return click.option(f"--{option.key}", _parameter(option), type=kind, required=option.is_required, help=option.help)
 
 
-for _row in DEEDS.values():
+for _row in actions.DEEDS.values():
     _is_offered = _row.is_on_processes and _row.line_verb
-    if _is_offered and _row.kind not in _BY_HAND and not issubclass(_row.kind, AdminAction):
+    if _is_offered and _row.kind not in _BY_HAND and not issubclass(_row.kind, actions.AdminAction):
         _add_command(_row)
 
-_HEADINGS: Final = {"Processes and disks": ProcessAction, "Links": LinkAction, "Single messages": MessageAction}
+_HEADINGS: Final = {
+    "Processes and disks": actions.ProcessAction,
+    "Links": actions.LinkAction,
+    "Single messages": actions.MessageAction,
+}
 _LINK_COMMANDS: Final = ("partition", "heal")
 
 
 def _names_below(union: object) -> Iterator[str]:
     kinds = {get_origin(member) or member for member in get_args(union)}
-    yield from (row.line_verb for row in DEEDS.values() if row.kind in kinds and row.line_verb in COMMANDS.commands)
-    if union is LinkAction:
+    yield from (
+        row.line_verb for row in actions.DEEDS.values() if row.kind in kinds and row.line_verb in COMMANDS.commands
+    )
+    if union is actions.LinkAction:
         yield from _LINK_COMMANDS
 
 
@@ -193,33 +186,33 @@ def _node(text: str, place: Path) -> NodeRef:
         raise UserError(f"{text!r} is no node. {_NODE_HELP}") from None
 
 
-def _perform(place: Path, action: ActionTemplate, output: Output) -> "StepPlayed":
-    from laststand.chaos.standing.messages import Perform
+def _perform(place: Path, action: actions.ActionTemplate, output: Output) -> "messages.StepPlayed":
+    from laststand.chaos.standing import messages
 
-    return _play(place, Perform(action=action), output)
+    return _play(place, messages.Perform(action=action), output)
 
 
-def _play(place: Path, command: "Command", output: Output) -> "StepPlayed":
+def _play(place: Path, command: "messages.Command", output: Output) -> "messages.StepPlayed":
     """Has the supervisor play one step, and prints what it did."""
-    from laststand.chaos.standing.messages import StepFailed, StepPlayed
+    from laststand.chaos.standing import messages
 
     directory = locate(place)
     for answer in ask(directory, command):
         match answer:
-            case StepPlayed():
+            case messages.StepPlayed():
                 if output is Output.TEXT:
                     click.echo(f"{answer.step.removeprefix('{').removesuffix('}')} -> {answer.outcome.seen}")
                 if answer.outcome.took_effect and not answer.outcome.bit:
                     click.echo(_UNPROVED, err=True)
                 return answer
-            case StepFailed(reason=reason):
+            case messages.StepFailed(reason=reason):
                 raise CommandFailedError(reason, exit_code=ExitCode.UNKNOWN)
             case _:
                 continue
     raise lost(directory)
 
 
-def _report(played: "list[StepPlayed]", output: Output) -> int:
+def _report(played: "list[messages.StepPlayed]", output: Output) -> int:
     from laststand.cli.output.tables import print_json
 
     if output is Output.JSON:

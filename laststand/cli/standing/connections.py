@@ -19,7 +19,7 @@ from laststand.emulator.core.errors import ConfigError, EmulatorError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from laststand.chaos.standing.messages import Answer, Command, StopCluster, TakeDown
+    from laststand.chaos.standing import messages
     from laststand.chaos.standing.status import StatusReport
     from laststand.emulator.client.admin import AdminClient
     from laststand.emulator.client.admin_error import AdminError
@@ -100,7 +100,7 @@ def era_of(directory: Path) -> str:
     return read_order(directory).era
 
 
-def ask(directory: Path, command: "Command") -> "Iterator[Answer]":
+def ask(directory: Path, command: "messages.Command") -> "Iterator[messages.Answer]":
     """Sends a command to the supervisor and yields its answers.
 
     Raises:
@@ -139,20 +139,20 @@ def status_of(directory: Path) -> "StatusReport":
         return link.status_of(directory)
 
 
-def end_cluster(directory: Path, command: "TakeDown | StopCluster") -> str | None:
+def end_cluster(directory: Path, command: "messages.TakeDown | messages.StopCluster") -> str | None:
     """Ends a standing cluster, tells on stderr how far it is, and returns what will make the verdict unknown, if any.
 
     Raises:
         UserError: it does not stand.
         CommandFailedError: the supervisor ended before the cluster.
     """
-    from laststand.chaos.standing.messages import DownPhase, TakenDown
+    from laststand.chaos.standing import messages
 
     started = time.monotonic()
     for answer in ask(directory, command):
-        if isinstance(answer, DownPhase):
+        if isinstance(answer, messages.DownPhase):
             click.echo(f"[{time.monotonic() - started:6.1f} s] {answer.text}", err=True)
-        elif isinstance(answer, TakenDown):
+        elif isinstance(answer, messages.TakenDown):
             return answer.problem
     raise lost(directory)
 

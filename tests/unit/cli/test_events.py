@@ -5,7 +5,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from laststand.cli.commands.events import print_events
-from laststand.emulator.core.events import NodeStopped
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, NodeId
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.storage.line_file import read_lines
@@ -16,7 +16,7 @@ def test_both_forms_are_printed(tmp_path: Path) -> None:
     paths = [tmp_path / "events" / name for name in ("0-0.packed", "100-0.jsonl")]
     for path, node in zip(paths, (0, 100), strict=True):
         writer = EventWriter(str(path), run="r", node_id=NodeId(node), incarnation=0)
-        writer.add(NodeStopped(cause_id=CauseId("c")))
+        writer.add(events.NodeStopped(cause_id=CauseId("c")))
         writer.close()
     expected = b"".join(map(read_lines, paths))
     for path in paths:

@@ -7,7 +7,7 @@ import pytest
 
 from laststand.cli.commands.logs import Source
 from laststand.cli.program.user_error import UserError
-from laststand.emulator.core.events import MetadataApplied, NodeStarted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
 from laststand.emulator.node.event_writer import EventWriter
 
@@ -25,7 +25,7 @@ def start(directory: Path, incarnation: int) -> EventWriter:
         str(directory / f"events/0-{incarnation}.jsonl"), run="r", node_id=NodeId(0), incarnation=incarnation
     )
     writer.add(
-        NodeStarted(
+        events.NodeStarted(
             cause_id=CAUSE,
             role=NodeRole.BROKER,
             incarnation_id=IncarnationId("i"),
@@ -66,7 +66,7 @@ def test_events_as_they_stand_in_the_file(tmp_path: Path) -> None:
     writer = start(directory, 0)
     source = Source(directory, "0", wants_events=True, as_text=False)
     first = list(source.lines())
-    writer.add(MetadataApplied(cause_id=CAUSE, start_offset=MetadataOffset(0), end_offset=MetadataOffset(1)))
+    writer.add(events.MetadataApplied(cause_id=CAUSE, start_offset=MetadataOffset(0), end_offset=MetadataOffset(1)))
     writer.close()
     assert "\n".join([*first, *source.lines(), ""]) == (directory / "events/0-0.jsonl").read_text()
 

@@ -23,10 +23,9 @@ from laststand.cli.program.failure import CommandFailedError
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing import connections
 from laststand.cli.standing.chaos_commands import COMMANDS
-from laststand.emulator.core.admin_messages import FeatureUpdate, RequestedElection
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.disk import DiskModel, Keep
 from laststand.emulator.core.errors import EmulatorError, ErrorCode
-from laststand.emulator.core.messages import DescribedPartition, DescribedTopic
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     BrokerId,
@@ -38,22 +37,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.plan.actions import (
-    DEEDS,
-    ActionTemplate,
-    AdminAction,
-    Clients,
-    Cut,
-    HealAll,
-    HealLink,
-    HealNodes,
-    Isolate,
-    Kill,
-    LoseResponses,
-    PowerLoss,
-    Produce,
-    no_op,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, ReplicaRole, RoleNode
@@ -172,30 +156,30 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
 @pytest.mark.parametrize(
     ("command", "action"),
     [
-        ("kill 1", Kill(nodes=(ONE,))),
-        ("kill leader(orders-0) 2", Kill(nodes=(LEADER, TWO))),
-        ("power-loss 1 --keep torn --seed 7", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.TORN, seed=7))),
-        ("power-loss 1 --disk xfs", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, disk=DiskModel.XFS))),
-        ("power-loss 1", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE))),
-        ("isolate 1 --clients connected", Isolate(nodes=(ONE,), clients=Clients.CONNECTED)),
-        ("lose-responses client 1", LoseResponses(link=Link(CLIENT, ONE))),
-        ("partition 1 controller --one-way", Cut(link=Link(ONE, CONTROLLER))),
-        ("partition 1 client --one-way", Cut(link=Link(ONE, CLIENT))),
-        ("partition controller 1", Cut(link=Link(ONE, CONTROLLER))),
-        ("heal", HealAll()),
-        ("heal 1", HealNodes(nodes=(ONE,))),
-        ("heal --from 1 --to 2", HealLink(link=Link(ONE, TWO))),
+        ("kill 1", actions.Kill(nodes=(ONE,))),
+        ("kill leader(orders-0) 2", actions.Kill(nodes=(LEADER, TWO))),
+        ("power-loss 1 --keep torn --seed 7", actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.TORN, seed=7))),
+        ("power-loss 1 --disk xfs", actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, disk=DiskModel.XFS))),
+        ("power-loss 1", actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE))),
+        ("isolate 1 --clients connected", actions.Isolate(nodes=(ONE,), clients=actions.Clients.CONNECTED)),
+        ("lose-responses client 1", actions.LoseResponses(link=Link(CLIENT, ONE))),
+        ("partition 1 controller --one-way", actions.Cut(link=Link(ONE, CONTROLLER))),
+        ("partition 1 client --one-way", actions.Cut(link=Link(ONE, CLIENT))),
+        ("partition controller 1", actions.Cut(link=Link(ONE, CONTROLLER))),
+        ("heal", actions.HealAll()),
+        ("heal 1", actions.HealNodes(nodes=(ONE,))),
+        ("heal --from 1 --to 2", actions.HealLink(link=Link(ONE, TWO))),
     ],
 )
 def test_a_fault_is_the_action_of_a_scenario(
-    command: str, action: ActionTemplate, monkeypatch: pytest.MonkeyPatch
+    command: str, action: actions.ActionTemplate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    performed: list[ActionTemplate] = []
+    performed: list[actions.ActionTemplate] = []
 
     def play(_: Path, asked: Command, __: Output) -> StepPlayed:
         assert isinstance(asked, Perform)
         performed.append(asked.action)
-        return StepPlayed(step="", outcome=no_op("tested"), performed=None)
+        return StepPlayed(step="", outcome=actions.no_op("tested"), performed=None)
 
     monkeypatch.setattr("laststand.cli.standing.chaos_commands._play", play)
     result = CliRunner().invoke(cli, ["chaos", *command.split()], standalone_mode=False)
@@ -223,17 +207,18 @@ def test_a_cluster_without_zookeeper_has_no_such_node(command: str, tmp_path: Pa
 
 
 def test_every_fault_that_processes_have_is_a_command() -> None:
-    administration = {kind for kind in DEEDS if issubclass(kind, AdminAction)}
+    administration = {kind for kind in actions.DEEDS if issubclass(kind, actions.AdminAction)}
     offered = {
         row.line_verb or row.verb
-        for kind, row in DEEDS.items()
-        if DriverName.PROCESS not in row.refused and kind not in {*administration, Produce, HealNodes, HealLink}
+        for kind, row in actions.DEEDS.items()
+        if DriverName.PROCESS not in row.refused
+        and kind not in {*administration, actions.Produce, actions.HealNodes, actions.HealLink}
     }
     assert offered <= set(COMMANDS.commands)
 
 
-def described(*, leader: int | None, elr: tuple[int, ...]) -> DescribedPartition:
-    return DescribedPartition(
+def described(*, leader: int | None, elr: tuple[int, ...]) -> messages.DescribedPartition:
+    return messages.DescribedPartition(
         partition=3,
         error=ErrorCode.NONE,
         leader=None if leader is None else BrokerId(NodeId(leader)),
@@ -251,7 +236,9 @@ def described(*, leader: int | None, elr: tuple[int, ...]) -> DescribedPartition
 
 def test_topics_are_described_as_kafka_does() -> None:
     partition = described(leader=1, elr=(0, 2))
-    topic = DescribedTopic(name="orders", error=ErrorCode.NONE, topic_id=TopicId("abc"), partitions=(partition,))
+    topic = messages.DescribedTopic(
+        name="orders", error=ErrorCode.NONE, topic_id=TopicId("abc"), partitions=(partition,)
+    )
     listing = TopicListing(topic=topic, configs={"min.insync.replicas": "2", "flush.ms": "5"}, min_insync_replicas=2)
     assert topic_line(listing) == (
         "Topic: orders\tTopicId: abc\tPartitionCount: 1\tReplicationFactor: 3\t"
@@ -289,14 +276,14 @@ def told(monkeypatch: pytest.MonkeyPatch, module: str, *arguments: str) -> tuple
 @pytest.mark.parametrize("word", ["preferred", "PREFERRED", "Longest-Log-Balanced"])
 def test_an_election_type_is_taken_in_any_case(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, _ = told(monkeypatch, "elect_leaders", "elect-leaders", "--election-type", word, "--all-topic-partitions")
-    assert asked == [("elect_leaders", RequestedElection[word.upper().replace("-", "_")], None)]
+    assert asked == [("elect_leaders", admin_messages.RequestedElection[word.upper().replace("-", "_")], None)]
 
 
 @pytest.mark.parametrize(("text", "level"), [("4.0-IV1", 23), ("23", 23), ("4.0", 25)])
 def test_a_metadata_version_is_taken_by_name(text: str, level: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, said = told(monkeypatch, "features", "features", "upgrade", "--feature", f"metadata.version={text}")
     upgrade = FeatureUpgradeType.UPGRADE
-    update = FeatureUpdate(feature="metadata.version", max_version_level=level, upgrade_type=upgrade)
+    update = admin_messages.FeatureUpdate(feature="metadata.version", max_version_level=level, upgrade_type=upgrade)
     assert asked == [("update_features", [update])]
     assert f"metadata.version was upgraded to {level} (4.0-IV" in said
 
@@ -340,10 +327,12 @@ class JustCreated:
     def __init__(self, *, later: int) -> None:
         self.looks_left = later
 
-    async def describe_topics(self) -> tuple[DescribedTopic, ...]:
+    async def describe_topics(self) -> tuple[messages.DescribedTopic, ...]:
         self.looks_left -= 1
         partitions = () if self.looks_left > 0 else (described(leader=1, elr=()),)
-        topic = DescribedTopic(name="orders", error=ErrorCode.NONE, topic_id=TopicId("abc"), partitions=partitions)
+        topic = messages.DescribedTopic(
+            name="orders", error=ErrorCode.NONE, topic_id=TopicId("abc"), partitions=partitions
+        )
         return (topic,)
 
 

@@ -7,28 +7,8 @@ import pytest
 from laststand.emulator.client.admin import ELECT_LEADERS_MAX, AdminClient, Effort
 from laststand.emulator.client.admin_connection import AdminConnection
 from laststand.emulator.client.admin_error import AdminError
-from laststand.emulator.core.admin_messages import (
-    AlterableConfig,
-    ConfigOperation,
-    ConfigSource,
-    CreatablePartitions,
-    CreatableTopic,
-    ElectablePartition,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    FeatureUpdate,
-    PartitionResult,
-    RequestedElection,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsResult,
-    DescribeTopicPartitionsRequest,
-    Request,
-    Response,
-)
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import Switches
@@ -53,16 +33,16 @@ class Office:
         properties = NodeProperties(min_insync_replicas=2, max_request_partition_size_limit=page)
         self.driver = ControllerDriver(Switches(), properties)
         self.driver.boot(0, 1, 2)
-        self.asked: list[Request] = []
+        self.asked: list[messages.Request] = []
         self.client = AdminClient(self.ask, controller_id=CONTROLLER)
 
-    async def ask(self, node_id: NodeId, request: Request) -> Response:
+    async def ask(self, node_id: NodeId, request: messages.Request) -> messages.Response:
         assert node_id == CONTROLLER
         self.asked.append(request)
         return self.driver.responses[self.driver.send(request)]
 
     def create(self, name: str, *assignments: tuple[int, ...]) -> None:
-        topic = CreatableTopic(
+        topic = admin_messages.CreatableTopic(
             name=name, topic_id=TopicId(f"{name}-id"), assignments=tuple(ids(*replicas) for replicas in assignments)
         )
         asyncio.run(self.client.create_topic(topic))
@@ -71,7 +51,7 @@ class Office:
 def test_topics_are_created_enlarged_and_deleted() -> None:
     office = Office()
     office.create("orders", (0, 1, 2))
-    three = CreatablePartitions(name="orders", count=3)
+    three = admin_messages.CreatablePartitions(name="orders", count=3)
     asyncio.run(office.client.create_partitions(three, effort=Effort.VALIDATE_ONLY))
     assert len(office.driver.image.partitions) == 1
 
@@ -105,7 +85,7 @@ def test_pages_are_followed_and_a_topic_on_two_pages_is_one() -> None:
         ("nowhere", []),
     ]
     assert described[-1].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    pages = [request for request in office.asked if isinstance(request, DescribeTopicPartitionsRequest)]
+    pages = [request for request in office.asked if isinstance(request, messages.DescribeTopicPartitionsRequest)]
     assert len(pages) == 3
 
 
@@ -118,35 +98,39 @@ def test_more_topics_than_a_request_may_name_are_asked_for_in_pieces(monkeypatch
     described = asyncio.run(office.client.describe_topics(["c", "a", "b"]))
 
     assert [topic.name for topic in described] == ["a", "b", "c"]
-    named = [request.topics for request in office.asked if isinstance(request, DescribeTopicPartitionsRequest)]
+    named = [request.topics for request in office.asked if isinstance(request, messages.DescribeTopicPartitionsRequest)]
     assert named == [("a", "b"), ("c",)]
 
 
 def test_elections_over_the_limit_are_split_so_that_all_are_served() -> None:
     office = Office()
-    asked = [ElectablePartition(topic="nowhere", partition=index) for index in range(ELECT_LEADERS_MAX + 1)]
+    asked = [
+        admin_messages.ElectablePartition(topic="nowhere", partition=index) for index in range(ELECT_LEADERS_MAX + 1)
+    ]
 
-    results = asyncio.run(office.client.elect_leaders(RequestedElection.PREFERRED, asked))
+    results = asyncio.run(office.client.elect_leaders(admin_messages.RequestedElection.PREFERRED, asked))
 
     assert [result.partition for result in results] == list(range(ELECT_LEADERS_MAX + 1))
     assert {result.error for result in results} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_elections_in_all_partitions_are_asked_for_again_beyond_the_limit() -> None:
-    asked: list[ElectLeadersRequest] = []
+    asked: list[admin_messages.ElectLeadersRequest] = []
 
-    async def answer(_: NodeId, request: Request) -> Response:
-        assert isinstance(request, ElectLeadersRequest)
+    async def answer(_: NodeId, request: messages.Request) -> messages.Response:
+        assert isinstance(request, admin_messages.ElectLeadersRequest)
         asked.append(request)
         numbers = range(4) if request.partitions is None else [each.partition for each in request.partitions]
         errors = {0: ErrorCode.NONE, 1: ErrorCode.NONE, 2: ErrorCode.NONE, 3: ErrorCode.ELECTION_NOT_NEEDED}
         if request.partitions is None:
             errors |= dict.fromkeys((2, 3), ErrorCode.REQUEST_LIMIT_REACHED)
-        results = [PartitionResult(topic="orders", partition=number, error=errors[number]) for number in numbers]
-        return ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(results))
+        results = [
+            admin_messages.PartitionResult(topic="orders", partition=number, error=errors[number]) for number in numbers
+        ]
+        return admin_messages.ElectLeadersResponse(error=ErrorCode.NONE, partitions=tuple(results))
 
     client = AdminClient(answer, controller_id=CONTROLLER)
-    results = asyncio.run(client.elect_leaders(RequestedElection.PREFERRED, None))
+    results = asyncio.run(client.elect_leaders(admin_messages.RequestedElection.PREFERRED, None))
 
     assert [(each.partition, each.error) for each in results] == [(number, ErrorCode.NONE) for number in range(3)]
     assert len(asked) == 2
@@ -159,21 +143,21 @@ def test_a_page_is_as_small_as_the_administrator_wants() -> None:
     office.create("a", (0, 1, 2), (1, 2, 0), (2, 0, 1))
     [topic] = asyncio.run(office.client.describe_topics(["a"], page_size=1))
     assert [each.partition for each in topic.partitions] == [0, 1, 2]
-    pages = [request for request in office.asked if isinstance(request, DescribeTopicPartitionsRequest)]
+    pages = [request for request in office.asked if isinstance(request, messages.DescribeTopicPartitionsRequest)]
     assert [page.response_partition_limit for page in pages] == [1, 1, 1]
 
 
 def test_each_leader_is_asked_to_delete_records_of_its_own() -> None:
     asked: dict[NodeId, list[tuple[int, int | None]]] = {}
 
-    async def answer(node_id: NodeId, request: Request) -> Response:
-        assert isinstance(request, DeleteRecordsRequest)
+    async def answer(node_id: NodeId, request: messages.Request) -> messages.Response:
+        assert isinstance(request, messages.DeleteRecordsRequest)
         asked[node_id] = [(each.partition, each.offset) for each in request.partitions]
         results = [
-            DeleteRecordsResult(topic=each.topic, partition=each.partition, error=ErrorCode.NONE)
+            messages.DeleteRecordsResult(topic=each.topic, partition=each.partition, error=ErrorCode.NONE)
             for each in request.partitions
         ]
-        return DeleteRecordsResponse(partitions=tuple(results))
+        return messages.DeleteRecordsResponse(partitions=tuple(results))
 
     first, second, third = (TopicPartition("orders", number) for number in range(3))
     leaders = dict(zip((first, second, third), ids(1, 0, 1), strict=True))
@@ -186,22 +170,26 @@ def test_each_leader_is_asked_to_delete_records_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "strategy", "source"),
     [
-        (None, "", "Balanced", ConfigSource.DEFAULT_CONFIG),
-        ("unclean.leader.election.enable", "true", "Aggressive", ConfigSource.DYNAMIC_TOPIC_CONFIG),
-        ("unclean.leader.election.enable", "false", "Balanced", ConfigSource.DYNAMIC_TOPIC_CONFIG),
-        ("unclean.recovery.strategy", "None", "None", ConfigSource.DYNAMIC_TOPIC_CONFIG),
+        (None, "", "Balanced", admin_messages.ConfigSource.DEFAULT_CONFIG),
+        ("unclean.leader.election.enable", "true", "Aggressive", admin_messages.ConfigSource.DYNAMIC_TOPIC_CONFIG),
+        ("unclean.leader.election.enable", "false", "Balanced", admin_messages.ConfigSource.DYNAMIC_TOPIC_CONFIG),
+        ("unclean.recovery.strategy", "None", "None", admin_messages.ConfigSource.DYNAMIC_TOPIC_CONFIG),
     ],
 )
-def test_the_strategy_in_effect_is_shown(name: str | None, value: str, strategy: str, source: ConfigSource) -> None:
+def test_the_strategy_in_effect_is_shown(
+    name: str | None, value: str, strategy: str, source: admin_messages.ConfigSource
+) -> None:
     office = Office()
     office.create("orders", (0, 1, 2))
     if name is not None:
-        change = AlterableConfig(name=name, operation=ConfigOperation.SET, value=value)
+        change = admin_messages.AlterableConfig(name=name, operation=admin_messages.ConfigOperation.SET, value=value)
         asyncio.run(office.client.alter_configs(ConfigResource.TOPIC, "orders", (change,)))
     for resource, subject in ((ConfigResource.TOPIC, "orders"), (ConfigResource.BROKER, "0")):
         found = asyncio.run(office.client.describe_configs(resource, subject))
         shown = next(each for each in found if each.name == "unclean.recovery.strategy")
-        expected = (strategy, source) if subject == "orders" else ("Balanced", ConfigSource.DEFAULT_CONFIG)
+        expected = (
+            (strategy, source) if subject == "orders" else ("Balanced", admin_messages.ConfigSource.DEFAULT_CONFIG)
+        )
         assert (shown.value, shown.source) == expected
 
 
@@ -221,7 +209,9 @@ def test_reassignments_start_show_and_are_cancelled() -> None:
 def test_configuration_is_set_and_shown_with_its_source() -> None:
     office = Office()
     office.create("orders", (0, 1, 2))
-    change = AlterableConfig(name="min.insync.replicas", operation=ConfigOperation.SET, value="3")
+    change = admin_messages.AlterableConfig(
+        name="min.insync.replicas", operation=admin_messages.ConfigOperation.SET, value="3"
+    )
 
     asyncio.run(office.client.alter_configs(ConfigResource.TOPIC, "orders", [change], effort=Effort.VALIDATE_ONLY))
     [before] = asyncio.run(
@@ -230,18 +220,22 @@ def test_configuration_is_set_and_shown_with_its_source() -> None:
     asyncio.run(office.client.alter_configs(ConfigResource.TOPIC, "orders", [change]))
     [after] = asyncio.run(office.client.describe_configs(ConfigResource.TOPIC, "orders", names=["min.insync.replicas"]))
 
-    assert (before.value, before.source) == ("2", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
-    assert (after.value, after.source) == ("3", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    assert (before.value, before.source) == ("2", admin_messages.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+    assert (after.value, after.source) == ("3", admin_messages.ConfigSource.DYNAMIC_TOPIC_CONFIG)
     with pytest.raises(AdminError, match=r"topic nowhere: UNKNOWN_TOPIC_OR_PARTITION"):
         asyncio.run(office.client.alter_configs(ConfigResource.TOPIC, "nowhere", [change]))
 
 
 def test_features_are_updated_or_refused_as_one() -> None:
     office = Office()
-    down = FeatureUpdate(feature=ELR_VERSION, max_version_level=0, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE)
+    down = admin_messages.FeatureUpdate(
+        feature=ELR_VERSION, max_version_level=0, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE
+    )
 
     with pytest.raises(AdminError, match="INVALID_UPDATE_VERSION"):
-        asyncio.run(office.client.update_features([FeatureUpdate(feature="unknown", max_version_level=1), down]))
+        asyncio.run(
+            office.client.update_features([admin_messages.FeatureUpdate(feature="unknown", max_version_level=1), down])
+        )
     asyncio.run(office.client.update_features([down], effort=Effort.VALIDATE_ONLY))
     levels = {feature.name: feature.finalized_version for feature in asyncio.run(office.client.describe_features())}
     assert levels[ELR_VERSION] == 1

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.client.consumer import Consumer, Phase
 from laststand.emulator.core.client.settings import ConsumerSettings, OffsetReset
 from laststand.emulator.core.client.steps import (
@@ -16,18 +17,6 @@ from laststand.emulator.core.client.steps import (
 from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.history import OperationType, PolledBatch
-from laststand.emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
-from laststand.emulator.core.messages import (
-    FetchPartitionResponse,
-    FetchRequest,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsResult,
-    MetadataPartition,
-    MetadataRequest,
-    MetadataResponse,
-    MetadataTopic,
-)
 from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
@@ -78,7 +67,7 @@ class World:
         self.out: list[SendRequest] = []
         self.polls: list[PollRecorded] = []
         self.ends: list[FinalReadRecorded] = []
-        self.take(self.consumer.step(Started(cause_id=CAUSE), now_ms=0))
+        self.take(self.consumer.step(inputs.Started(cause_id=CAUSE), now_ms=0))
         self.answer_metadata(leader=0, leader_epoch=3)
 
     def take(self, effects: Sequence[ConsumerEffect]) -> None:
@@ -94,14 +83,14 @@ class World:
     def request(self, kind: type) -> SendRequest:
         return next(request for request in self.out if isinstance(request.request, kind))
 
-    def answer(self, kind: type, response: MetadataResponse | ListOffsetsResponse) -> None:
+    def answer(self, kind: type, response: messages.MetadataResponse | messages.ListOffsetsResponse) -> None:
         request = self.request(kind)
         self.out.remove(request)
-        received = ResponseReceived(cause_id=CAUSE, correlation_id=request.correlation_id, response=response)
+        received = inputs.ResponseReceived(cause_id=CAUSE, correlation_id=request.correlation_id, response=response)
         self.take(self.consumer.step(received, now_ms=self.now_ms))
 
     def answer_metadata(self, *, leader: int | None, leader_epoch: int) -> None:
-        partition = MetadataPartition(
+        partition = messages.MetadataPartition(
             partition=0,
             error=ErrorCode.NONE,
             leader=None if leader is None else BROKERS[leader],
@@ -109,14 +98,19 @@ class World:
             replicas=BROKERS,
             isr=BROKERS,
         )
-        topic = MetadataTopic(name="orders", error=ErrorCode.NONE, topic_id=TopicId("T" * 22), partitions=(partition,))
-        self.answer(MetadataRequest, MetadataResponse(brokers=BROKERS, controller_id=NodeId(100), topics=(topic,)))
+        topic = messages.MetadataTopic(
+            name="orders", error=ErrorCode.NONE, topic_id=TopicId("T" * 22), partitions=(partition,)
+        )
+        self.answer(
+            messages.MetadataRequest,
+            messages.MetadataResponse(brokers=BROKERS, controller_id=NodeId(100), topics=(topic,)),
+        )
 
     def answer_start(self, offset: int | None, error: ErrorCode = ErrorCode.NONE) -> None:
-        result = ListOffsetsResult(
+        result = messages.ListOffsetsResult(
             topic="orders", partition=0, error=error, offset=None if offset is None else Offset(offset)
         )
-        self.answer(ListOffsetsRequest, ListOffsetsResponse(partitions=(result,)))
+        self.answer(messages.ListOffsetsRequest, messages.ListOffsetsResponse(partitions=(result,)))
 
     def answer_fetch(
         self,
@@ -125,9 +119,9 @@ class World:
         error: ErrorCode = ErrorCode.NONE,
         preferred: int | None = None,
     ) -> None:
-        request = self.request(FetchRequest)
+        request = self.request(messages.FetchRequest)
         self.out.remove(request)
-        response = FetchPartitionResponse(
+        response = messages.FetchPartitionResponse(
             topic="orders",
             partition=0,
             error=error,
@@ -140,16 +134,16 @@ class World:
         self.take(self.consumer.step(received, now_ms=self.now_ms))
 
     def reads_from(self) -> int:
-        return self.request(FetchRequest).destination
+        return self.request(messages.FetchRequest).destination
 
     def position(self) -> int:
-        fetch = self.request(FetchRequest).request
-        assert isinstance(fetch, FetchRequest)
+        fetch = self.request(messages.FetchRequest).request
+        assert isinstance(fetch, messages.FetchRequest)
         return fetch.partitions[0].fetch_offset
 
     def pass_time(self, ms: int) -> None:
         self.now_ms += ms
-        self.take(self.consumer.step(TimerFired(cause_id=CAUSE), now_ms=self.now_ms))
+        self.take(self.consumer.step(inputs.TimerFired(cause_id=CAUSE), now_ms=self.now_ms))
 
 
 def test_it_starts_at_the_log_start_and_goes_on_where_it_stopped() -> None:
@@ -189,7 +183,7 @@ def test_a_change_of_leader_keeps_the_position(error: ErrorCode) -> None:
     world.pass_time(100)
     world.answer_fetch(error=error, high_watermark=None)
     world.answer_metadata(leader=2, leader_epoch=4)
-    assert world.request(FetchRequest).destination == 2
+    assert world.request(messages.FetchRequest).destination == 2
     assert world.position() == 10
     assert world.polls[-1].type is OperationType.INFO
 
@@ -197,9 +191,11 @@ def test_a_change_of_leader_keeps_the_position(error: ErrorCode) -> None:
 def test_a_broken_connection_is_on_record_and_the_position_stays() -> None:
     world = World()
     world.answer_start(0)
-    request = world.request(FetchRequest)
+    request = world.request(messages.FetchRequest)
     world.out.remove(request)
-    failed = RequestFailed(cause_id=CAUSE, correlation_id=request.correlation_id, failure=RequestFailure.DISCONNECTED)
+    failed = inputs.RequestFailed(
+        cause_id=CAUSE, correlation_id=request.correlation_id, failure=RequestFailure.DISCONNECTED
+    )
     world.take(world.consumer.step(failed, now_ms=0))
     world.pass_time(100)
     assert world.position() == 0
@@ -290,8 +286,8 @@ def test_the_final_consumer_reads_from_leaders_alone() -> None:
     for phase in Phase:
         world = World(phase)
         world.answer_start(0)
-        fetch = world.request(FetchRequest).request
-        assert isinstance(fetch, FetchRequest)
+        fetch = world.request(messages.FetchRequest).request
+        assert isinstance(fetch, messages.FetchRequest)
         racks[phase] = fetch.client_rack
     assert racks == {Phase.LIVE: "", Phase.FINAL: None}
 
@@ -299,8 +295,8 @@ def test_the_final_consumer_reads_from_leaders_alone() -> None:
 @pytest.mark.parametrize(("reset", "timestamp"), [(OffsetReset.EARLIEST, -2), (OffsetReset.LATEST, -1)])
 def test_a_consumer_without_a_position_asks_for_the_place_that_it_is_told(reset: OffsetReset, timestamp: int) -> None:
     world = World(reset=reset)
-    asked = world.request(ListOffsetsRequest).request
-    assert isinstance(asked, ListOffsetsRequest)
+    asked = world.request(messages.ListOffsetsRequest).request
+    assert isinstance(asked, messages.ListOffsetsRequest)
     assert [each.timestamp for each in asked.partitions] == [timestamp]
     world.answer_start(42)
     assert world.position() == 42
@@ -308,7 +304,7 @@ def test_a_consumer_without_a_position_asks_for_the_place_that_it_is_told(reset:
 
 def test_a_consumer_with_a_position_begins_there() -> None:
     world = World(position=Offset(40))
-    request = world.request(FetchRequest).request
-    assert isinstance(request, FetchRequest)
+    request = world.request(messages.FetchRequest).request
+    assert isinstance(request, messages.FetchRequest)
     assert request.partitions[0].fetch_offset == 40
-    assert not any(isinstance(each.request, ListOffsetsRequest) for each in world.out)
+    assert not any(isinstance(each.request, messages.ListOffsetsRequest) for each in world.out)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.metadata import PartitionLeader
 from laststand.emulator.core.client.producer import Producer
@@ -12,18 +13,6 @@ from laststand.emulator.core.client.steps import Abandoned, BatchContent, Produc
 from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.history import OperationType
-from laststand.emulator.core.inputs import RequestFailed, ResponseReceived, Started, TimerFired
-from laststand.emulator.core.messages import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    MetadataPartition,
-    MetadataRequest,
-    MetadataResponse,
-    MetadataTopic,
-    ProducePartitionResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
 from laststand.emulator.core.types import (
     Acks,
     BrokerId,
@@ -76,12 +65,12 @@ class World:
         self._offered = 0
 
     def start(self, *, leader: int | None = 0, leader_epoch: int = 0) -> "World":
-        self.take(self.producer.step(Started(cause_id=CAUSE), now_ms=0))
+        self.take(self.producer.step(inputs.Started(cause_id=CAUSE), now_ms=0))
         self.answer_metadata(leader=leader, leader_epoch=leader_epoch)
-        for request in self.requests(InitProducerIdRequest):
+        for request in self.requests(messages.InitProducerIdRequest):
             self.answer(
                 request,
-                InitProducerIdResponse(
+                messages.InitProducerIdResponse(
                     error=ErrorCode.NONE, producer_id=ProducerId(7), producer_epoch=ProducerEpoch(0)
                 ),
             )
@@ -100,8 +89,8 @@ class World:
     def batches(self) -> list[tuple[int, int, int]]:
         """Destination, producer epoch and sequence of every produce request that is out."""
         found = []
-        for request in self.requests(ProduceRequest):
-            assert isinstance(request.request, ProduceRequest)
+        for request in self.requests(messages.ProduceRequest):
+            assert isinstance(request.request, messages.ProduceRequest)
             batch = request.request.partitions[0].batch
             assert isinstance(batch, BatchDescriptor)
             found.append((int(request.destination), int(batch.producer_epoch), batch.base_sequence))
@@ -118,14 +107,16 @@ class World:
         self.take(self.producer.step(offered, now_ms=self.now_ms))
 
     def answer(
-        self, request: SendRequest, response: ProduceResponse | MetadataResponse | InitProducerIdResponse
+        self,
+        request: SendRequest,
+        response: messages.ProduceResponse | messages.MetadataResponse | messages.InitProducerIdResponse,
     ) -> None:
         self.out.remove(request)
-        received = ResponseReceived(cause_id=CAUSE, correlation_id=request.correlation_id, response=response)
+        received = inputs.ResponseReceived(cause_id=CAUSE, correlation_id=request.correlation_id, response=response)
         self.take(self.producer.step(received, now_ms=self.now_ms))
 
     def answer_metadata(self, *, leader: int | None, leader_epoch: int, topic_id: TopicId = TOPIC_ID) -> None:
-        partition = MetadataPartition(
+        partition = messages.MetadataPartition(
             partition=0,
             error=ErrorCode.NONE,
             leader=None if leader is None else BROKERS[leader],
@@ -133,40 +124,40 @@ class World:
             replicas=BROKERS,
             isr=BROKERS,
         )
-        topic = MetadataTopic(name="orders", error=ErrorCode.NONE, topic_id=topic_id, partitions=(partition,))
-        response = MetadataResponse(brokers=BROKERS, controller_id=NodeId(100), topics=(topic,))
-        self.answer(self.requests(MetadataRequest)[0], response)
+        topic = messages.MetadataTopic(name="orders", error=ErrorCode.NONE, topic_id=topic_id, partitions=(partition,))
+        response = messages.MetadataResponse(brokers=BROKERS, controller_id=NodeId(100), topics=(topic,))
+        self.answer(self.requests(messages.MetadataRequest)[0], response)
 
     def refuse_batch(self, *, leader: int, leader_epoch: int) -> None:
         """Answers the oldest produce request with whom to ask instead (KIP-951)."""
-        result = ProducePartitionResponse(
+        result = messages.ProducePartitionResponse(
             topic="orders",
             partition=0,
             error=ErrorCode.NOT_LEADER_OR_FOLLOWER,
             current_leader=BROKERS[leader],
             current_leader_epoch=LeaderEpoch(leader_epoch),
         )
-        self.answer(self.requests(ProduceRequest)[0], ProduceResponse(partitions=(result,)))
+        self.answer(self.requests(messages.ProduceRequest)[0], messages.ProduceResponse(partitions=(result,)))
 
     def answer_batch(self, position: int = 0, *, error: ErrorCode = ErrorCode.NONE, offset: int = 0) -> None:
-        result = ProducePartitionResponse(
+        result = messages.ProducePartitionResponse(
             topic="orders",
             partition=0,
             error=error,
             base_offset=Offset(offset) if error is ErrorCode.NONE else None,
         )
-        self.answer(self.requests(ProduceRequest)[position], ProduceResponse(partitions=(result,)))
+        self.answer(self.requests(messages.ProduceRequest)[position], messages.ProduceResponse(partitions=(result,)))
 
     def fail(self, request: SendRequest, failure: RequestFailure = RequestFailure.DISCONNECTED) -> None:
         self.out.remove(request)
-        failed = RequestFailed(cause_id=CAUSE, correlation_id=request.correlation_id, failure=failure)
+        failed = inputs.RequestFailed(cause_id=CAUSE, correlation_id=request.correlation_id, failure=failure)
         self.take(self.producer.step(failed, now_ms=self.now_ms))
 
     def pass_time(self, ms: int) -> None:
         self.now_ms += ms
         deadline = self.producer.next_deadline_ms()
         if deadline is not None and deadline <= self.now_ms:
-            self.take(self.producer.step(TimerFired(cause_id=CAUSE), now_ms=self.now_ms))
+            self.take(self.producer.step(inputs.TimerFired(cause_id=CAUSE), now_ms=self.now_ms))
 
     def outcomes(self) -> list[tuple[str, str | None]]:
         return [(each.type.value, each.error) for each in self.history if each.type is not OperationType.INVOKE]
@@ -258,11 +249,11 @@ def test_stale_metadata_is_not_believed() -> None:
 
 def test_metadata_is_asked_elsewhere_after_a_broker_failed() -> None:
     world = World()
-    world.take(world.producer.step(Started(cause_id=CAUSE), now_ms=0))
-    first = world.requests(MetadataRequest)[0]
+    world.take(world.producer.step(inputs.Started(cause_id=CAUSE), now_ms=0))
+    first = world.requests(messages.MetadataRequest)[0]
     world.fail(first)
     world.pass_time(100)
-    assert world.requests(MetadataRequest)[0].destination != first.destination
+    assert world.requests(messages.MetadataRequest)[0].destination != first.destination
 
 
 # --- Identity and the epoch bump (KIP-360) ------------------------------------------------------------------------
@@ -270,7 +261,7 @@ def test_metadata_is_asked_elsewhere_after_a_broker_failed() -> None:
 
 def test_nothing_is_sent_before_the_producer_has_an_identity() -> None:
     world = World()
-    world.take(world.producer.step(Started(cause_id=CAUSE), now_ms=0))
+    world.take(world.producer.step(inputs.Started(cause_id=CAUSE), now_ms=0))
     world.answer_metadata(leader=0, leader_epoch=0)
     world.offer()
     assert world.batches() == []
@@ -316,7 +307,7 @@ def test_a_numbered_batch_that_was_given_up_leaves_no_gap_behind() -> None:
 
 def test_without_idempotence_batches_have_no_identity() -> None:
     world = World(producer_settings(Acks.LEADER, {})).start()
-    assert world.requests(InitProducerIdRequest) == []
+    assert world.requests(messages.InitProducerIdRequest) == []
     world.offer()
     assert world.batches() == [(0, -1, -1)]
 
@@ -347,7 +338,7 @@ def test_a_batch_fails_only_if_no_attempt_may_have_been_written(
     world.offer()
     if first is not None:
         world.answer_batch(error=first)
-        for _ in world.requests(MetadataRequest):
+        for _ in world.requests(messages.MetadataRequest):
             world.answer_metadata(leader=0, leader_epoch=0)
         world.pass_time(100)
     world.answer_batch(error=last)
@@ -358,7 +349,7 @@ def test_a_batch_fails_only_if_no_attempt_may_have_been_written(
 def test_a_request_without_an_answer_may_have_been_executed(failure: RequestFailure) -> None:
     world = World(ProducerSettings(delivery_timeout_ms=50)).start()
     world.offer()
-    world.fail(world.requests(ProduceRequest)[0], failure)
+    world.fail(world.requests(messages.ProduceRequest)[0], failure)
     world.pass_time(50)
     assert world.outcomes() == [("info", "DELIVERY_TIMED_OUT")]
     assert [attempt.outcome for attempt in world.history[-1].attempts] == [failure.name]
@@ -393,7 +384,7 @@ def test_acks_0_is_done_when_it_is_sent() -> None:
     world = World(producer_settings(Acks.NONE, {})).start()
     world.offer()
     assert world.outcomes() == [("ok", None)]
-    world.fail(world.requests(ProduceRequest)[0])
+    world.fail(world.requests(messages.ProduceRequest)[0])
     assert world.outcomes() == [("ok", None)]
 
 
@@ -404,8 +395,8 @@ def test_a_connection_that_closes_on_acks_0_makes_the_producer_ask_who_leads(
     world = World(producer_settings(Acks.NONE, {})).start()
     world.pass_time(1_000)
     world.offer()
-    world.fail(world.requests(ProduceRequest)[0], failure)
-    assert len(world.requests(MetadataRequest)) == asks
+    world.fail(world.requests(messages.ProduceRequest)[0], failure)
+    assert len(world.requests(messages.MetadataRequest)) == asks
 
 
 def test_a_hint_beside_the_error_is_followed_at_once() -> None:
@@ -429,8 +420,8 @@ def test_a_hint_about_the_topic_before_is_no_hint_about_the_one_made_anew() -> N
 def test_a_promise_is_about_the_topic_that_the_request_was_meant_for() -> None:
     world = World(ProducerSettings(metadata_max_age_ms=1_000)).start()
     world.offer()
-    (sent,) = world.requests(ProduceRequest)
-    assert isinstance(sent.request, ProduceRequest)
+    (sent,) = world.requests(messages.ProduceRequest)
+    assert isinstance(sent.request, messages.ProduceRequest)
     assert sent.request.partitions[0].topic_id == TOPIC_ID
     world.pass_time(1_000)
     world.answer_metadata(leader=1, leader_epoch=0, topic_id=NEW_ID)
@@ -448,15 +439,17 @@ def test_room_is_bounded() -> None:
 
 def test_a_topic_that_is_not_there_yet_is_asked_for_until_it_is() -> None:
     world = World(awaited=frozenset({"orders"}))
-    world.take(world.producer.step(Started(cause_id=CAUSE), now_ms=0))
+    world.take(world.producer.step(inputs.Started(cause_id=CAUSE), now_ms=0))
     for _ in range(3):
         assert not world.producer.may_send_to(ORDERS)
-        unknown = MetadataTopic(name="orders", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic_id=None, partitions=())
-        response = MetadataResponse(brokers=BROKERS, controller_id=NodeId(100), topics=(unknown,))
-        world.answer(world.requests(MetadataRequest)[0], response)
-        assert world.requests(MetadataRequest) == []
+        unknown = messages.MetadataTopic(
+            name="orders", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic_id=None, partitions=()
+        )
+        response = messages.MetadataResponse(brokers=BROKERS, controller_id=NodeId(100), topics=(unknown,))
+        world.answer(world.requests(messages.MetadataRequest)[0], response)
+        assert world.requests(messages.MetadataRequest) == []
         world.pass_time(100)
     world.answer_metadata(leader=0, leader_epoch=0)
     assert world.producer.may_send_to(ORDERS)
     world.pass_time(10_000)
-    assert world.requests(MetadataRequest) == [], "asked again before metadata.max.age.ms"
+    assert world.requests(messages.MetadataRequest) == [], "asked again before metadata.max.age.ms"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from laststand.emulator.cluster.link_messages import LinkMessages
-from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId, Way
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.rpc.frame_proxy import FrameProxy
@@ -22,7 +22,7 @@ def order(intervention: Intervention, *, count: int | None = None) -> Intercepti
 
 
 def test_a_new_process_has_the_orders_that_last_and_no_others() -> None:
-    told: list[MessageIntercepted] = []
+    told: list[events.MessageIntercepted] = []
     messages = LinkMessages((), make_proxy=make_none, record=told.append)
     assert not messages.covers(NODE)
     messages.starting(NODE, ())

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from laststand.emulator.cluster.zookeeper_proxy import ZooKeeperProxy
-from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import NodeId, Way
 from laststand.emulator.rpc.frame_proxy import read_frame, write_frame
 from laststand.emulator.rpc.interception import InterceptionOrder, Interceptor, Intervention, MessageKind
@@ -71,7 +71,7 @@ class Link:
         for writer in self._writers:
             writer.close()
 
-    def _note(self, event: MessageIntercepted) -> None:
+    def _note(self, event: events.MessageIntercepted) -> None:
         self.touched.append(f"{event.channel} {event.fate.value}")
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

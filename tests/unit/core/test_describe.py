@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.describe import describe_topic_partitions
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import DescribeTopicPartitionsRequest, TopicCursor
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import LeaderRecoveryState, TopicPartition
@@ -28,13 +28,13 @@ DRIVER = driver()
 def page(
     *,
     topics: tuple[str, ...] = (),
-    cursor: TopicCursor | None = None,
+    cursor: messages.TopicCursor | None = None,
     asked: int = 100,
     limit: int = 100,
     hidden: Iterable[str] = (),
-) -> tuple[list[tuple[str, int]], TopicCursor | None]:
+) -> tuple[list[tuple[str, int]], messages.TopicCursor | None]:
     """Returns the partitions of a page by topic, and where the next one begins."""
-    request = DescribeTopicPartitionsRequest(topics=topics, cursor=cursor, response_partition_limit=asked)
+    request = messages.DescribeTopicPartitionsRequest(topics=topics, cursor=cursor, response_partition_limit=asked)
     response = describe_topic_partitions(DRIVER.image, request, partition_limit=limit, unauthorized=frozenset(hidden))
     return [(each.name, len(each.partitions)) for each in response.topics], response.next_cursor
 
@@ -46,17 +46,17 @@ def test_no_topics_are_all_of_them() -> None:
 
 @pytest.mark.parametrize(("asked", "limit"), [(2, 100), (100, 2)])
 def test_a_page_ends_at_the_smaller_limit_and_names_the_next_partition(asked: int, limit: int) -> None:
-    assert page(asked=asked, limit=limit) == ([("events", 2)], TopicCursor(topic="events", partition=2))
+    assert page(asked=asked, limit=limit) == ([("events", 2)], messages.TopicCursor(topic="events", partition=2))
 
 
 def test_a_page_begins_at_its_cursor_by_the_metadata_of_its_own_time() -> None:
-    assert page(cursor=TopicCursor(topic="events", partition=2)) == ([("events", 1), ("orders", 1)], None)
-    assert page(cursor=TopicCursor(topic="former", partition=2)) == ([("orders", 1)], None)
+    assert page(cursor=messages.TopicCursor(topic="events", partition=2)) == ([("events", 1), ("orders", 1)], None)
+    assert page(cursor=messages.TopicCursor(topic="former", partition=2)) == ([("orders", 1)], None)
 
 
 def test_a_topic_that_the_asker_may_not_see_is_hidden_or_refused() -> None:
     assert page(hidden=("events",)) == ([("orders", 1)], None)
-    request = DescribeTopicPartitionsRequest(topics=("events",))
+    request = messages.DescribeTopicPartitionsRequest(topics=("events",))
     refused = describe_topic_partitions(
         DRIVER.image, request, partition_limit=100, unauthorized=frozenset({"events"})
     ).topics
@@ -66,7 +66,7 @@ def test_a_topic_that_the_asker_may_not_see_is_hidden_or_refused() -> None:
 def test_eligible_replicas_and_those_that_were_are_shown() -> None:
     made = driver()
     made.alter(0, (0,))
-    request = DescribeTopicPartitionsRequest(topics=("orders",))
+    request = messages.DescribeTopicPartitionsRequest(topics=("orders",))
     described = describe_topic_partitions(made.image, request, partition_limit=100).topics[0].partitions[0]
     assert (described.isr, described.elr, described.last_known_elr) == (ids(0), ids(1, 2), ())
 
@@ -76,6 +76,6 @@ def test_a_leader_that_recovers_is_shown() -> None:
     name = TopicPartition("orders", 0)
     recovering = LeaderRecoveryState.RECOVERING
     made.image.partitions[name] = msgspec.structs.replace(made.image.partitions[name], leader_recovery_state=recovering)
-    request = DescribeTopicPartitionsRequest(topics=("orders",))
+    request = messages.DescribeTopicPartitionsRequest(topics=("orders",))
     described = describe_topic_partitions(made.image, request, partition_limit=100).topics[0].partitions[0]
     assert described.leader_recovery_state is recovering

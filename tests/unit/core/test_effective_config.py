@@ -2,7 +2,7 @@
 
 import pytest
 
-from laststand.emulator.core.admin_messages import ConfigSource
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.effective_config import ConfigValue, static_node_values, topic_values
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
@@ -22,11 +22,13 @@ def test_what_a_nodes_file_says_comes_before_the_default(
     name: str, static: NodeProperties, own: str, default: str | None
 ) -> None:
     assert static_node_values(name, static=static) == [
-        ConfigValue(name=name, value=own, source=ConfigSource.STATIC_BROKER_CONFIG),
-        ConfigValue(name=name, value=default, source=ConfigSource.DEFAULT_CONFIG),
+        ConfigValue(name=name, value=own, source=admin_messages.ConfigSource.STATIC_BROKER_CONFIG),
+        ConfigValue(name=name, value=default, source=admin_messages.ConfigSource.DEFAULT_CONFIG),
     ]
 
 
 def test_a_property_without_a_limit_has_no_value() -> None:
     values = topic_values(MetadataImage(), "flush.ms", topic="orders", node_id=NodeId(0), static=NodeProperties())
-    assert values == [ConfigValue(name="log.flush.interval.ms", value=None, source=ConfigSource.DEFAULT_CONFIG)]
+    assert values == [
+        ConfigValue(name="log.flush.interval.ms", value=None, source=admin_messages.ConfigSource.DEFAULT_CONFIG)
+    ]

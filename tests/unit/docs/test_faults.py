@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from laststand.chaos.scenario.conditions import Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, scenario_names
-from laststand.emulator.plan.actions import DEEDS, Deed, deed_of
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 
 _ROOT = Path(__file__).parents[3]
 _PAGE = (_ROOT / "docs/faults.md").read_text(encoding="utf-8")
 _README = (_ROOT / "chaos/README.md").read_text(encoding="utf-8")
 
-FAULTS = [row for row in DEEDS.values() if row.fault is not None and DriverName.PROCESS not in row.refused]
+FAULTS = [row for row in actions.DEEDS.values() if row.fault is not None and DriverName.PROCESS not in row.refused]
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +26,14 @@ def played() -> dict[str, set[type]]:
 
 def _kinds(name: str) -> Iterator[type]:
     for step in load_scenario(find_scenario(name)).steps:
-        if not isinstance(step.action, Until):
-            yield deed_of(step.action).kind
+        if not isinstance(step.action, conditions.Until):
+            yield actions.deed_of(step.action).kind
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.fault)
-def test_a_fault_is_played_by_a_listed_scenario_and_documented(fault: Deed, played: dict[str, set[type]]) -> None:
+def test_a_fault_is_played_by_a_listed_scenario_and_documented(
+    fault: actions.Deed, played: dict[str, set[type]]
+) -> None:
     assert any(fault.kind in kinds for kinds in played.values()), "no bundled scenario in chaos/README.md plays it"
     assert f"| `{fault.verb}" in _PAGE or f", `{fault.verb}`" in _PAGE
 

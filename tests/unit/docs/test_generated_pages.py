@@ -19,12 +19,12 @@ from docs.generate import (
     WORKLOAD_KEYS,
     allowed_keys,
 )
-from laststand.chaos.scenario.conditions import AnyOf, Condition
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario_file import read_scenario
 from laststand.chaos.scenario.step_reader import read_step
 from laststand.emulator.core.promises import PROMISES
 from laststand.emulator.core.types import TopicPartition
-from laststand.emulator.plan.actions import DEEDS
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.yaml_cursor import open_document
 
@@ -72,7 +72,7 @@ def test_without_a_stranger_the_scenario_is_one() -> None:
 
 
 def test_every_kind_of_condition_is_listed_with_an_example_of_it() -> None:
-    assert set(CONDITIONS) == set(get_args(Condition)) - {AnyOf}, "that is a step of its own"
+    assert set(CONDITIONS) == set(get_args(conditions.Condition)) - {conditions.AnyOf}, "that is a step of its own"
     for kind, (example, _, _) in CONDITIONS.items():
         names = Names(brokers=3, partitions=(TopicPartition("orders", 0),))
         cursor = open_document(Path("step"), f"until: {{{example}}}")
@@ -83,7 +83,7 @@ def test_every_kind_of_condition_is_listed_with_an_example_of_it() -> None:
 def test_every_argument_of_an_action_has_a_value_and_a_meaning() -> None:
     lacking = {
         type(field).__name__
-        for row in DEEDS.values()
+        for row in actions.DEEDS.values()
         for field in row.fields.values()
         if not getattr(field, "options", ())
     }

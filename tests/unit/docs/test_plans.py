@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from laststand.emulator.plan.actions import DEEDS, Deed
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.plan.plan_yaml import read_plan_yaml
@@ -11,7 +11,7 @@ from laststand.emulator.plan.plan_yaml import read_plan_yaml
 _DOCUMENT = (Path(__file__).parents[3] / "docs/plans.md").read_text(encoding="utf-8")
 
 
-def _row(deed: Deed) -> str:
+def _row(deed: actions.Deed) -> str:
     in_containers = "in containers" if deed.is_on_processes else "no"
     on_processes = "yes" if DriverName.PROCESS not in deed.refused else in_containers
     return f"| `{deed.example}` | {deed.meaning} | {on_processes} |"
@@ -19,7 +19,7 @@ def _row(deed: Deed) -> str:
 
 def test_the_table_is_that_of_the_actions() -> None:
     rows = [line for line in _DOCUMENT.splitlines() if line.startswith("| `")]
-    assert rows == [_row(deed) for deed in DEEDS.values()]
+    assert rows == [_row(deed) for deed in actions.DEEDS.values()]
 
 
 def test_the_examples_are_one_plan_in_both_forms() -> None:

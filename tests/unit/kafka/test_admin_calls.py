@@ -8,21 +8,16 @@ from kio.schema.delete_records.v2 import response as records_deleted
 from kio.schema.errors import ErrorCode as KafkaError
 from kio.static.primitive import i32, i64
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsResult,
-    DeleteRecordsTarget,
-)
 from laststand.emulator.core.types import Offset
 from laststand.emulator.kafka.admin_calls import admin_call
 from laststand.emulator.kafka.calls import Call, to_milliseconds, to_name
 
 
 def delete_call(offset: Offset | None) -> Call:
-    target = DeleteRecordsTarget(topic="orders", partition=1, offset=offset)
-    return admin_call(DeleteRecordsRequest(partitions=(target,), timeout_ms=4_000))
+    target = messages.DeleteRecordsTarget(topic="orders", partition=1, offset=offset)
+    return admin_call(messages.DeleteRecordsRequest(partitions=(target,), timeout_ms=4_000))
 
 
 def answer(error: KafkaError, *, low_watermark: int) -> records_deleted.DeleteRecordsResponse:
@@ -51,5 +46,5 @@ def test_records_are_deleted_below_an_offset_or_the_high_watermark(offset: Offse
 def test_a_leader_answers_with_the_low_watermark_or_an_error(
     told: records_deleted.DeleteRecordsResponse, error: ErrorCode, low_watermark: Offset | None
 ) -> None:
-    result = DeleteRecordsResult(topic="orders", partition=1, error=error, low_watermark=low_watermark)
-    assert delete_call(None).decode(told) == (DeleteRecordsResponse(partitions=(result,)), ())
+    result = messages.DeleteRecordsResult(topic="orders", partition=1, error=error, low_watermark=low_watermark)
+    assert delete_call(None).decode(told) == (messages.DeleteRecordsResponse(partitions=(result,)), ())

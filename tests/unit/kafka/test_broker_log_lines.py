@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.core.events import (
-    BecameFollower,
-    BecameLeader,
-    LogStartOffsetRaised,
-    LogTruncated,
-    PartitionEvent,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
@@ -73,18 +67,18 @@ def raised_to(offset: int, *, reason: str = "client delete records request", log
     return f"{log}{_OF_LOG}Incremented log start offset to {offset} due to {reason}"
 
 
-def raised(old: int, new: int) -> LogStartOffsetRaised:
-    return LogStartOffsetRaised(
+def raised(old: int, new: int) -> events.LogStartOffsetRaised:
+    return events.LogStartOffsetRaised(
         cause_id=CAUSE, topic="orders", partition=0, topic_id=TOPIC_ID, old=Offset(old), new=Offset(new)
     )
 
 
-def told(*lines: str) -> list[PartitionEvent]:
+def told(*lines: str) -> list[events.PartitionEvent]:
     return list(BrokerLogLines(CAUSE).events([CREATING, *lines]))
 
 
-def cut(old: int, new: int, *, high_watermark: int = 100, reason: TruncationReason) -> LogTruncated:
-    return LogTruncated(
+def cut(old: int, new: int, *, high_watermark: int = 100, reason: TruncationReason) -> events.LogTruncated:
+    return events.LogTruncated(
         cause_id=CAUSE,
         topic="orders",
         partition=0,
@@ -98,13 +92,13 @@ def cut(old: int, new: int, *, high_watermark: int = 100, reason: TruncationReas
     )
 
 
-def cuts(*lines: str) -> list[PartitionEvent]:
-    return [event for event in told(*lines) if isinstance(event, LogTruncated)]
+def cuts(*lines: str) -> list[events.PartitionEvent]:
+    return [event for event in told(*lines) if isinstance(event, events.LogTruncated)]
 
 
 def test_a_leader_tells_where_its_log_ends() -> None:
     assert told(LEADER) == [
-        BecameLeader(
+        events.BecameLeader(
             cause_id=CAUSE,
             topic="orders",
             partition=0,
@@ -121,7 +115,7 @@ def test_a_leader_tells_where_its_log_ends() -> None:
 @pytest.mark.parametrize(("line", "leader"), [(FOLLOWER, ONE), (NO_LEADER, None)])
 def test_a_follower_tells_whom_it_follows(line: str, leader: BrokerId | None) -> None:
     assert told(line) == [
-        BecameFollower(
+        events.BecameFollower(
             cause_id=CAUSE,
             topic="orders",
             partition=0,
@@ -203,7 +197,7 @@ def test_a_reader_begins_after_the_process_before_and_takes_whole_lines(
     append(f"{CREATING}\n{FOLLOWER[:50]}")
     assert reader.read_new() == []
     append(f"{FOLLOWER[50:]}\n")
-    assert [type(event) for event in reader.read_new()] == [BecameFollower]
+    assert [type(event) for event in reader.read_new()] == [events.BecameFollower]
     assert reader.read_new() == []
 
 
@@ -211,4 +205,4 @@ def test_a_reader_waits_for_its_file(tmp_path: Path, append: Callable[[str], Non
     reader = BrokerLogReader(tmp_path / "node.log", cause_id=CAUSE)
     assert reader.read_new() == []
     append(f"{CREATING}\n{LEADER}\n")
-    assert [type(event) for event in reader.read_new()] == [BecameLeader]
+    assert [type(event) for event in reader.read_new()] == [events.BecameLeader]

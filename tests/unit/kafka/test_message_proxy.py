@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import MessageFate, NodeId, Way
 from laststand.emulator.kafka.api_names import API_KEYS
 from laststand.emulator.kafka.message_proxy import MessageProxy
@@ -55,7 +55,7 @@ class Link:
     """A proxy, the node behind it, and what the interceptor told."""
 
     def __init__(self) -> None:
-        self.touched: list[MessageIntercepted] = []
+        self.touched: list[events.MessageIntercepted] = []
         self.interceptor = Interceptor(NODE, record=self._note)
         self._changed = asyncio.Event()
         self._accepted: asyncio.Queue[Peer] = asyncio.Queue()
@@ -83,7 +83,7 @@ class Link:
                 with contextlib.suppress(OSError):
                     await writer.wait_closed()
 
-    def _note(self, event: MessageIntercepted) -> None:
+    def _note(self, event: events.MessageIntercepted) -> None:
         self.touched.append(event)
         self._changed.set()
 

@@ -2,14 +2,7 @@
 
 import pytest
 
-from laststand.emulator.core.records import (
-    BrokerRegistrationChangeRecord,
-    ClearElrRecord,
-    ConfigRecord,
-    FeatureLevelRecord,
-    RegisterBrokerRecord,
-    TopicRecord,
-)
+from laststand.emulator.core import records
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, IncarnationId, NodeId, TopicId
 from laststand.emulator.kafka.fields import FieldError
 from laststand.emulator.kafka.metadata_records import MetadataRecordDecoder, OtherRecord
@@ -36,15 +29,17 @@ def _decode(text: str) -> object:
     [
         (
             "010c00116d657461646174612e76657273696f6e001d00",
-            FeatureLevelRecord(name="metadata.version", feature_level=29),
+            records.FeatureLevelRecord(name="metadata.version", feature_level=29),
         ),
         (
             "0104000401146d696e2e696e73796e632e7265706c69636173023100",
-            ConfigRecord(resource=ConfigResource.BROKER, resource_name="", name="min.insync.replicas", value="1"),
+            records.ConfigRecord(
+                resource=ConfigResource.BROKER, resource_name="", name="min.insync.replicas", value="1"
+            ),
         ),
         (
             _REGISTRATION,
-            RegisterBrokerRecord(
+            records.RegisterBrokerRecord(
                 broker_id=BrokerId(NodeId(1)),
                 incarnation_id=IncarnationId("0ufzIzD4StSyb8m5ulD5Hg"),
                 broker_epoch=BrokerEpoch(11),
@@ -54,7 +49,9 @@ def _decode(text: str) -> object:
         ),
         (
             "011100" + "00000001" + "000000000000000b" + "010001ff",
-            BrokerRegistrationChangeRecord(broker_id=BrokerId(NodeId(1)), broker_epoch=BrokerEpoch(11), fenced=False),
+            records.BrokerRegistrationChangeRecord(
+                broker_id=BrokerId(NodeId(1)), broker_epoch=BrokerEpoch(11), fenced=False
+            ),
         ),
         ("01170001001212426f6f747374726170207265636f726473", OtherRecord("BeginTransactionRecord")),
         ("01180000", OtherRecord("EndTransactionRecord")),
@@ -67,10 +64,10 @@ def test_a_record_is_decoded(text: str, record: object) -> None:
 def test_a_topic_is_named_where_its_elr_is_cleared() -> None:
     decoder = MetadataRecordDecoder()
     topic = decoder.decode(bytes.fromhex(_TOPIC))
-    assert topic == TopicRecord(name="orders", topic_id=TopicId("hgVbxQCe_Os7VnlrJKiLLQ"))
+    assert topic == records.TopicRecord(name="orders", topic_id=TopicId("hgVbxQCe_Os7VnlrJKiLLQ"))
     cleared = decoder.decode(bytes.fromhex("011c00" + "076f7264657273" + "00"))
-    assert cleared == ClearElrRecord(topic_id=TopicId("hgVbxQCe_Os7VnlrJKiLLQ"))
-    assert decoder.decode(bytes.fromhex("011c000100")) == ClearElrRecord(topic_id=None)
+    assert cleared == records.ClearElrRecord(topic_id=TopicId("hgVbxQCe_Os7VnlrJKiLLQ"))
+    assert decoder.decode(bytes.fromhex("011c000100")) == records.ClearElrRecord(topic_id=None)
 
 
 @pytest.mark.parametrize(

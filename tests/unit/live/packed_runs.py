@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from laststand.emulator.core.events import AnyEvent
+from laststand.emulator.core import events
 from laststand.emulator.core.packed.writing import LinePacker
 
-_EVENT: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+_EVENT: msgspec.json.Decoder[events.AnyEvent] = msgspec.json.Decoder(events.AnyEvent)
 SEGMENT_BYTES = 4096
 
 

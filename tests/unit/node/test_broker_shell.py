@@ -6,12 +6,10 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from laststand.emulator.core.effects import BrokerEffect, CreateLog, RecordEvent, StopNode
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.errors import StorageError
-from laststand.emulator.core.events import PeerReachable
-from laststand.emulator.core.inputs import BrokerInput
 from laststand.emulator.core.types import IncarnationId, NodeId, TopicId, TopicPartition
-from laststand.emulator.core.zookeeper.exchange import ZooKeeperInput
+from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.node.broker_shell import BrokerShell
 from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.controller_shell import ControllerShell
@@ -23,20 +21,24 @@ from laststand.emulator.storage.memory_filesystem import CrashPoint, FaultOutcom
 class WritingShell(BrokerShell):
     """Its core wants a log made, and would then end in order."""
 
-    def _step(self, incoming: BrokerInput | ZooKeeperInput, *, now_ms: int) -> Iterable[BrokerEffect]:
+    def _step(
+        self, incoming: inputs.BrokerInput | exchange.ZooKeeperInput, *, now_ms: int
+    ) -> Iterable[effects.BrokerEffect]:
         return [
-            CreateLog(partition=TopicPartition("orders", 0), topic_id=TopicId("AAAAAAAAAAAAAAAAAAAAAQ")),
-            StopNode(proven_epoch=None),
+            effects.CreateLog(partition=TopicPartition("orders", 0), topic_id=TopicId("AAAAAAAAAAAAAAAAAAAAAQ")),
+            effects.StopNode(proven_epoch=None),
         ]
 
 
 class TellingShell(BrokerShell):
     """Its core tells of a peer, and would then end in order."""
 
-    def _step(self, incoming: BrokerInput | ZooKeeperInput, *, now_ms: int) -> Iterable[BrokerEffect]:
+    def _step(
+        self, incoming: inputs.BrokerInput | exchange.ZooKeeperInput, *, now_ms: int
+    ) -> Iterable[effects.BrokerEffect]:
         return [
-            RecordEvent(event=PeerReachable(cause_id=incoming.cause_id, peer=NodeId(100))),
-            StopNode(proven_epoch=None),
+            effects.RecordEvent(event=events.PeerReachable(cause_id=incoming.cause_id, peer=NodeId(100))),
+            effects.StopNode(proven_epoch=None),
         ]
 
 

@@ -14,37 +14,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from laststand.emulator.core.admin_messages import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
+from laststand.emulator.core import admin_messages, effects, events, inputs, messages, records
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.disk import Keep
-from laststand.emulator.core.effects import DrawNumber, PublishMetadata, SendResponse
 from laststand.emulator.core.errors import ErrorCode, StorageError
-from laststand.emulator.core.events import Event
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import ControllerInput, RequestReceived, Started, TimerFired
-from laststand.emulator.core.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    IsrMember,
-    Request,
-    Response,
-)
 from laststand.emulator.core.metadata_version import BROKER_FEATURES
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     BrokerId,
@@ -70,15 +46,15 @@ PAYMENTS = TopicId("payments" + "A" * 14)
 BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
 
 
-def requests(*messages: Request) -> list[ControllerInput]:
+def requests(*messages: messages.Request) -> list[inputs.ControllerInput]:
     return [
-        RequestReceived(cause_id=CAUSE, request_id=RequestId(number), request=message)
+        inputs.RequestReceived(cause_id=CAUSE, request_id=RequestId(number), request=message)
         for number, message in enumerate(messages)
     ]
 
 
-def register(broker_id: BrokerId) -> BrokerRegistrationRequest:
-    return BrokerRegistrationRequest(
+def register(broker_id: BrokerId) -> messages.BrokerRegistrationRequest:
+    return messages.BrokerRegistrationRequest(
         broker_id=broker_id,
         cluster_id="cluster",
         incarnation_id=IncarnationId(f"incarnation-{broker_id}"),
@@ -87,8 +63,8 @@ def register(broker_id: BrokerId) -> BrokerRegistrationRequest:
     )
 
 
-def heartbeat(controller: Controller, broker_id: BrokerId) -> BrokerHeartbeatRequest:
-    return BrokerHeartbeatRequest(
+def heartbeat(controller: Controller, broker_id: BrokerId) -> messages.BrokerHeartbeatRequest:
+    return messages.BrokerHeartbeatRequest(
         broker_id=broker_id,
         broker_epoch=controller.image.brokers[broker_id].broker_epoch,
         current_metadata_offset=controller.image.next_offset,
@@ -97,24 +73,24 @@ def heartbeat(controller: Controller, broker_id: BrokerId) -> BrokerHeartbeatReq
     )
 
 
-def create(name: str, topic_id: TopicId) -> CreateTopicsRequest:
-    topic = CreatableTopic(name=name, topic_id=topic_id, assignments=(BROKERS, BROKERS[::-1]))
-    return CreateTopicsRequest(topics=(topic,))
+def create(name: str, topic_id: TopicId) -> admin_messages.CreateTopicsRequest:
+    topic = admin_messages.CreatableTopic(name=name, topic_id=topic_id, assignments=(BROKERS, BROKERS[::-1]))
+    return admin_messages.CreateTopicsRequest(topics=(topic,))
 
 
-def shrink(controller: Controller) -> AlterPartitionRequest:
+def shrink(controller: Controller) -> messages.AlterPartitionRequest:
     state = controller.image.partitions[TopicPartition("orders", 0)]
-    return AlterPartitionRequest(
+    return messages.AlterPartitionRequest(
         broker_id=BROKERS[0],
         broker_epoch=controller.image.brokers[BROKERS[0]].broker_epoch,
         partitions=(
-            AlterPartitionData(
+            messages.AlterPartitionData(
                 topic="orders",
                 topic_id=ORDERS,
                 partition=0,
                 leader_epoch=state.leader_epoch,
                 partition_epoch=state.partition_epoch,
-                new_isr=(IsrMember(BROKERS[0]), IsrMember(BROKERS[1])),
+                new_isr=(messages.IsrMember(BROKERS[0]), messages.IsrMember(BROKERS[1])),
             ),
         ),
     )
@@ -124,8 +100,8 @@ class History:
     """Plays the script on a disk and keeps what left the controller."""
 
     def __init__(self, filesystem: MemoryFileSystem) -> None:
-        self.streamed: list[MetadataBatch] = []
-        self.answers: list[Response] = []
+        self.streamed: list[records.MetadataBatch] = []
+        self.answers: list[messages.Response] = []
         self.controller = new_controller()
         if not filesystem.exists(DATA_DIR):
             filesystem.make_directory(DATA_DIR)
@@ -133,32 +109,34 @@ class History:
         journal = MetadataJournal(filesystem, DATA_DIR)
         self.found = list(journal.batches)
         self.kept = journal.events
-        self.told: list[Event] = []
+        self.told: list[events.Event] = []
         self.turns = ControllerTurns(self.controller, journal)
 
     def play(self) -> None:
-        self.turn([Started(cause_id=CAUSE)])
+        self.turn([inputs.Started(cause_id=CAUSE)])
         self.turn(requests(*(register(broker) for broker in BROKERS)))
         self.turn(requests(*(heartbeat(self.controller, broker) for broker in BROKERS)))
         self.turn(requests(create("orders", ORDERS), create("payments", PAYMENTS), create("orders", PAYMENTS)))
         self.turn(requests(shrink(self.controller)))
         epoch = self.controller.image.brokers[BROKERS[1]].broker_epoch
-        self.turn(requests(AllocateProducerIdsRequest(broker_id=BROKERS[1], broker_epoch=epoch)))
+        self.turn(requests(messages.AllocateProducerIdsRequest(broker_id=BROKERS[1], broker_epoch=epoch)))
         self.turn(requests(heartbeat(self.controller, BROKERS[1])), now_ms=SESSION_MS - 1)
-        self.turn([TimerFired(cause_id=CAUSE)], now_ms=SESSION_MS + 1)  # fences the brokers that said nothing since
-        self.turn([TimerFired(cause_id=CAUSE)], now_ms=SESSION_MS + 1)
-        self.turn(requests(DeleteTopicsRequest(topics=("payments",))), now_ms=SESSION_MS + 1)
+        self.turn(
+            [inputs.TimerFired(cause_id=CAUSE)], now_ms=SESSION_MS + 1
+        )  # fences the brokers that said nothing since
+        self.turn([inputs.TimerFired(cause_id=CAUSE)], now_ms=SESSION_MS + 1)
+        self.turn(requests(admin_messages.DeleteTopicsRequest(topics=("payments",))), now_ms=SESSION_MS + 1)
 
-    def turn(self, inputs: list[ControllerInput], *, now_ms: int = 0) -> None:
+    def turn(self, inputs: list[inputs.ControllerInput], *, now_ms: int = 0) -> None:
         events, departures = self.turns.run(inputs, now_ms=now_ms)
         self.told += events
         for departure in departures:
             match departure:
-                case PublishMetadata(batch=batch):
+                case effects.PublishMetadata(batch=batch):
                     self.streamed.append(batch)
-                case SendResponse(response=response):
+                case effects.SendResponse(response=response):
                     self.answers.append(response)
-                case DrawNumber():
+                case effects.DrawNumber():
                     pass
                 case _:
                     raise AssertionError(departure)
@@ -168,7 +146,7 @@ def new_controller() -> Controller:
     return Controller(NodeProperties(), Switches(), "cluster", NodeId(100))
 
 
-def fold(batches: Iterable[MetadataBatch]) -> MetadataImage:
+def fold(batches: Iterable[records.MetadataBatch]) -> MetadataImage:
     image = MetadataImage()
     for batch in batches:
         for index, record in enumerate(batch.records):
@@ -176,33 +154,35 @@ def fold(batches: Iterable[MetadataBatch]) -> MetadataImage:
     return image
 
 
-def check_facts(answers: list[Response], image: MetadataImage, *, deleted: set[str]) -> None:
+def check_facts(answers: list[messages.Response], image: MetadataImage, *, deleted: set[str]) -> None:
     """Checks every fact stated in an answer; facts only grow in the script, so they still hold in what was replayed."""
-    registered = dict(zip((a for a in answers if isinstance(a, BrokerRegistrationResponse)), BROKERS, strict=False))
+    registered = dict(
+        zip((a for a in answers if isinstance(a, messages.BrokerRegistrationResponse)), BROKERS, strict=False)
+    )
     for answer in answers:
         match answer:
-            case BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=broker_epoch):
+            case messages.BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=broker_epoch):
                 assert image.brokers[registered[answer]].broker_epoch == broker_epoch
-            case CreateTopicsResponse(topics=(result,)) if result.error is ErrorCode.NONE:
+            case admin_messages.CreateTopicsResponse(topics=(result,)) if result.error is ErrorCode.NONE:
                 assert result.name in image.topics or result.name in deleted
-            case AlterPartitionResponse(error=ErrorCode.NONE, partitions=(altered,)):
+            case messages.AlterPartitionResponse(error=ErrorCode.NONE, partitions=(altered,)):
                 assert altered.error is ErrorCode.NONE
                 assert image.partitions[TopicPartition("orders", 0)].partition_epoch >= altered.partition_epoch
-            case AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=length):
+            case messages.AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=length):
                 assert image.next_producer_id >= start + length
-            case DeleteTopicsResponse(topics=(result,)):
+            case admin_messages.DeleteTopicsResponse(topics=(result,)):
                 assert result.name not in image.topics
-            case BrokerHeartbeatResponse() | CreateTopicsResponse():
+            case messages.BrokerHeartbeatResponse() | admin_messages.CreateTopicsResponse():
                 pass
             case _:
                 raise AssertionError(answer)
 
 
-def offset_of(event: Event) -> int:
+def offset_of(event: events.Event) -> int:
     return int(getattr(event, "metadata_offset", -1))
 
 
-def of_records(events: list[Event]) -> list[Event]:
+def of_records(events: list[events.Event]) -> list[events.Event]:
     return [event for event in events if offset_of(event) >= 0]
 
 
@@ -232,9 +212,9 @@ def test_nothing_that_left_is_taken_back(outcome: FaultOutcome, loss: Keep | Non
     for operation in range(1, len(OPERATIONS) + 1):
         filesystem = MemoryFileSystem()
         filesystem.restart(crash_at=CrashPoint(operation=operation, outcome=outcome))
-        streamed: list[MetadataBatch] = []
-        answers: list[Response] = []
-        told: list[Event] = []
+        streamed: list[records.MetadataBatch] = []
+        answers: list[messages.Response] = []
+        told: list[events.Event] = []
         with contextlib.suppress(SimulatedCrashError, StorageError):
             history = History(filesystem)
             streamed, answers, told = history.streamed, history.answers, history.told
@@ -255,7 +235,7 @@ def test_nothing_that_left_is_taken_back(outcome: FaultOutcome, loss: Keep | Non
         told += unreported_events(successor.kept, frozenset(map(encode_event, told)))
         end_offset = found[-1].end_offset if found else 0
         assert of_records(told) == [event for event in of_records(WHOLE.told) if offset_of(event) < end_offset], where
-        successor.turn([Started(cause_id=CAUSE)])
+        successor.turn([inputs.Started(cause_id=CAUSE)])
 
 
 def test_a_lost_batch_would_be_noticed() -> None:

@@ -7,17 +7,10 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.kraft.broker import Broker
-from laststand.emulator.core.events import (
-    AlterPartitionAnswered,
-    AlterPartitionProposed,
-    Event,
-    UncleanLeaderElected,
-    UncleanMethod,
-)
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.messages import ProducePartition, ProduceRequest
 from laststand.emulator.core.properties import NodeProperties, node_properties
 from laststand.emulator.core.switches import ERAS, Switches
 from laststand.emulator.core.types import (
@@ -65,7 +58,7 @@ class ObservedCluster(NullObserver):
     """A cluster in virtual time; the metrics of its controller and of broker 0 count the events that those write."""
 
     def __init__(self) -> None:
-        self.counts: dict[NodeId, Callable[[Event], None]] = {}
+        self.counts: dict[NodeId, Callable[[events.Event], None]] = {}
         self.cluster = SimulatedCluster(brokers=3, switches=Switches(), properties=PROPERTIES, observer=self)
         for broker_id in BROKERS:
             self.cluster.processes.start(broker_id)
@@ -82,7 +75,7 @@ class ObservedCluster(NullObserver):
         assert isinstance(core, Broker)
         return core
 
-    def happened(self, node_id: NodeId, incarnation: int, event: Event, *, now_ms: int) -> None:
+    def happened(self, node_id: NodeId, incarnation: int, event: events.Event, *, now_ms: int) -> None:
         if node_id in self.counts:
             self.counts[node_id](event)
 
@@ -91,8 +84,8 @@ class ObservedCluster(NullObserver):
         batch = BatchDescriptor(
             base_offset=Offset(0), last_offset=Offset(0), leader_epoch=LeaderEpoch(0), crc=1, size=100, record_count=1
         )
-        partitions = (ProducePartition(topic=ORDERS.topic, partition=ORDERS.partition, batch=batch),)
-        request = ProduceRequest(acks=1, timeout_ms=1000, partitions=partitions)
+        partitions = (messages.ProducePartition(topic=ORDERS.topic, partition=ORDERS.partition, batch=batch),)
+        request = messages.ProduceRequest(acks=1, timeout_ms=1000, partitions=partitions)
         request_id = self.cluster.clients.ask(BROKERS[0], request, cause="test")
         self.until(lambda: request_id in self.cluster.clients.answers)
 
@@ -160,7 +153,7 @@ def test_an_isr_change_that_is_refused_is_counted_as_failed() -> None:
     isr = BROKERS[:2]
     for outcome in ("committed", "reverted"):
         metrics.count(
-            AlterPartitionProposed(
+            events.AlterPartitionProposed(
                 cause_id=CAUSE,
                 topic="orders",
                 partition=0,
@@ -174,7 +167,7 @@ def test_an_isr_change_that_is_refused_is_counted_as_failed() -> None:
             )
         )
         metrics.count(
-            AlterPartitionAnswered(
+            events.AlterPartitionAnswered(
                 cause_id=CAUSE,
                 topic="orders",
                 partition=0,
@@ -269,9 +262,9 @@ def test_a_partition_without_candidates_waits_for_brokers_or_for_people(
 
 def test_a_finished_unclean_recovery_is_counted() -> None:
     metrics = ControllerMetrics(Counted(NodeProperties()).driver.controller)
-    for method in UncleanMethod:
+    for method in events.UncleanMethod:
         metrics.count(
-            UncleanLeaderElected(
+            events.UncleanLeaderElected(
                 cause_id=CAUSE,
                 topic="orders",
                 partition=0,
@@ -299,7 +292,7 @@ class TwoMetrics:
     def __init__(self) -> None:
         self.events = 0
 
-    def count(self, event: Event) -> None:
+    def count(self, event: events.Event) -> None:
         self.events += 1
 
     def collect(self) -> Iterable[Metric]:
@@ -327,7 +320,7 @@ def test_metrics_are_served_as_text() -> None:
 
 def test_metrics_are_served_as_openmetrics_to_those_who_ask() -> None:
     served = ServedMetrics(TwoMetrics())
-    served.count(Event(cause_id=CAUSE))
+    served.count(events.Event(cause_id=CAUSE))
     request = b"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text; version=1.0.0\r\n\r\n"
 
     _, body = asyncio.run(_answer(served, request))

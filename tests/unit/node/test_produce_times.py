@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from laststand.emulator.core.messages import ProduceResponse, Response
+from laststand.emulator.core import messages
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.node.produce_times import ProduceTimes
 from laststand.emulator.rpc.data_codec import Attachment
@@ -14,7 +14,7 @@ class Way:
     def __init__(self) -> None:
         self.taken: list[str] = []
 
-    def answer(self, response: Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+    def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
         self.taken.append("answered")
 
     def disconnect(self) -> None:
@@ -33,7 +33,7 @@ def test_a_request_counts_when_it_is_answered() -> None:
     times, way = ProduceTimes(), Way()
     timed = times.timed(way)
     assert samples(times)["count"] == 0
-    timed.answer(ProduceResponse(partitions=()), cause_id=CAUSE, attachments=())
+    timed.answer(messages.ProduceResponse(partitions=()), cause_id=CAUSE, attachments=())
     assert way.taken == ["answered"]
     assert samples(times)["count"] == 1
 

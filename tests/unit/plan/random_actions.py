@@ -4,14 +4,13 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.types import BrokerId, ConfigResource, NodeId, TopicPartition, Way
+from laststand.emulator.plan import actions, fields
 from laststand.emulator.plan import administration_fields as admin
-from laststand.emulator.plan import fields
-from laststand.emulator.plan.actions import DEEDS, Action
 from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel, TopicSpec
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.fields import AnyField
@@ -91,7 +90,7 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
             ConfigChange, resource=st.just(ConfigResource.TOPIC), name=st.just("orders"), changes=_CHANGES
         ),
         admin.DeletionOffset: st.one_of(st.none(), st.integers(0, 100)),
-        admin.ElectionField: st.sampled_from(RequestedElection),
+        admin.ElectionField: st.sampled_from(admin_messages.RequestedElection),
         admin.PartitionSet: _PARTITION_SET,
         admin.OptionalBrokerId: st.one_of(st.none(), _BROKER),
         admin.RequiredBrokerId: _BROKER,
@@ -105,8 +104,11 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
     return strategies[type(field)]
 
 
-ACTIONS: Final[st.SearchStrategy[Action]] = st.one_of(
-    *(st.builds(row.kind, **{name: _value(field) for name, field in row.fields.items()}) for row in DEEDS.values())
+ACTIONS: Final[st.SearchStrategy[actions.Action]] = st.one_of(
+    *(
+        st.builds(row.kind, **{name: _value(field) for name, field in row.fields.items()})
+        for row in actions.DEEDS.values()
+    )
 ).filter(lambda action: not any(action.problems()))
 """Any action that can be performed and that both notations can say."""
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from laststand.emulator.core.events import Event, FaultHealed, FaultInjected, FaultLink
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId, Way
-from laststand.emulator.plan.actions import DEEDS, Action, ClockRate, CreateTopic, HealAll, OnChannel, Release
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.faults import EVERYTHING, Fault, ended_by, fault_events, faults_of
 from laststand.emulator.plan.lines import parse_action
@@ -71,15 +71,15 @@ def test_what_an_action_begins_and_ends(line: str, begun: tuple[Fault, ...], end
     assert ended_by(action, broken=BROKEN) == ended
 
 
-def examples() -> list[Action]:
-    return [parse_action(row.example, names()) for row in DEEDS.values()]
+def examples() -> list[actions.Action]:
+    return [parse_action(row.example, names()) for row in actions.DEEDS.values()]
 
 
 @pytest.mark.parametrize("action", examples(), ids=lambda action: type(action).__name__)
-def test_a_fault_can_be_ended_by_another_action_than_by_healing_everything(action: Action) -> None:
-    menders = [each for each in examples() if not isinstance(each, HealAll)]
-    menders += [ClockRate(nodes=(NodeId(1),), rate_ppm=1_000_000)]
-    menders += [Release(channel=each.channel) for each in examples() if isinstance(each, OnChannel)]
+def test_a_fault_can_be_ended_by_another_action_than_by_healing_everything(action: actions.Action) -> None:
+    menders = [each for each in examples() if not isinstance(each, actions.HealAll)]
+    menders += [actions.ClockRate(nodes=(NodeId(1),), rate_ppm=1_000_000)]
+    menders += [actions.Release(channel=each.channel) for each in examples() if isinstance(each, actions.OnChannel)]
     ended = {fault for mender in menders for fault in ended_by(mender, broken=())}
     for fault in faults_of(action):
         assert fault in ended or Fault("heal", fault.on) in ended, fault
@@ -87,7 +87,7 @@ def test_a_fault_can_be_ended_by_another_action_than_by_healing_everything(actio
 
 def test_an_action_without_a_fault_begins_and_ends_nothing() -> None:
     action = parse_action("create_topic: {name: returns, replicas: [[1]]}", names())
-    assert isinstance(action, CreateTopic)
+    assert isinstance(action, actions.CreateTopic)
     assert (faults_of(action), ended_by(action, broken=BROKEN)) == ((), ())
 
 
@@ -104,9 +104,9 @@ def test_events_name_what_was_seen_and_both_offsets() -> None:
             proved_ns=9,
         )
     )
-    cause, links = CauseId("step-1"), (FaultLink(NodeId(1), NodeId(100)),)
+    cause, links = CauseId("step-1"), (events.FaultLink(NodeId(1), NodeId(100)),)
     assert told == [
-        FaultInjected(
+        events.FaultInjected(
             cause_id=cause,
             fault="lose_responses",
             target="1->100",
@@ -116,7 +116,7 @@ def test_events_name_what_was_seen_and_both_offsets() -> None:
             begun_ns=5,
             proved_ns=9,
         ),
-        FaultHealed(
+        events.FaultHealed(
             cause_id=cause,
             fault="lose_responses",
             target="1->100",
@@ -131,7 +131,7 @@ def test_events_name_what_was_seen_and_both_offsets() -> None:
 
 def test_healing_everything_names_the_links_that_were_broken() -> None:
     (healed,) = fault_events(
-        HealAll(),
+        actions.HealAll(),
         bit="probe succeeded",
         cause_id=CauseId("step-1"),
         before=MetadataOffset(3),
@@ -140,9 +140,9 @@ def test_healing_everything_names_the_links_that_were_broken() -> None:
         begun_ns=5,
         proved_ns=9,
     )
-    assert isinstance(healed, FaultHealed)
+    assert isinstance(healed, events.FaultHealed)
     assert (healed.target, healed.nodes) == ("all", ())
-    assert healed.links == tuple(FaultLink(*each) for each in BROKEN)
+    assert healed.links == tuple(events.FaultLink(*each) for each in BROKEN)
 
 
 def test_a_fault_that_did_not_bite_was_proved_at_no_time() -> None:
@@ -156,7 +156,7 @@ def test_a_fault_that_did_not_bite_was_proved_at_no_time() -> None:
         begun_ns=5,
         proved_ns=9,
     )
-    assert isinstance(begun, FaultInjected)
+    assert isinstance(begun, events.FaultInjected)
     assert (begun.nodes, begun.begun_ns, begun.proved_ns) == ((2,), 5, None)
 
 
@@ -177,12 +177,12 @@ def test_a_run_tells_of_both_once_and_of_its_own_healing() -> None:
     told = [
         (type(event), event.fault, event.target)
         for event in (entry.event for entry in journal.entries)
-        if isinstance(event, FaultInjected | FaultHealed)
+        if isinstance(event, events.FaultInjected | events.FaultHealed)
     ]
-    expected: list[tuple[type[Event], str, str]] = [
-        (FaultInjected, "cut", "0->1"),
-        (FaultHealed, "heal", "0->1"),
-        (FaultInjected, "pause", "2"),
-        (FaultHealed, "all", "all"),
+    expected: list[tuple[type[events.Event], str, str]] = [
+        (events.FaultInjected, "cut", "0->1"),
+        (events.FaultHealed, "heal", "0->1"),
+        (events.FaultInjected, "pause", "2"),
+        (events.FaultHealed, "all", "all"),
     ]
     assert told == expected

@@ -2,9 +2,9 @@
 
 import pytest
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.types import TopicPartition
-from laststand.emulator.plan.actions import DEEDS, DeleteRecords, ElectLeaders
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.kafka_refusals import refused_kind
 from laststand.emulator.plan.lines import parse_action
@@ -52,13 +52,15 @@ def test_an_action_is_refused_with_the_reason(line: str, word: str) -> None:
 
 
 def test_records_are_deleted() -> None:
-    deletion = DeleteRecords(partition=TopicPartition("orders", 0), offset=None)
+    deletion = actions.DeleteRecords(partition=TopicPartition("orders", 0), offset=None)
     assert refusal(deletion, DriverName.KAFKA) is None
 
 
 @pytest.mark.parametrize(("election", "is_refused"), [("UNCLEAN", False), ("PREFERRED", False), ("DESIGNATED", True)])
 def test_elections_are_those_of_kafka(election: str, is_refused: bool) -> None:  # noqa: FBT001 - a column of the table
-    asked = ElectLeaders(election=RequestedElection[election], partitions=(TopicPartition("orders", 0),))
+    asked = actions.ElectLeaders(
+        election=admin_messages.RequestedElection[election], partitions=(TopicPartition("orders", 0),)
+    )
     assert (refusal(asked, DriverName.KAFKA) is not None) is is_refused
 
 
@@ -79,5 +81,5 @@ def test_an_action_is_played(line: str) -> None:
 
 
 def test_processes_links_and_requests_are_played() -> None:
-    refused = {row.verb for row in DEEDS.values() if refused_kind(row.kind) is not None}
+    refused = {row.verb for row in actions.DEEDS.values() if refused_kind(row.kind) is not None}
     assert not refused & PLAYED

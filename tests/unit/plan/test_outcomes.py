@@ -3,15 +3,15 @@
 import ast
 from pathlib import Path
 
-from laststand.emulator.plan.actions import no_op, unproved
+from laststand.emulator.plan import actions
 
 _ROOT = Path(__file__).parents[3]
 _ACTIONS = _ROOT / "emulator/plan/actions.py"
 
 
 def test_what_changed_nothing_and_what_was_not_seen_to_take_effect_are_told_apart() -> None:
-    assert (no_op("it runs").took_effect, no_op("it runs").seen) == (False, "no-op: it runs")
-    unseen = unproved("a node did not sync")
+    assert (actions.no_op("it runs").took_effect, actions.no_op("it runs").seen) == (False, "no-op: it runs")
+    unseen = actions.unproved("a node did not sync")
     assert (unseen.took_effect, unseen.bit, unseen.seen) == (True, False, "no effect was seen: a node did not sync")
 
 

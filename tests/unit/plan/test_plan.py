@@ -3,7 +3,7 @@
 import pytest
 
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.plan.actions import CreateTopic, Produce
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.plan import PlanLineError, format_plan, parse_numbered, parse_plan
 
 PLAN = """\
@@ -36,14 +36,14 @@ def test_a_topic_that_a_step_creates_may_be_named_by_later_steps() -> None:
         "produce refunds-0 acks=1 records=1",
     )
     created, _, produced = parse_plan(PLAN + "\n".join(steps)).actions[2:]
-    assert isinstance(created, CreateTopic)
-    assert isinstance(produced, Produce)
+    assert isinstance(created, actions.CreateTopic)
+    assert isinstance(produced, actions.Produce)
 
 
 def test_a_partition_that_a_step_adds_may_be_named_by_later_steps() -> None:
     steps = ("create_partitions: {name: orders, count: 5}", "produce orders-4 acks=1 records=1")
     *_, produced = parse_plan(PLAN + "\n".join(steps)).actions
-    assert isinstance(produced, Produce)
+    assert isinstance(produced, actions.Produce)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
-from laststand.emulator.plan.actions import DEEDS, ElectLeaders
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.lines import parse_action
 from laststand.emulator.plan.names import Names
@@ -51,9 +51,9 @@ def test_what_can_never_do_anything(line: str, problem: str) -> None:
     assert found.startswith(problem)
 
 
-@pytest.mark.parametrize("row", DEEDS.values(), ids=lambda row: row.kind.__name__)
+@pytest.mark.parametrize("row", actions.DEEDS.values(), ids=lambda row: row.kind.__name__)
 def test_examples_have_no_problem(row: object) -> None:
-    deed = next(each for each in DEEDS.values() if each is row)
+    deed = next(each for each in actions.DEEDS.values() if each is row)
     assert list(problems(parse_action(deed.example, names()), names())) == []
 
 
@@ -78,8 +78,8 @@ def test_a_partition_that_the_plan_creates_may_be_named(creating: str, partition
 
 def test_arguments_have_to_go_together() -> None:
     election = parse_action("elect_leaders: {type: designated, partition: orders-0, leader: 2}", names())
-    assert isinstance(election, ElectLeaders)
-    without = ElectLeaders(election=election.election, partitions=(TopicPartition("orders", 0),))
+    assert isinstance(election, actions.ElectLeaders)
+    without = actions.ElectLeaders(election=election.election, partitions=(TopicPartition("orders", 0),))
     assert find_problem(PLAN, without) == "a designated election, and no other, names its leader"
 
 

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.plan.actions import Action
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import format_action, parse_action
 from laststand.emulator.plan.plan import Plan, format_plan, parse_plan
 from laststand.emulator.plan.plan_lint import problems
@@ -22,27 +22,27 @@ TOPICS = tuple(
 
 
 @given(action=ACTIONS)
-def test_lines(action: Action) -> None:
+def test_lines(action: actions.Action) -> None:
     assert parse_action(format_action(action), names()) == action
 
 
 @given(action=ACTIONS)
-def test_steps(action: Action) -> None:
+def test_steps(action: actions.Action) -> None:
     assert read_text(action_text(action), names(), path=Path("plan")) == action
 
 
 @given(action=ACTIONS)
-def test_json(action: Action) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(action), type=Action) == action
+def test_json(action: actions.Action) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(action), type=actions.Action) == action
 
 
 @given(action=ACTIONS)
-def test_an_action_that_can_be_read_has_no_problem(action: Action) -> None:
+def test_an_action_that_can_be_read_has_no_problem(action: actions.Action) -> None:
     assert list(problems(action, names())) == []
 
 
 @given(action=ACTIONS)
-def test_plans(action: Action) -> None:
+def test_plans(action: actions.Action) -> None:
     plan = Plan(brokers=4, switches=(("elr", "off"),), topics=TOPICS, actions=(action,))
     assert parse_plan(format_plan(plan)) == plan
     assert read_plan_yaml(Path("plan.yaml"), format_plan_yaml(plan, name="a")) == plan

@@ -6,19 +6,7 @@ import pytest
 
 from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.types import NodeId, TopicPartition, Way
-from laststand.emulator.plan.actions import (
-    ActionTemplate,
-    Cut,
-    HealAll,
-    HealLink,
-    HealNodes,
-    Isolate,
-    Kill,
-    LoseHeld,
-    LoseNext,
-    PowerLoss,
-    Start,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.nodes import CONTROLLER, DrawnFrom, DrawnNodes, NamedNode, RackNodes, ReplicaRole, RoleNode
@@ -36,30 +24,33 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        ("kill: {node: 1}", Kill(nodes=(ONE,))),
-        ("kill: {nodes: [0, controller]}", Kill(nodes=(ZERO, CONTROLLER))),
-        ("kill: {node: leader(orders-0)}", Kill(nodes=(LEADER,))),
-        ("start: {node: 1}", Start(nodes=(ONE,))),
+        ("kill: {node: 1}", actions.Kill(nodes=(ONE,))),
+        ("kill: {nodes: [0, controller]}", actions.Kill(nodes=(ZERO, CONTROLLER))),
+        ("kill: {node: leader(orders-0)}", actions.Kill(nodes=(LEADER,))),
+        ("start: {node: 1}", actions.Start(nodes=(ONE,))),
         (
             "start: {node: 1, inter.broker.protocol.version: 2.7}",
-            Start(nodes=(ONE,), inter_broker_protocol_version="2.7"),
+            actions.Start(nodes=(ONE,), inter_broker_protocol_version="2.7"),
         ),
-        ("isolate: {node: 1}", Isolate(nodes=(ONE,))),
-        ("kill: {any: 2}", Kill(nodes=(DrawnNodes(count=2, drawn_from=DrawnFrom.BROKERS),))),
-        ("kill: {random: 1 of isr(orders-0)}", Kill(nodes=(ONE_OF_ISR,))),
-        ("kill: {nodes: [0, random(1 of isr(orders-0))]}", Kill(nodes=(ZERO, ONE_OF_ISR))),
-        ("kill: {rack: a}", Kill(nodes=(RackNodes(rack="a"),))),
-        ("cut: {from: random(1 of isr(orders-0)), to: 1}", Cut(link=Link(ONE_OF_ISR, ONE))),
-        ("heal: all", HealAll()),
-        ("heal: {node: 1}", HealNodes(nodes=(ONE,))),
-        ("lose: {responses: Fetch, from: 0, to: 1}", LoseHeld(channel=FETCHED)),
-        ("lose: {responses: Fetch, from: 0, to: 1, count: 2}", LoseNext(channel=FETCHED, count=2)),
-        ("heal: {from: 0, to: 1}", HealLink(link=Link(ZERO, ONE))),
-        ("power_loss: {node: 1}", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE))),
-        ("power_loss: {node: 1, keep: torn, seed: 7}", PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.TORN, seed=7))),
+        ("isolate: {node: 1}", actions.Isolate(nodes=(ONE,))),
+        ("kill: {any: 2}", actions.Kill(nodes=(DrawnNodes(count=2, drawn_from=DrawnFrom.BROKERS),))),
+        ("kill: {random: 1 of isr(orders-0)}", actions.Kill(nodes=(ONE_OF_ISR,))),
+        ("kill: {nodes: [0, random(1 of isr(orders-0))]}", actions.Kill(nodes=(ZERO, ONE_OF_ISR))),
+        ("kill: {rack: a}", actions.Kill(nodes=(RackNodes(rack="a"),))),
+        ("cut: {from: random(1 of isr(orders-0)), to: 1}", actions.Cut(link=Link(ONE_OF_ISR, ONE))),
+        ("heal: all", actions.HealAll()),
+        ("heal: {node: 1}", actions.HealNodes(nodes=(ONE,))),
+        ("lose: {responses: Fetch, from: 0, to: 1}", actions.LoseHeld(channel=FETCHED)),
+        ("lose: {responses: Fetch, from: 0, to: 1, count: 2}", actions.LoseNext(channel=FETCHED, count=2)),
+        ("heal: {from: 0, to: 1}", actions.HealLink(link=Link(ZERO, ONE))),
+        ("power_loss: {node: 1}", actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE))),
+        (
+            "power_loss: {node: 1, keep: torn, seed: 7}",
+            actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.TORN, seed=7)),
+        ),
         (
             "power_loss: {node: 1, keep: prefix, kept: 2}",
-            PowerLoss(
+            actions.PowerLoss(
                 nodes=(ONE,),
                 loss=DiskLoss(
                     keep=Keep.PREFIX,
@@ -69,11 +60,11 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
         ),
         (
             "power_loss: {node: 1, disk: btrfs}",
-            PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, disk=DiskModel.BTRFS)),
+            actions.PowerLoss(nodes=(ONE,), loss=DiskLoss(keep=Keep.NONE, disk=DiskModel.BTRFS)),
         ),
         (
             "power_loss: {node: 1, kept: 2, truncation: kept, disk: ext4}",
-            PowerLoss(
+            actions.PowerLoss(
                 nodes=(ONE,),
                 loss=DiskLoss(
                     keep=Keep.NONE,
@@ -84,14 +75,14 @@ LEADER = RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)
         ),
     ],
 )
-def test_what_a_step_means(text: str, action: ActionTemplate) -> None:
+def test_what_a_step_means(text: str, action: actions.ActionTemplate) -> None:
     assert read_text(text, names(), path=Path("plan")) == action
     assert read_text(action_text(action), names(), path=Path("plan")) == action
 
 
 def test_a_step_may_give_its_node_a_name() -> None:
     argument = open_document(Path("plan"), "{node: leader(orders-0), as: victim}")
-    assert read_action("kill", argument, names()) == (Kill(nodes=(LEADER,)), "victim")
+    assert read_action("kill", argument, names()) == (actions.Kill(nodes=(LEADER,)), "victim")
     known = names()
     known.add_name("victim")
     assert read_text("start: {node: victim}", known, path=Path("plan")).nodes == (NamedNode(name="victim"),)  # type: ignore[union-attr]
@@ -99,7 +90,7 @@ def test_a_step_may_give_its_node_a_name() -> None:
 
 def test_without_a_partition_a_role_is_of_the_only_one() -> None:
     known = Names(brokers=2, partitions=PARTITIONS[:1])
-    assert read_text("kill: {node: leader}", known, path=Path("plan")) == Kill(nodes=(LEADER,))
+    assert read_text("kill: {node: leader}", known, path=Path("plan")) == actions.Kill(nodes=(LEADER,))
 
 
 @pytest.mark.parametrize(

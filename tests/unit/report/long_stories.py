@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import Election
+from laststand.emulator.core import events
 from laststand.emulator.report.run_files import ReportedRun
 from laststand.emulator.verification.story.causes import CAUSES_MAX, EVENTS_MAX
 from laststand.emulator.verification.story.partition import CHANGES_MAX
@@ -132,7 +132,7 @@ def _change(epoch: int) -> StateChange:
         topic_id=_TOPIC,
         reason="broker fenced",
         broker=(leader + 1) % 3,
-        election=Election.ISR,
+        election=events.Election.ISR,
         leader=leader,
         leader_epoch=epoch,
         partition_epoch=epoch,

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from laststand.emulator.core.events import BrokerRegistered, Event, PartitionChanged, ZnodeWritten
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, MetadataOffset, ZnodeWrite
 from laststand.emulator.report.figure import draw
 from laststand.emulator.report.run_files import ReportedRun
@@ -29,16 +29,16 @@ def loss(tmp_path_factory: pytest.TempPathFactory) -> ReportedRun:
         return 10 + broker
 
     def written(run: RunBuilder, offset: MetadataOffset, path: str, write: ZnodeWrite, broker: int) -> None:
-        event = ZnodeWritten(
+        event = events.ZnodeWritten(
             cause_id=CauseId("zookeeper"), metadata_offset=offset, path=path, write=write, session_id=session_of(broker)
         )
         note(run, SERVER, event)
 
-    def note_writes(run: RunBuilder, node: int, event: Event) -> None:
+    def note_writes(run: RunBuilder, node: int, event: events.Event) -> None:
         match event:
-            case BrokerRegistered(broker_id=broker_id, metadata_offset=offset):
+            case events.BrokerRegistered(broker_id=broker_id, metadata_offset=offset):
                 written(run, offset, f"/brokers/ids/{broker_id}", ZnodeWrite.CREATED, broker_id)
-            case PartitionChanged(metadata_offset=offset, leader_epoch=leader_epoch):
+            case events.PartitionChanged(metadata_offset=offset, leader_epoch=leader_epoch):
                 is_own = leader_epoch == 4 and len(event.isr) > 1
                 if leader_epoch in (0, 2):
                     if leader_epoch == 2:

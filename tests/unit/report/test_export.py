@@ -11,8 +11,8 @@ import pytest
 from edn_format.exceptions import EDNDecodeError
 
 from laststand.cli.main import cli
+from laststand.emulator.core import events
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.events import AnyEvent, MetadataApplied, TopicCreated
 from laststand.emulator.core.history import OperationType, PollOperation, SendOperation
 from laststand.emulator.core.types import CauseId, MetadataOffset, TopicId
 from laststand.emulator.report.export import TraceFormat, write_trace
@@ -221,14 +221,18 @@ def test_a_log_for_shiviz_has_clocks_that_grow(loss: ReportedRun, tmp_path: Path
     assert not any(event.startswith("BatchAppended") for _, _, event in told)
 
 
-def metadata(node: int, time_ns: int, event: AnyEvent) -> LoggedEvent:
+def metadata(node: int, time_ns: int, event: events.AnyEvent) -> LoggedEvent:
     return LoggedEvent(time_ns, node, 0, time_ns, event)
 
 
 def test_an_image_that_is_acted_on_is_caused_by_its_records() -> None:
-    created = TopicCreated(cause_id=CauseId("x"), metadata_offset=MetadataOffset(5), topic="t", topic_id=TopicId("id"))
+    created = events.TopicCreated(
+        cause_id=CauseId("x"), metadata_offset=MetadataOffset(5), topic="t", topic_id=TopicId("id")
+    )
     applied = [
-        MetadataApplied(cause_id=CauseId(name), start_offset=MetadataOffset(begin), end_offset=MetadataOffset(end))
+        events.MetadataApplied(
+            cause_id=CauseId(name), start_offset=MetadataOffset(begin), end_offset=MetadataOffset(end)
+        )
         for name, begin, end in (("a", 0, 5), ("b", 5, 6))
     ]
     lines = list(shiviz_lines([metadata(100, 1, created), metadata(0, 2, applied[0]), metadata(0, 3, applied[1])]))

@@ -9,17 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core import admin_messages, messages, records
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
-from laststand.emulator.core.records import MetadataBatch, ProducerIdsRecord, TopicRecord
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -112,7 +104,7 @@ def test_unary_messages_survive(api: UnaryApi, data: st.DataObject) -> None:
 def test_every_request_of_the_core_has_an_api() -> None:
     unary = {api.request_type for api in (*CONTROLLER_APIS, *BROKER_APIS)}
 
-    assert unary | {ProduceRequest, FetchRequest} == set(typing.get_args(messages.Request))
+    assert unary | {messages.ProduceRequest, messages.FetchRequest} == set(typing.get_args(messages.Request))
 
 
 def test_the_destination_tells_the_service() -> None:
@@ -123,14 +115,14 @@ def test_the_destination_tells_the_service() -> None:
 
 
 @given(
-    request=structs(ProduceRequest, "partitions", "acks"),
+    request=structs(messages.ProduceRequest, "partitions", "acks"),
     acks=st.sampled_from((-1, 0, 1, 7)),
     topic_id=st.none() | st.just(TopicId("T" * 22)),
     blocks=st.lists(st.binary(max_size=100), max_size=3),
 )
 @settings(deadline=None)
 def test_produce_requests_survive_with_their_bytes(
-    request: ProduceRequest, acks: int, topic_id: TopicId | None, blocks: list[bytes]
+    request: messages.ProduceRequest, acks: int, topic_id: TopicId | None, blocks: list[bytes]
 ) -> None:
     read = {block: BATCH if len(block) % 2 else INVALID for block in blocks}
     partitions = tuple(
@@ -147,18 +139,18 @@ def test_produce_requests_survive_with_their_bytes(
     assert (first.correlation_id, first.cause_id) == (CORRELATION, CAUSE)
 
 
-@given(response=structs(ProduceResponse))
+@given(response=structs(messages.ProduceResponse))
 @settings(deadline=None)
-def test_produce_responses_survive(response: ProduceResponse) -> None:
+def test_produce_responses_survive(response: messages.ProduceResponse) -> None:
     payload = encode_produce_response(response, correlation_id=CORRELATION, cause_id=CAUSE)
     (decoded,) = decode_produce_responses(join_frame([payload]))
 
     assert (decoded.message, decoded.correlation_id, decoded.cause_id) == (response, CORRELATION, CAUSE)
 
 
-@given(request=structs(FetchRequest))
+@given(request=structs(messages.FetchRequest))
 @settings(deadline=None)
-def test_fetch_requests_survive(request: FetchRequest) -> None:
+def test_fetch_requests_survive(request: messages.FetchRequest) -> None:
     payload = encode_fetch_request(request, correlation_id=CORRELATION, cause_id=CAUSE)
     (decoded,) = decode_fetch_requests(join_frame([payload]))
 
@@ -167,15 +159,15 @@ def test_fetch_requests_survive(request: FetchRequest) -> None:
 
 @given(
     answers=st.lists(
-        st.tuples(structs(FetchPartitionResponse, "span", "batches"), st.binary(max_size=100)), max_size=3
+        st.tuples(structs(messages.FetchPartitionResponse, "span", "batches"), st.binary(max_size=100)), max_size=3
     ),
     error=st.sampled_from(ErrorCode),
 )
 @settings(deadline=None)
 def test_fetch_responses_turn_spans_into_bytes_and_bytes_into_batches(
-    answers: list[tuple[FetchPartitionResponse, bytes]], error: ErrorCode
+    answers: list[tuple[messages.FetchPartitionResponse, bytes]], error: ErrorCode
 ) -> None:
-    sent = FetchResponse(partitions=tuple(answer for answer, _ in answers), error=error)
+    sent = messages.FetchResponse(partitions=tuple(answer for answer, _ in answers), error=error)
     blocks = [block for _, block in answers]
 
     payload = encode_fetch_response(sent, correlation_id=CORRELATION, cause_id=CAUSE, attachments=blocks)
@@ -193,7 +185,7 @@ def test_fetch_responses_turn_spans_into_bytes_and_bytes_into_batches(
 def test_a_frame_put_together_by_hand_is_protobuf(sizes: list[int]) -> None:
     payloads = [
         encode_produce_request(
-            ProduceRequest(
+            messages.ProduceRequest(
                 acks=1,
                 timeout_ms=0,
                 partitions=(messages.ProducePartition(topic="t", partition=0, batch=BATCH),),
@@ -217,11 +209,13 @@ def test_a_frame_put_together_by_hand_is_protobuf(sizes: list[int]) -> None:
 @settings(deadline=None)
 def test_a_fetch_response_put_together_by_hand_is_protobuf(sizes: list[int]) -> None:
     partitions = tuple(
-        FetchPartitionResponse(topic="t", partition=number, error=ErrorCode.NONE, high_watermark=Offset(number))
+        messages.FetchPartitionResponse(
+            topic="t", partition=number, error=ErrorCode.NONE, high_watermark=Offset(number)
+        )
         for number in range(len(sizes))
     )
     payload = encode_fetch_response(
-        FetchResponse(partitions=partitions),
+        messages.FetchResponse(partitions=partitions),
         correlation_id=CORRELATION,
         cause_id=CAUSE,
         attachments=[memoryview(bytes(size)) for size in sizes],
@@ -236,11 +230,13 @@ def test_a_fetch_response_put_together_by_hand_is_protobuf(sizes: list[int]) -> 
 
 def test_the_metadata_stream_survives() -> None:
     batches = (
-        MetadataBatch(base_offset=MetadataOffset(3), records=(TopicRecord(name="orders", topic_id=TopicId("A" * 22)),)),
-        MetadataBatch(
+        records.MetadataBatch(
+            base_offset=MetadataOffset(3), records=(records.TopicRecord(name="orders", topic_id=TopicId("A" * 22)),)
+        ),
+        records.MetadataBatch(
             base_offset=MetadataOffset(4),
             records=(
-                ProducerIdsRecord(
+                records.ProducerIdsRecord(
                     broker_id=BrokerId(NodeId(1)), broker_epoch=BrokerEpoch(2), next_producer_id=ProducerId(1000)
                 ),
             ),

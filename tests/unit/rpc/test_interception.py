@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, MessageFate, NodeId, Way
 from laststand.emulator.rpc.interception import (
     INTERCEPTION_ORDERS,
@@ -27,7 +27,7 @@ class Traffic:
 
     def __init__(self, *orders: InterceptionOrder) -> None:
         self.arrived: list[int] = []
-        self.touched: list[MessageIntercepted] = []
+        self.touched: list[events.MessageIntercepted] = []
         self.interceptor = Interceptor(ZERO, orders, record=self.touched.append)
         self._sent = 0
 

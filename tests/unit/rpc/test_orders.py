@@ -2,8 +2,7 @@
 
 import typing
 
-from laststand.emulator.core.admin_messages import AdminRequest, UnregisterBrokerRequest
-from laststand.emulator.core.messages import DeleteRecordsRequest
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId
 from laststand.emulator.rpc.apis import BROKER_APIS, CONTROLLER_APIS, ZOOKEEPER_BROKER_APIS
 from laststand.emulator.rpc.orders import ORDERS, is_order, order_given, order_received
@@ -12,8 +11,10 @@ CONTROLLER = NodeId(100)
 
 
 def test_whatever_an_administrator_asks_is_an_order_or_a_question() -> None:
-    questions = {kind for kind in typing.get_args(AdminRequest) if kind.__name__.startswith(("Describe", "List"))}
-    assert set(typing.get_args(AdminRequest)) - questions == ORDERS - {DeleteRecordsRequest}
+    questions = {
+        kind for kind in typing.get_args(admin_messages.AdminRequest) if kind.__name__.startswith(("Describe", "List"))
+    }
+    assert set(typing.get_args(admin_messages.AdminRequest)) - questions == ORDERS - {messages.DeleteRecordsRequest}
 
 
 def test_every_order_has_an_api() -> None:
@@ -22,8 +23,8 @@ def test_every_order_has_an_api() -> None:
 
 def test_both_ends_note_the_same() -> None:
     """Whoever gives an order notes the request before it is encoded, and the node after it was decoded."""
-    request = UnregisterBrokerRequest(broker_id=BrokerId(NodeId(2)))
-    [api] = [api for api in CONTROLLER_APIS if api.request_type is UnregisterBrokerRequest]
+    request = admin_messages.UnregisterBrokerRequest(broker_id=BrokerId(NodeId(2)))
+    [api] = [api for api in CONTROLLER_APIS if api.request_type is admin_messages.UnregisterBrokerRequest]
     decoded, cause_id = api.decode_request(api.encode_request(request, cause_id=CauseId("step-1")))
     given = order_given(request, to=CONTROLLER, cause_id=CauseId("step-1"))
     received = order_received(decoded, giver="ipv4:127.0.0.1:1", cause_id=cause_id)

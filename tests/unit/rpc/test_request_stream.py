@@ -5,7 +5,7 @@ from typing import cast
 
 import grpc.aio
 
-from laststand.emulator.core.messages import FetchResponse
+from laststand.emulator.core import messages
 from laststand.emulator.core.types import CauseId, CorrelationId, RequestFailure
 from laststand.emulator.rpc.channel import StreamCall
 from laststand.emulator.rpc.codec_error import CodecError
@@ -31,10 +31,10 @@ class Call:
         self.is_cancelled = True
 
 
-def decode(frame: bytes) -> list[Streamed[FetchResponse]]:
+def decode(frame: bytes) -> list[Streamed[messages.FetchResponse]]:
     if frame == b"broken":
         raise CodecError(message="FetchResponse", reason="no whole batch")
-    answer = FetchResponse(partitions=())
+    answer = messages.FetchResponse(partitions=())
     return [Streamed(correlation_id=CorrelationId(int(frame)), cause_id=CauseId("unit"), message=answer)]
 
 
@@ -46,7 +46,7 @@ class Ends:
         self.answered: list[int] = []
         self.failed: list[tuple[int, RequestFailure]] = []
         self.has_failed = asyncio.Event()
-        self.stream: RequestStream[FetchResponse] = RequestStream(
+        self.stream: RequestStream[messages.FetchResponse] = RequestStream(
             tasks=tasks,
             open_call=self.open_call,
             decode=decode,

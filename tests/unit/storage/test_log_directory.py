@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
-from laststand.emulator.core.inputs import LoadedLog, StrayLog
 from laststand.emulator.core.types import BrokerEpoch, Offset, TopicId, TopicPartition
 from laststand.emulator.storage import clean_shutdown
 from laststand.emulator.storage.checkpoints import RECOVERY_POINT_CHECKPOINT, read_offsets
@@ -24,7 +24,7 @@ def _settings(_: str = "") -> LogSettings:
     return LogSettings(segment_bytes=3 * BATCH)
 
 
-def _load(filesystem: MemoryFileSystem) -> tuple[LogDirectory, tuple[LoadedLog, ...]]:
+def _load(filesystem: MemoryFileSystem) -> tuple[LogDirectory, tuple[inputs.LoadedLog, ...]]:
     directory = LogDirectory.open(filesystem, ROOT)
     return directory, directory.load_logs(_settings)
 
@@ -157,7 +157,7 @@ def test_strays_are_known_again_and_go_when_they_are_told_to() -> None:
     for partition in (first, second):
         directory.create_log(partition, TOPIC_ID, _settings()).append(*make_batches([0]))
         directory.rename_stray_log(partition)
-    strays = (StrayLog(partition=first, topic_id=TOPIC_ID), StrayLog(partition=second, topic_id=TOPIC_ID))
+    strays = (inputs.StrayLog(partition=first, topic_id=TOPIC_ID), inputs.StrayLog(partition=second, topic_id=TOPIC_ID))
     assert directory.strays == strays
     filesystem.lose_power(keep=Keep.NONE, seed=1)
     filesystem.restart()
@@ -165,7 +165,7 @@ def test_strays_are_known_again_and_go_when_they_are_told_to() -> None:
     directory, loaded = _load(filesystem)
     assert loaded == ()
     assert directory.strays == strays
-    directory.delete_strays(StrayLog(partition=first, topic_id=TopicId("of another topic")))
+    directory.delete_strays(inputs.StrayLog(partition=first, topic_id=TopicId("of another topic")))
     assert directory.strays == strays
     directory.delete_strays(strays[0])
     assert [name for name in filesystem.list_directory(ROOT) if name.startswith("a-b-1")] == []
@@ -194,7 +194,7 @@ def test_strays_of_topics_with_the_longest_names_are_known_again() -> None:
         (TopicPartition("a" * 213, 17), "first"),
         (TopicPartition("a" * 213, 17), "second"),
     }
-    directory.delete_strays(StrayLog(partition=TopicPartition("a" * 213, 17), topic_id=TopicId("first")))
+    directory.delete_strays(inputs.StrayLog(partition=TopicPartition("a" * 213, 17), topic_id=TopicId("first")))
     assert [stray.topic_id for stray in directory.strays] == ["second"]
     assert len([name for name in filesystem.list_directory(ROOT) if name.endswith("-stray")]) == 1
 
@@ -211,7 +211,7 @@ def test_the_longest_name_that_is_put_aside_fits_on_a_disk(tmp_path: Path) -> No
 
     directory = LogDirectory.open(filesystem, path)
     directory.load_logs(_settings)
-    assert directory.strays == (StrayLog(partition=TopicPartition("a" * 210, 12345), topic_id=TOPIC_ID),)
+    assert directory.strays == (inputs.StrayLog(partition=TopicPartition("a" * 210, 12345), topic_id=TOPIC_ID),)
 
 
 def test_a_stray_is_no_hindrance_to_a_log_of_the_same_name() -> None:
@@ -222,7 +222,7 @@ def test_a_stray_is_no_hindrance_to_a_log_of_the_same_name() -> None:
         directory.rename_stray_log(PARTITION)
     directory.create_log(PARTITION, TOPIC_ID, _settings())
     assert [stray.topic_id for stray in directory.strays] == ["first", "second"]
-    directory.delete_strays(StrayLog(partition=PARTITION, topic_id=TopicId("first")))
+    directory.delete_strays(inputs.StrayLog(partition=PARTITION, topic_id=TopicId("first")))
     assert [stray.topic_id for stray in directory.strays] == ["second"]
     assert filesystem.exists(directory.log(PARTITION).path)
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import EpochEntry
 from laststand.emulator.core.errors import CorruptRecordError
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.types import LeaderEpoch, Offset
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.checkpoints import LEADER_EPOCH_CHECKPOINT, format_epochs
@@ -43,7 +43,7 @@ def _load(
     recovery_point: int = 0,
     log_start: int = 0,
     settings: LogSettings = SETTINGS,
-) -> tuple[PartitionLog, LoadedLog]:
+) -> tuple[PartitionLog, inputs.LoadedLog]:
     return load_log(
         filesystem,
         PATH,

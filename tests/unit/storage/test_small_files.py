@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import EpochEntry
 from laststand.emulator.core.disk import Keep
 from laststand.emulator.core.errors import StorageError
-from laststand.emulator.core.inputs import ProducerSnapshotEntry
 from laststand.emulator.core.types import (
     BrokerEpoch,
     LeaderEpoch,
@@ -40,7 +40,7 @@ from laststand.emulator.storage.producer_snapshot import (
 from tests.unit.storage.log_fixtures import durable_directory, overwrite
 
 OFFSETS = {TopicPartition("b", 0): Offset(7), TopicPartition("a", 1): Offset(1500)}
-ENTRY = ProducerSnapshotEntry(
+ENTRY = inputs.ProducerSnapshotEntry(
     producer_id=ProducerId(9),
     producer_epoch=ProducerEpoch(1),
     last_sequence=4,

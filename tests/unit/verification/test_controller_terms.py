@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from laststand.emulator.core.events import ZnodeWritten
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, MetadataOffset, ZnodeWrite
 from laststand.emulator.verification.facts.controller_terms import ControllerTerms, state_node
 from laststand.emulator.verification.tables.timeline import CollectedEvent
@@ -15,9 +15,9 @@ def terms_of(*written: tuple[int, int, str, ZnodeWrite]) -> ControllerTerms:
     return ControllerTerms(_told(written))
 
 
-def _told(written: Iterable[tuple[int, int, str, ZnodeWrite]]) -> Iterable[CollectedEvent[ZnodeWritten]]:
+def _told(written: Iterable[tuple[int, int, str, ZnodeWrite]]) -> Iterable[CollectedEvent[events.ZnodeWritten]]:
     for sequence, (zxid, session_id, path, write) in enumerate(written):
-        event = ZnodeWritten(
+        event = events.ZnodeWritten(
             cause_id=CauseId("test"),
             metadata_offset=MetadataOffset(zxid),
             path=path,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from laststand.emulator.core.events import Election, Event, PartitionChanged, ZnodeWritten
+from laststand.emulator.core import events
 from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
@@ -23,26 +23,28 @@ _CAUSE = CauseId("test")
 _STATE = "/brokers/topics/orders/partitions/0/state"
 
 
-def written(zxid: int, session_id: int, path: str = _STATE, write: ZnodeWrite = ZnodeWrite.DATA_CHANGED) -> Event:
-    return ZnodeWritten(
+def written(
+    zxid: int, session_id: int, path: str = _STATE, write: ZnodeWrite = ZnodeWrite.DATA_CHANGED
+) -> events.Event:
+    return events.ZnodeWritten(
         cause_id=_CAUSE, metadata_offset=MetadataOffset(zxid), path=path, write=write, session_id=session_id
     )
 
 
-def elected(zxid: int, session_id: int) -> Event:
+def elected(zxid: int, session_id: int) -> events.Event:
     return written(zxid, session_id, "/controller", ZnodeWrite.CREATED)
 
 
-def changed(zxid: int, leader_epoch: int) -> Event:
+def changed(zxid: int, leader_epoch: int) -> events.Event:
     brokers = (BrokerId(NodeId(0)), BrokerId(NodeId(1)))
-    return PartitionChanged(
+    return events.PartitionChanged(
         cause_id=_CAUSE,
         topic="orders",
         partition=0,
         topic_id=TopicId("id-of-orders"),
         metadata_offset=MetadataOffset(zxid),
         reason=ChangeReason.ELECT_LEADERS,
-        election=Election.ISR,
+        election=events.Election.ISR,
         broker_id=None,
         effective_min_isr=1,
         leader=brokers[0],
@@ -67,7 +69,7 @@ def changed(zxid: int, leader_epoch: int) -> Event:
         ((written(2, 7), changed(2, 0)), []),
     ],
 )
-def test_who_decides(events: tuple[Event, ...], found: list[int]) -> None:
+def test_who_decides(events: tuple[events.Event, ...], found: list[int]) -> None:
     cluster = ClusterFacts()
     for sequence, event in enumerate(events):
         cluster.events.add(CollectedEvent(node=100, incarnation=1, sequence=sequence, event=event))

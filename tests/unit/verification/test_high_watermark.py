@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.events import HighWatermarkAdvanced
+from laststand.emulator.core import events
 from laststand.emulator.verification.rules.high_watermark import Terms, high_watermark_bounds
 from laststand.emulator.verification.tables.event_lines import LINES
 from laststand.emulator.verification.tables.events import EventRows
@@ -11,7 +11,7 @@ from laststand.emulator.verification.tables.events import EventRows
 
 def bound(*, maximal_isr: tuple[int, ...], ends: dict[int, int | None], log_end_offset: int = 100) -> int:
     """The bound of leader 0."""
-    rows = EventRows(HighWatermarkAdvanced)
+    rows = EventRows(events.HighWatermarkAdvanced)
     rows.append(
         msgspec.convert(
             {

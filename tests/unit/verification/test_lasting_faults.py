@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from laststand.emulator.core.events import IncarnationEnd
+from laststand.emulator.core import events
 from laststand.emulator.verification.judge import judge
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run
@@ -27,7 +27,7 @@ def begun(path: Path, *, ending: str | None = None) -> RunBuilder:
 
 
 def killed_and_back(run: RunBuilder) -> None:
-    run.end(1, IncarnationEnd.KILLED)
+    run.end(1, events.IncarnationEnd.KILLED)
     run.restart(1)
     run.unfence(1)
 

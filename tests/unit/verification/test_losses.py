@@ -2,7 +2,7 @@
 
 import pytest
 
-from laststand.emulator.core.events import Election, PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
@@ -16,14 +16,14 @@ from laststand.emulator.core.types import (
 )
 from laststand.emulator.verification.facts.losses import LossClass, classify_unsettled
 
-LEADERLESS = PartitionChanged(
+LEADERLESS = events.PartitionChanged(
     cause_id=CauseId("test"),
     topic="orders",
     partition=0,
     topic_id=TopicId("orders-id"),
     metadata_offset=MetadataOffset(9),
     reason=ChangeReason.BROKER_FENCED,
-    election=Election.NO_CANDIDATE,
+    election=events.Election.NO_CANDIDATE,
     broker_id=None,
     effective_min_isr=2,
     leader=None,

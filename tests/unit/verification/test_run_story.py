@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laststand.emulator.core import events
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.events import Election, IncarnationEnd, LogFlushed
 from laststand.emulator.core.struct_docs import field_meanings
 from laststand.emulator.core.struct_schema import structs_of
 from laststand.emulator.core.types import CauseId, Offset, TopicId
@@ -73,7 +73,7 @@ def test_final_logs_and_what_was_promised_are_told_by_epoch(lost: Judgement) -> 
 def test_committed_states_and_what_brokers_took_themselves_for_are_told(lost: Judgement) -> None:
     [partition] = lost.story.partitions
     first, *_, last = partition.changes
-    assert (first.leader, first.isr, first.min_isr, first.election) == (0, (0, 1, 2), 2, Election.NONE)
+    assert (first.leader, first.isr, first.min_isr, first.election) == (0, (0, 1, 2), 2, events.Election.NONE)
     assert (last.leader, last.leader_epoch, last.isr) == (2, 4, (0, 1, 2))
     assert [change.leader for change in partition.changes].count(None) == 1
     assert {(each.node, each.leader_epoch) for each in partition.leaderships if each.is_leading} >= {(0, 0), (2, 4)}
@@ -85,8 +85,8 @@ def test_faults_end_where_they_were_mended_and_processes_as_the_harness_says(los
         ("isolate", (1,), False),
     ]
     ends = {(each.node, each.incarnation): each.end for each in lost.story.processes}
-    assert ends[2, 0] is IncarnationEnd.POWER_LOST
-    assert ends[2, 1] is IncarnationEnd.STOPPED
+    assert ends[2, 0] is events.IncarnationEnd.POWER_LOST
+    assert ends[2, 1] is events.IncarnationEnd.STOPPED
     assert [each.broker for each in lost.story.registrations if not each.is_first] == [2]
 
 
@@ -191,7 +191,7 @@ def test_a_story_is_small_however_long_the_run(tmp_path: Path) -> None:
 
 def flushed(run: RunBuilder, node: int, recovery_point: int) -> None:
     topic_id = TopicId(run.partitions["orders", 0].topic_id)
-    event = LogFlushed(
+    event = events.LogFlushed(
         cause_id=CauseId("flush"), topic="orders", partition=0, topic_id=topic_id, recovery_point=Offset(recovery_point)
     )
     run.note(node, event)

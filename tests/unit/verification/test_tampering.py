@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from laststand.emulator.core import events as e
-from laststand.emulator.core.records import MetadataBatch, ProducerIdsRecord
+from laststand.emulator.core import records
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, MetadataOffset, NodeId, ProducerId
 from laststand.emulator.node.metadata_journal import MetadataJournal
 from laststand.emulator.storage.filesystem import OpenMode
@@ -46,11 +46,11 @@ def keep_metadata_log(run: Path) -> None:
     filesystem = MemoryFileSystem()
     filesystem.make_directory("/data")
     journal = MetadataJournal(filesystem, "/data")
-    record = ProducerIdsRecord(
+    record = records.ProducerIdsRecord(
         broker_id=BrokerId(NodeId(0)), broker_epoch=BrokerEpoch(0), next_producer_id=ProducerId(0)
     )
     for offset in sorted(events):
-        batch = MetadataBatch(base_offset=MetadataOffset(offset), records=(record,))
+        batch = records.MetadataBatch(base_offset=MetadataOffset(offset), records=(record,))
         journal.append(batch, msgspec.convert(tuple(events[offset]), tuple[e.ControllerEvent, ...]))
     journal.sync()
     journal.close()

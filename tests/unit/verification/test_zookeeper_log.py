@@ -6,7 +6,7 @@ import zlib
 import msgspec
 import pytest
 
-from laststand.emulator.core.events import Election, PartitionChanged, ZnodeWritten
+from laststand.emulator.core import events
 from laststand.emulator.core.types import (
     BrokerId,
     CauseId,
@@ -54,16 +54,16 @@ LOG = file(
 )
 
 
-def changed(zxid: int, **told: object) -> PartitionChanged:
+def changed(zxid: int, **told: object) -> events.PartitionChanged:
     """The partition as the log has it, but for what is told."""
-    change = PartitionChanged(
+    change = events.PartitionChanged(
         cause_id=CauseId("test"),
         topic="orders",
         partition=0,
         topic_id=TopicId("id-of-orders"),
         metadata_offset=MetadataOffset(zxid),
         reason=ChangeReason.ALTER_PARTITION,
-        election=Election.NONE,
+        election=events.Election.NONE,
         broker_id=None,
         effective_min_isr=1,
         leader=BrokerId(NodeId(1)),
@@ -80,8 +80,8 @@ def changed(zxid: int, **told: object) -> PartitionChanged:
 
 
 def told(
-    *changes: PartitionChanged, left_out: int | None = None, extra: int | None = None
-) -> tuple[list[ZnodeWritten], list[PartitionChanged]]:
+    *changes: events.PartitionChanged, left_out: int | None = None, extra: int | None = None
+) -> tuple[list[events.ZnodeWritten], list[events.PartitionChanged]]:
     """The events of all writes of the log, and these changes, or those that agree with it."""
     writes = [
         (1, "/controller", ZnodeWrite.CREATED),
@@ -90,7 +90,7 @@ def told(
         (5, "/controller", ZnodeWrite.DELETED),
     ]
     written = [
-        ZnodeWritten(
+        events.ZnodeWritten(
             cause_id=CauseId("test"), metadata_offset=MetadataOffset(zxid), path=path, write=write, session_id=7
         )
         for zxid, path, write in [*writes, *([] if extra is None else [(extra, STATE, ZnodeWrite.DATA_CHANGED)])]
@@ -119,7 +119,7 @@ DIFFERENT = "and the events say different things of"
     ],
 )
 def test_what_the_log_and_the_events_do_not_agree_on(
-    events: tuple[list[ZnodeWritten], list[PartitionChanged]], said: str | None
+    events: tuple[list[events.ZnodeWritten], list[events.PartitionChanged]], said: str | None
 ) -> None:
     found = list(contradictions_of_zookeeper(100, read_zookeeper_log([LOG]), *events))
     assert found == ([] if said is None else [f"the transaction log of node 100 {said}"])

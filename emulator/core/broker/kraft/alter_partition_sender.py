@@ -15,17 +15,12 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.isr import IsrProposal
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-)
 from laststand.emulator.core.types import BrokerEpoch, MetadataOffset, TopicPartition
 
 _VERSION_WITH_BROKER_EPOCHS: Final = 3
@@ -36,7 +31,7 @@ class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What the controller made of an ISR change, by the metadata below ``metadata_end_offset``."""
 
     proposal: IsrProposal
-    result: AlterPartitionResult
+    result: messages.AlterPartitionResult
     metadata_end_offset: MetadataOffset
 
 
@@ -70,11 +65,11 @@ class AlterPartitionSender:
         self._retry_at_ms = None
         proposals = list(self._queued.values())
         has_topic_ids = all(proposal.topic_id is not None for proposal in proposals)
-        request = AlterPartitionRequest(
+        request = messages.AlterPartitionRequest(
             broker_id=self._config.broker_id,
             broker_epoch=broker_epoch,
             partitions=tuple(
-                AlterPartitionData(
+                messages.AlterPartitionData(
                     topic=proposal.partition.topic,
                     topic_id=proposal.topic_id if has_topic_ids else None,
                     partition=proposal.partition.partition,
@@ -95,8 +90,8 @@ class AlterPartitionSender:
     def handle_response(
         self,
         turn: Turn,
-        request: AlterPartitionRequest,
-        response: AlterPartitionResponse,
+        request: messages.AlterPartitionRequest,
+        response: messages.AlterPartitionResponse,
         *,
         known_end_offset: MetadataOffset,
     ) -> list[IsrChangeAnswer]:

@@ -4,6 +4,7 @@ Only differences count: first that of the whole image, once the logs are loaded,
 arrive as one difference; epochs, not the number of steps, decide what is done.
 """
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.broker.kraft.stray import stray_reason
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.delayed_fetch import FetchHandler
@@ -15,10 +16,7 @@ from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.effective_config import effective_topic_properties
-from laststand.emulator.core.effects import DeleteLog
-from laststand.emulator.core.events import LogDeleted
 from laststand.emulator.core.image import ImageDelta, PartitionDelta, PartitionState
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.types import ConfigResource, LogDeletedReason, TopicId, TopicPartition
 
@@ -40,7 +38,7 @@ class Assignment:
         self._fetches = fetches
         self._strays = strays
 
-    def adopt(self, turn: Turn, logs: tuple[LoadedLog, ...]) -> None:
+    def adopt(self, turn: Turn, logs: tuple[inputs.LoadedLog, ...]) -> None:
         """Takes over the logs found at start that belong here, and puts the others aside."""
         for loaded in logs:
             reason = stray_reason(loaded, self._hosted.image, self._config.broker_id)
@@ -49,7 +47,7 @@ class Assignment:
             elif loaded.topic_id is not None:
                 self._host(open_log(turn, loaded, loaded.topic_id, switches=self._config.switches))
 
-    def _log(self, turn: Turn, name: TopicPartition, kept: LoadedLog | None, topic_id: TopicId) -> ReplicaLog:
+    def _log(self, turn: Turn, name: TopicPartition, kept: inputs.LoadedLog | None, topic_id: TopicId) -> ReplicaLog:
         switches = self._config.switches
         if kept is None:
             return create_log(turn, name, topic_id, switches=switches)
@@ -133,9 +131,9 @@ class Assignment:
         self._fetchers.unfollow(partition.name)
         self._hosted.remove(partition.name)
         turn.turned[partition.name] = None
-        turn.write(DeleteLog(partition=partition.name))
+        turn.write(effects.DeleteLog(partition=partition.name))
         turn.record(
-            LogDeleted(
+            events.LogDeleted(
                 cause_id=turn.cause_id,
                 topic=partition.name.topic,
                 partition=partition.name.partition,

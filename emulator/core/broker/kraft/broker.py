@@ -11,6 +11,7 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
 
 from typing import assert_never
 
+from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
 from laststand.emulator.core.broker.kraft.assignment import Assignment
 from laststand.emulator.core.broker.kraft.lifecycle import BrokerLifecycle
@@ -23,39 +24,8 @@ from laststand.emulator.core.broker.replicas.isr_changes import handle_answer
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_manager import LogsState, ReplicaManager
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import BrokerEffect
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import MetadataApplied
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import (
-    BrokerInput,
-    LogRecovered,
-    LogsLoaded,
-    MetadataReceived,
-    MetadataStreamLost,
-    MetadataStreamOpened,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    SegmentsDeleted,
-    ShutdownRequested,
-    Started,
-    TimerFired,
-)
-from laststand.emulator.core.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    InitProducerIdRequest,
-    Request,
-    Response,
-)
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset, TopicPartition
 
@@ -125,7 +95,7 @@ class Broker:
                 earliest = deadline
         return earliest
 
-    def step(self, incoming: BrokerInput, *, now_ms: int) -> list[BrokerEffect]:
+    def step(self, incoming: inputs.BrokerInput, *, now_ms: int) -> list[effects.BrokerEffect]:
         """Reacts to an input; returns what is to be done, in order.
 
         Raises:
@@ -135,32 +105,32 @@ class Broker:
             return []
         turn = Turn(now_ms=now_ms, cause_id=incoming.cause_id)
         match incoming:
-            case RequestReceived():
+            case inputs.RequestReceived():
                 self._handle_request(turn, incoming)
-            case ResponseReceived(correlation_id=correlation_id, response=response):
+            case inputs.ResponseReceived(correlation_id=correlation_id, response=response):
                 sent = self._in_flight.answered(turn, correlation_id)
                 self._handle_response(turn, BrokerId(sent.destination), sent.request, response)
-            case TimerFired():
+            case inputs.TimerFired():
                 self._handle_timers(turn)
-            case MetadataReceived():
+            case inputs.MetadataReceived():
                 self._receive_metadata(turn, incoming)
-            case RequestFailed():
+            case inputs.RequestFailed():
                 self._handle_failure(turn, incoming)
-            case Started():
+            case inputs.Started():
                 self._stream.open(turn)
                 self._lifecycle.start(turn)
-            case MetadataStreamOpened(end_offset=end_offset):
+            case inputs.MetadataStreamOpened(end_offset=end_offset):
                 self._stream.handle_opened(end_offset)
                 self._maybe_load_logs(turn)
-            case MetadataStreamLost():
+            case inputs.MetadataStreamLost():
                 self._stream.handle_lost(turn)
-            case LogsLoaded():
+            case inputs.LogsLoaded():
                 self._open_logs(turn, incoming)
-            case LogRecovered():
+            case inputs.LogRecovered():
                 self._replicas.handle_recovered(turn, incoming)
-            case SegmentsDeleted():
+            case inputs.SegmentsDeleted():
                 self._replicas.handle_segments_deleted(turn, incoming)
-            case ShutdownRequested():
+            case inputs.ShutdownRequested():
                 self._lifecycle.begin_shutdown(turn)
             case _:
                 assert_never(incoming)
@@ -169,29 +139,31 @@ class Broker:
 
     # --- Requests and responses -----------------------------------------------------------------------------------
 
-    def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
+    def _handle_request(self, turn: Turn, incoming: inputs.RequestReceived) -> None:
         request, request_id = incoming.request, incoming.request_id
         broker_epoch = self._lifecycle.broker_epoch
-        if isinstance(request, InitProducerIdRequest):
+        if isinstance(request, messages.InitProducerIdRequest):
             self._producer_ids.handle_request(turn, request_id, request, broker_epoch)
         else:
             self._replicas.handle_request(
                 turn, request_id, request, broker_epoch=broker_epoch, controller=self._config.controller_id
             )
 
-    def _handle_response(self, turn: Turn, peer: BrokerId, request: Request, response: Response) -> None:
+    def _handle_response(
+        self, turn: Turn, peer: BrokerId, request: messages.Request, response: messages.Response
+    ) -> None:
         match request, response:
-            case BrokerHeartbeatRequest(), BrokerHeartbeatResponse():
+            case messages.BrokerHeartbeatRequest(), messages.BrokerHeartbeatResponse():
                 self._lifecycle.handle_heartbeat(turn, response)
-            case AlterPartitionRequest(), AlterPartitionResponse():
+            case messages.AlterPartitionRequest(), messages.AlterPartitionResponse():
                 known_end_offset = self._image.next_offset
                 self._take_isr_answers(
                     turn,
                     self._alter_partitions.handle_response(turn, request, response, known_end_offset=known_end_offset),
                 )
-            case BrokerRegistrationRequest(), BrokerRegistrationResponse():
+            case messages.BrokerRegistrationRequest(), messages.BrokerRegistrationResponse():
                 self._lifecycle.handle_registration(turn, response)
-            case AllocateProducerIdsRequest(), AllocateProducerIdsResponse():
+            case messages.AllocateProducerIdsRequest(), messages.AllocateProducerIdsResponse():
                 self._producer_ids.handle_block(turn, response, self._lifecycle.broker_epoch)
             case _:
                 self._replicas.handle_response(turn, peer, request, response)
@@ -202,21 +174,21 @@ class Broker:
             if partition is not None:
                 handle_answer(turn, partition, answer.proposal, answer.result)
 
-    def _handle_failure(self, turn: Turn, incoming: RequestFailed) -> None:
+    def _handle_failure(self, turn: Turn, incoming: inputs.RequestFailed) -> None:
         sent = self._in_flight.failed(turn, incoming.correlation_id, incoming.failure)
         match sent.request:
-            case AlterPartitionRequest():
+            case messages.AlterPartitionRequest():
                 self._alter_partitions.handle_failure(turn)
-            case BrokerHeartbeatRequest() | BrokerRegistrationRequest():
+            case messages.BrokerHeartbeatRequest() | messages.BrokerRegistrationRequest():
                 self._lifecycle.handle_failure(turn)
-            case AllocateProducerIdsRequest():
+            case messages.AllocateProducerIdsRequest():
                 self._producer_ids.handle_failure(turn)
             case _:
                 self._replicas.handle_failure(turn, BrokerId(sent.destination), sent.request)
 
     # --- Metadata and logs ----------------------------------------------------------------------------------------
 
-    def _receive_metadata(self, turn: Turn, incoming: MetadataReceived) -> None:
+    def _receive_metadata(self, turn: Turn, incoming: inputs.MetadataReceived) -> None:
         start_offset = self._image.next_offset
         self._stream.replay(incoming.batches)
         if self._replicas.logs_state is LogsState.OPEN:
@@ -231,7 +203,7 @@ class Broker:
             return
         self._replicas.load_logs(turn)
 
-    def _open_logs(self, turn: Turn, loaded: LogsLoaded) -> None:
+    def _open_logs(self, turn: Turn, loaded: inputs.LogsLoaded) -> None:
         for log_dir in loaded.failed_log_dirs:
             self._lifecycle.fail_log_dir(turn, log_dir)
         self._replicas.open_logs(turn, loaded)
@@ -247,7 +219,9 @@ class Broker:
 
     def _apply_metadata(self, turn: Turn, start_offset: MetadataOffset) -> None:
         delta = self._image.take_delta()
-        turn.record(MetadataApplied(cause_id=turn.cause_id, start_offset=start_offset, end_offset=delta.end_offset))
+        turn.record(
+            events.MetadataApplied(cause_id=turn.cause_id, start_offset=start_offset, end_offset=delta.end_offset)
+        )
         self._assignment.apply(turn, delta)
         self._take_isr_answers(turn, self._alter_partitions.take_understood(known_end_offset=delta.end_offset))
         self._lifecycle.applied_end_offset = delta.end_offset
@@ -286,7 +260,7 @@ class Broker:
         error = self._alter_partitions.submit(proposal)
         partition = self._hosted.get(proposal.partition)
         if error is not ErrorCode.NONE and partition is not None:
-            refusal = AlterPartitionResult(
+            refusal = messages.AlterPartitionResult(
                 topic=proposal.partition.topic,
                 topic_id=proposal.topic_id,
                 partition=proposal.partition.partition,

@@ -11,17 +11,11 @@ the controller calls it fenced: it leads on until metadata says otherwise.
 
 from typing import Final
 
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import BrokerStateChanged
-from laststand.emulator.core.messages import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
 from laststand.emulator.core.metadata_version import BROKER_FEATURES
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset
 
@@ -129,7 +123,7 @@ class BrokerLifecycle:
         elif self._next_send_ms is not None and self._next_send_ms <= turn.now_ms and not self._is_in_flight:
             self._communicate(turn)
 
-    def handle_registration(self, turn: Turn, response: BrokerRegistrationResponse) -> None:
+    def handle_registration(self, turn: Turn, response: messages.BrokerRegistrationResponse) -> None:
         """Adopts the broker epoch, or tries again after a heartbeat interval."""
         self._is_in_flight = False
         if self.is_exiting:
@@ -142,7 +136,7 @@ class BrokerLifecycle:
         self.broker_epoch = response.broker_epoch
         self._communicate(turn)
 
-    def handle_heartbeat(self, turn: Turn, response: BrokerHeartbeatResponse) -> None:
+    def handle_heartbeat(self, turn: Turn, response: messages.BrokerHeartbeatResponse) -> None:
         """Adopts the state that the controller reports; after any error the next heartbeat goes out an interval later.
 
         STALE_BROKER_EPOCH is such an error, too. Kafka has the fixed interval since 4.1
@@ -191,9 +185,9 @@ class BrokerLifecycle:
         self._is_urgent = False
         self._next_send_ms = None
         config = self._config
-        request: BrokerRegistrationRequest | BrokerHeartbeatRequest
+        request: messages.BrokerRegistrationRequest | messages.BrokerHeartbeatRequest
         if self.broker_epoch is None:
-            request = BrokerRegistrationRequest(
+            request = messages.BrokerRegistrationRequest(
                 broker_id=config.broker_id,
                 cluster_id=config.cluster_id,
                 incarnation_id=config.incarnation_id,
@@ -203,7 +197,7 @@ class BrokerLifecycle:
                 rack=rack_of(config.broker_id, config.properties.broker_rack),
             )
         else:
-            request = BrokerHeartbeatRequest(
+            request = messages.BrokerHeartbeatRequest(
                 broker_id=config.broker_id,
                 broker_epoch=self.broker_epoch,
                 current_metadata_offset=MetadataOffset(self.applied_end_offset - 1),
@@ -217,6 +211,6 @@ class BrokerLifecycle:
 
     def _enter(self, turn: Turn, state: BrokerState) -> None:
         turn.record(
-            BrokerStateChanged(cause_id=turn.cause_id, old=self.state, new=state, broker_epoch=self.broker_epoch)
+            events.BrokerStateChanged(cause_id=turn.cause_id, old=self.state, new=state, broker_epoch=self.broker_epoch)
         )
         self.state = state

@@ -10,10 +10,9 @@ stream was opened last, and how long to wait before the next try.
 
 from typing import Final
 
+from laststand.emulator.core import effects, records
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import OpenMetadataStream
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.types import MetadataOffset
 
 BACKOFF_INITIAL_MS: Final = 20
@@ -41,7 +40,7 @@ class MetadataStream:
 
     def open(self, turn: Turn) -> None:
         """Asks for all records from the image's end on."""
-        turn.send(OpenMetadataStream(from_offset=self._image.next_offset))
+        turn.send(effects.OpenMetadataStream(from_offset=self._image.next_offset))
 
     def handle_opened(self, end_offset: MetadataOffset) -> None:
         """Takes note of where the metadata log ends."""
@@ -60,7 +59,7 @@ class MetadataStream:
             self._reopen_at_ms = None
             self.open(turn)
 
-    def replay(self, batches: tuple[MetadataBatch, ...]) -> None:
+    def replay(self, batches: tuple[records.MetadataBatch, ...]) -> None:
         """Folds records into the image; a stream that was opened again may repeat some, which are left out."""
         for batch in batches:
             for index, record in enumerate(batch.records):

@@ -1,15 +1,11 @@
 """Producer ids from blocks that the controller allocates (KIP-730)."""
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.producer_id_blocks import ProducerIdBlocks
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    InitProducerIdRequest,
-)
 from laststand.emulator.core.types import BrokerEpoch, RequestId
 
 
@@ -23,7 +19,11 @@ class ProducerIds:
         self._is_in_flight = False
 
     def handle_request(
-        self, turn: Turn, request_id: RequestId, request: InitProducerIdRequest, broker_epoch: BrokerEpoch | None
+        self,
+        turn: Turn,
+        request_id: RequestId,
+        request: messages.InitProducerIdRequest,
+        broker_epoch: BrokerEpoch | None,
     ) -> None:
         """Answers, at once or when a block has come; a broker that is not registered cannot ask for one."""
         is_needed = self._blocks.handle_request(turn, request_id, request, may_wait=broker_epoch is not None)
@@ -33,11 +33,13 @@ class ProducerIds:
     def _ask(self, turn: Turn, broker_epoch: BrokerEpoch) -> None:
         if not self._is_in_flight:
             self._is_in_flight = True
-            request = AllocateProducerIdsRequest(broker_id=self._config.broker_id, broker_epoch=broker_epoch)
+            request = messages.AllocateProducerIdsRequest(broker_id=self._config.broker_id, broker_epoch=broker_epoch)
             timeout_ms = self._config.properties.broker_session_timeout_ms
             self._in_flight.send(turn, self._config.controller_id, request, timeout_ms=timeout_ms)
 
-    def handle_block(self, turn: Turn, response: AllocateProducerIdsResponse, broker_epoch: BrokerEpoch | None) -> None:
+    def handle_block(
+        self, turn: Turn, response: messages.AllocateProducerIdsResponse, broker_epoch: BrokerEpoch | None
+    ) -> None:
         """Serves those who wait; an error is passed on to them as one that may be tried again."""
         if response.error is not ErrorCode.NONE or response.producer_id_len < 1:
             self.handle_failure(turn)

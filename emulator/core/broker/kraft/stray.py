@@ -4,12 +4,12 @@ Decided once, against an image that reaches the end of the metadata log named wh
 image would throw live data away.
 """
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.types import BrokerId, StrayReason
 
 
-def stray_reason(log: LoadedLog, image: MetadataImage, broker_id: BrokerId) -> StrayReason | None:
+def stray_reason(log: inputs.LoadedLog, image: MetadataImage, broker_id: BrokerId) -> StrayReason | None:
     """Returns why a log is a stray, or ``None`` if it belongs here."""
     if log.topic_id is None:
         return StrayReason.NO_TOPIC_ID

@@ -11,6 +11,7 @@ round of fetches serves them all.
 from itertools import count
 from typing import Final
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
 from laststand.emulator.core.broker.replicas.fetch import (
@@ -29,9 +30,7 @@ from laststand.emulator.core.broker.replicas.isr_changes import maybe_expand_isr
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_selector import RACK_AWARE, preferred_read_replica
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import FetchPartition, FetchPartitionResponse, FetchRequest, FetchResponse
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerId, CauseId, RequestId, TopicPartition
 
@@ -48,7 +47,7 @@ class _Parked:
     __slots__ = ("cause_id", "number", "reader", "request", "request_id")
 
     def __init__(
-        self, number: int, request_id: RequestId, request: FetchRequest, reader: Reader, cause_id: CauseId
+        self, number: int, request_id: RequestId, request: messages.FetchRequest, reader: Reader, cause_id: CauseId
     ) -> None:
         self.number = number
         self.request_id = request_id
@@ -79,13 +78,13 @@ class FetchHandler:
     def __len__(self) -> int:
         return len(self._parked)
 
-    def handle_request(self, turn: Turn, request_id: RequestId, request: FetchRequest) -> None:
+    def handle_request(self, turn: Turn, request_id: RequestId, request: messages.FetchRequest) -> None:
         """Reads what is there, notes the follower's progress, and answers or parks."""
         reader = Reader(
             replica_id=request.replica_id, replica_epoch=request.replica_epoch, client_rack=request.client_rack
         )
         results = self._read_all(turn, request, reader)
-        answers: list[FetchPartitionResponse] = []
+        answers: list[messages.FetchPartitionResponse] = []
         is_final = request.max_wait_ms <= 0 or not request.partitions
         size = 0
         for asked, result in zip(request.partitions, results, strict=True):
@@ -95,7 +94,9 @@ class FetchHandler:
                 if reader.replica_id is not None:
                     error = self._note_progress(turn, result.partition, asked, reader, reader.replica_id)
                     if error is not ErrorCode.NONE:
-                        answer = FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=error)
+                        answer = messages.FetchPartitionResponse(
+                            topic=asked.topic, partition=asked.partition, error=error
+                        )
                         is_final = True
             else:
                 is_final = True
@@ -105,7 +106,7 @@ class FetchHandler:
         else:
             self._park(turn, _Parked(next(self._numbers), request_id, request, reader, turn.cause_id))
 
-    def _read_all(self, turn: Turn, request: FetchRequest, reader: Reader) -> list[ReadResult]:
+    def _read_all(self, turn: Turn, request: messages.FetchRequest, reader: Reader) -> list[ReadResult]:
         results: list[ReadResult] = []
         bytes_read = 0
         for asked in request.partitions:
@@ -117,7 +118,7 @@ class FetchHandler:
             results.append(result)
         return results
 
-    def _redirection(self, turn: Turn, asked: FetchPartition, reader: Reader) -> Redirected | None:
+    def _redirection(self, turn: Turn, asked: messages.FetchPartition, reader: Reader) -> Redirected | None:
         if not self._is_rack_aware or not reader.may_read_follower or not reader.client_rack:
             return None
         partition = find_readable(self._hosted, asked, reader)
@@ -133,7 +134,7 @@ class FetchHandler:
         return None if replica is None else Redirected(partition, replica)
 
     def _note_progress(
-        self, turn: Turn, partition: Partition, asked: FetchPartition, reader: Reader, replica_id: BrokerId
+        self, turn: Turn, partition: Partition, asked: messages.FetchPartition, reader: Reader, replica_id: BrokerId
     ) -> ErrorCode:
         error = partition.note_fetch(
             turn,
@@ -175,9 +176,9 @@ class FetchHandler:
             ],
         )
 
-    def _send(self, turn: Turn, request_id: RequestId, answers: list[FetchPartitionResponse]) -> None:
-        response = FetchResponse(partitions=tuple(answers))
-        turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
+    def _send(self, turn: Turn, request_id: RequestId, answers: list[messages.FetchPartitionResponse]) -> None:
+        response = messages.FetchResponse(partitions=tuple(answers))
+        turn.send(effects.SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
 
     # --- What wakes a parked fetch --------------------------------------------------------------------------------
 

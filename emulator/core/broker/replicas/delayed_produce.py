@@ -9,14 +9,12 @@ import heapq
 from itertools import count
 from typing import Final
 
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.produce import Appended, Refused, append_batch, commit_result
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import CloseConnection, SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import ProduceAnswered
-from laststand.emulator.core.messages import ProducePartition, ProducePartitionResponse, ProduceRequest, ProduceResponse
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import (
@@ -39,7 +37,7 @@ class _Operation:
 
     __slots__ = ("base_offsets", "cause_id", "errors", "hosts", "number", "open_count", "request", "request_id")
 
-    def __init__(self, number: int, request_id: RequestId, request: ProduceRequest, cause_id: CauseId) -> None:
+    def __init__(self, number: int, request_id: RequestId, request: messages.ProduceRequest, cause_id: CauseId) -> None:
         self.number = number
         self.request_id = request_id
         self.request = request
@@ -75,7 +73,7 @@ class ProduceHandler:
         """Returns how many acks=all appends wait for a partition's high watermark."""
         return len(self._by_partition.get(name, ()))
 
-    def handle_request(self, turn: Turn, request_id: RequestId, request: ProduceRequest) -> None:
+    def handle_request(self, turn: Turn, request_id: RequestId, request: messages.ProduceRequest) -> None:
         """Appends what may be appended, and answers or waits."""
         operation = _Operation(next(self._numbers), request_id, request, turn.cause_id)
         waits: list[tuple[int, Offset]] = []
@@ -108,7 +106,7 @@ class ProduceHandler:
         else:
             self._answer(turn, operation)
 
-    def _is_meant_for_another(self, asked: ProducePartition) -> bool:
+    def _is_meant_for_another(self, asked: messages.ProducePartition) -> bool:
         if asked.topic_id is None or not self._switches.produce_topic_id:
             return False
         return asked.topic_id != self._hosted.topic_id_of(asked.topic_partition)
@@ -174,7 +172,7 @@ class ProduceHandler:
 
     def _answer(self, turn: Turn, operation: _Operation) -> None:
         request = operation.request
-        answers: list[ProducePartitionResponse] = []
+        answers: list[messages.ProducePartitionResponse] = []
         failed = False
         for asked, settled, base_offset in zip(
             request.partitions, operation.errors, operation.base_offsets, strict=True
@@ -184,28 +182,28 @@ class ProduceHandler:
             answers.append(self._partition_answer(turn, operation, asked, error, base_offset))
         if request.acks != Acks.NONE:
             turn.send(
-                SendResponse(
+                effects.SendResponse(
                     request_id=operation.request_id,
-                    response=ProduceResponse(partitions=tuple(answers)),
+                    response=messages.ProduceResponse(partitions=tuple(answers)),
                     cause_id=operation.cause_id,
                 )
             )
         elif failed:
-            turn.send(CloseConnection(request_id=operation.request_id))
+            turn.send(effects.CloseConnection(request_id=operation.request_id))
 
     def _partition_answer(
         self,
         turn: Turn,
         operation: _Operation,
-        asked: ProducePartition,
+        asked: messages.ProducePartition,
         error: ErrorCode,
         base_offset: Offset | None,
-    ) -> ProducePartitionResponse:
+    ) -> messages.ProducePartitionResponse:
         partition = self._hosted.get(asked.topic_partition)
         record_count = getattr(asked.batch, "record_count", 0)
         topic_id = self._hosted.image.topics.get(asked.topic, TopicId(""))
         turn.record(
-            ProduceAnswered(
+            events.ProduceAnswered(
                 cause_id=operation.cause_id,
                 topic=asked.topic,
                 partition=asked.partition,
@@ -225,7 +223,7 @@ class ProduceHandler:
             state = self._hosted.image.partitions.get(asked.topic_partition)
             if state is not None:
                 leader, leader_epoch = state.leader, state.leader_epoch
-        return ProducePartitionResponse(
+        return messages.ProducePartitionResponse(
             topic=asked.topic,
             partition=asked.partition,
             error=error,

@@ -7,13 +7,12 @@ they fetch; a request waits for it or times out, and what was deleted stays dele
 from itertools import count
 from typing import Final
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.log_writer import raise_log_start
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsResult
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import CauseId, Offset, RequestId, TopicPartition
 
@@ -42,12 +41,12 @@ class _Operation:
 
     __slots__ = ("cause_id", "request", "request_id", "results", "targets")
 
-    def __init__(self, request_id: RequestId, request: DeleteRecordsRequest, cause_id: CauseId) -> None:
+    def __init__(self, request_id: RequestId, request: messages.DeleteRecordsRequest, cause_id: CauseId) -> None:
         self.request_id = request_id
         self.request = request
         self.cause_id = cause_id
         self.targets: list[Offset | None] = []
-        self.results: list[DeleteRecordsResult] = []
+        self.results: list[messages.DeleteRecordsResult] = []
 
 
 class DeleteRecordsHandler:
@@ -63,7 +62,7 @@ class DeleteRecordsHandler:
         self._waiting: dict[int, _Operation] = {}
         self.timers: TimerQueue[int] = TimerQueue()
 
-    def handle_request(self, turn: Turn, request_id: RequestId, request: DeleteRecordsRequest) -> None:
+    def handle_request(self, turn: Turn, request_id: RequestId, request: messages.DeleteRecordsRequest) -> None:
         """Deletes on the leader, and answers or waits."""
         operation = _Operation(request_id, request, turn.cause_id)
         for asked in request.partitions:
@@ -71,7 +70,9 @@ class DeleteRecordsHandler:
             outcome = partition if isinstance(partition, ErrorCode) else delete_records(turn, partition, asked.offset)
             error = outcome if isinstance(outcome, ErrorCode) else ErrorCode.REQUEST_TIMED_OUT
             operation.targets.append(None if isinstance(outcome, ErrorCode) else outcome)
-            operation.results.append(DeleteRecordsResult(topic=asked.topic, partition=asked.partition, error=error))
+            operation.results.append(
+                messages.DeleteRecordsResult(topic=asked.topic, partition=asked.partition, error=error)
+            )
         if self._settle(operation):
             _answer(turn, operation)
             return
@@ -103,7 +104,7 @@ class DeleteRecordsHandler:
             if low_watermark is not None and low_watermark < target:
                 continue
             operation.targets[index] = None
-            operation.results[index] = DeleteRecordsResult(
+            operation.results[index] = messages.DeleteRecordsResult(
                 topic=asked.topic, partition=asked.partition, error=error, low_watermark=low_watermark
             )
         return not any(target is not None for target in operation.targets)
@@ -114,5 +115,5 @@ class DeleteRecordsHandler:
 
 
 def _answer(turn: Turn, operation: _Operation) -> None:
-    response = DeleteRecordsResponse(partitions=tuple(operation.results))
-    turn.send(SendResponse(request_id=operation.request_id, response=response, cause_id=operation.cause_id))
+    response = messages.DeleteRecordsResponse(partitions=tuple(operation.results))
+    turn.send(effects.SendResponse(request_id=operation.request_id, response=response, cause_id=operation.cause_id))

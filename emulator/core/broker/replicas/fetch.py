@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.batch import EpochEndOffset, LogSpan
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions, check_leader_epoch
 from laststand.emulator.core.broker.replicas.partition import Partition, PartitionRole
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import FetchPartition, FetchPartitionResponse
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Offset
 
 
@@ -63,7 +63,7 @@ class Redirected(msgspec.Struct, frozen=True):
 ReadResult: TypeAlias = ReadFailed | Diverging | Redirected | Read
 
 
-def find_readable(hosted: HostedPartitions, asked: FetchPartition, reader: Reader) -> Partition | ErrorCode:
+def find_readable(hosted: HostedPartitions, asked: messages.FetchPartition, reader: Reader) -> Partition | ErrorCode:
     """Returns the partition if that reader may fetch it here, or why not; offsets are not looked at."""
     if asked.topic_id is not None and asked.topic_id not in hosted.image.topic_names:
         return ErrorCode.UNKNOWN_TOPIC_ID
@@ -83,7 +83,7 @@ def find_readable(hosted: HostedPartitions, asked: FetchPartition, reader: Reade
     return partition
 
 
-def find_divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | ErrorCode:
+def find_divergence(partition: Partition, asked: messages.FetchPartition) -> EpochEndOffset | ErrorCode:
     """Compares the follower's last epoch with this log's history; NONE where they agree (KIP-595)."""
     last_fetched_epoch = asked.last_fetched_epoch
     if last_fetched_epoch is None:
@@ -103,7 +103,7 @@ def visible_end_offset(partition: Partition, reader: Reader) -> Offset:
 
 
 def read_partition(
-    hosted: HostedPartitions, asked: FetchPartition, reader: Reader, *, bytes_left: int, bytes_read: int
+    hosted: HostedPartitions, asked: messages.FetchPartition, reader: Reader, *, bytes_left: int, bytes_read: int
 ) -> ReadResult:
     """Reads one partition for one reader.
 
@@ -130,7 +130,9 @@ def read_partition(
     return Read(partition, span)
 
 
-def partition_response(hosted: HostedPartitions, asked: FetchPartition, result: ReadResult) -> FetchPartitionResponse:
+def partition_response(
+    hosted: HostedPartitions, asked: messages.FetchPartition, result: ReadResult
+) -> messages.FetchPartitionResponse:
     """Returns the answer that belongs to a result."""
     match result:
         case Read(partition, span):
@@ -144,14 +146,14 @@ def partition_response(hosted: HostedPartitions, asked: FetchPartition, result: 
 
 
 def _success(
-    asked: FetchPartition,
+    asked: messages.FetchPartition,
     partition: Partition,
     *,
     span: LogSpan | None = None,
     diverging: EpochEndOffset | None = None,
     preferred_read_replica: BrokerId | None = None,
-) -> FetchPartitionResponse:
-    return FetchPartitionResponse(
+) -> messages.FetchPartitionResponse:
+    return messages.FetchPartitionResponse(
         topic=asked.topic,
         partition=asked.partition,
         error=ErrorCode.NONE,
@@ -164,13 +166,15 @@ def _success(
     )
 
 
-def _failure(hosted: HostedPartitions, asked: FetchPartition, error: ErrorCode) -> FetchPartitionResponse:
+def _failure(
+    hosted: HostedPartitions, asked: messages.FetchPartition, error: ErrorCode
+) -> messages.FetchPartitionResponse:
     leader: BrokerId | None = None
     leader_epoch: LeaderEpoch | None = None
     state = hosted.image.partitions.get(asked.topic_partition)
     if state is not None and error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
         leader, leader_epoch = state.leader, state.leader_epoch
-    return FetchPartitionResponse(
+    return messages.FetchPartitionResponse(
         topic=asked.topic,
         partition=asked.partition,
         error=error,

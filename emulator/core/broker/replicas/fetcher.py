@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.following import (
     append_as_follower,
@@ -27,18 +28,6 @@ from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.truncation import FollowStart, truncation_rule, truncation_target
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    EpochPosition,
-    EpochPositionResult,
-    FetchPartition,
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsPosition,
-    ListOffsetsRequest,
-    ListOffsetsResult,
-    OffsetForLeaderEpochRequest,
-)
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition, TruncationReason
 
@@ -84,7 +73,7 @@ class FollowedPartition:
         self.retry_at_ms = 0
         self.failures = 0
         self.lag = 0
-        self.request: FetchPartition | None = None
+        self.request: messages.FetchPartition | None = None
 
 
 class LeaderLink:
@@ -177,7 +166,7 @@ class FetcherPool:
         if link.retry_at_ms > turn.now_ms:
             self.timers.set(leader, at_ms=link.retry_at_ms)
             return
-        wanted: list[FetchPartition] = []
+        wanted: list[messages.FetchPartition] = []
         wake_at_ms: int | None = None
         for followed in link.followed.values():
             if followed.is_asking or followed.state is FollowState.FAILED:
@@ -194,7 +183,7 @@ class FetcherPool:
             link.is_in_flight = True
             properties = self._config.properties
             wait_ms = properties.replica_fetch_wait_max_ms
-            request = FetchRequest(
+            request = messages.FetchRequest(
                 partitions=tuple(wanted),
                 replica_id=self._config.broker_id,
                 replica_epoch=broker_epoch,
@@ -205,7 +194,7 @@ class FetcherPool:
             timeout_ms = min(properties.replica_socket_timeout_ms, wait_ms + max(wait_ms, _RESPONSE_SLACK_MS))
             self._in_flight.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
 
-    def _fetch_partition(self, followed: FollowedPartition) -> FetchPartition:
+    def _fetch_partition(self, followed: FollowedPartition) -> messages.FetchPartition:
         log = followed.partition.log
         last_fetched_epoch = log.epochs.latest_epoch if self._rule.fetch_names_epoch else None
         cached = followed.request
@@ -216,7 +205,7 @@ class FetcherPool:
             and cached.log_start_offset == log.log_start_offset
         ):
             return cached
-        followed.request = FetchPartition(
+        followed.request = messages.FetchPartition(
             topic=log.partition.topic,
             topic_id=log.topic_id,
             partition=log.partition.partition,
@@ -232,35 +221,38 @@ class FetcherPool:
         name = followed.partition.name
         timeout_ms = _RESPONSE_SLACK_MS
         latest_epoch = followed.partition.log.epochs.latest_epoch
-        request: ListOffsetsRequest | OffsetForLeaderEpochRequest
+        request: messages.ListOffsetsRequest | messages.OffsetForLeaderEpochRequest
         if followed.state is FollowState.LOOKING_UP_EPOCH and latest_epoch is not None:
-            position = EpochPosition(
+            position = messages.EpochPosition(
                 topic=name.topic,
                 partition=name.partition,
                 leader_epoch=latest_epoch,
                 current_leader_epoch=followed.leader_epoch,
             )
-            request = OffsetForLeaderEpochRequest(partitions=(position,), replica_id=self._config.broker_id)
+            request = messages.OffsetForLeaderEpochRequest(partitions=(position,), replica_id=self._config.broker_id)
         else:
             wants_end = followed.state is FollowState.ASKING_END
-            target = ListOffsetsPosition(
+            target = messages.ListOffsetsPosition(
                 topic=name.topic,
                 partition=name.partition,
                 timestamp=LATEST_TIMESTAMP if wants_end else EARLIEST_TIMESTAMP,
                 current_leader_epoch=followed.leader_epoch,
             )
-            request = ListOffsetsRequest(partitions=(target,), replica_id=self._config.broker_id)
+            request = messages.ListOffsetsRequest(partitions=(target,), replica_id=self._config.broker_id)
         followed.is_asking = True
         self._in_flight.send(turn, NodeId(leader), request, timeout_ms=timeout_ms)
 
     # --- Hearing --------------------------------------------------------------------------------------------------
 
     def handle_failure(
-        self, turn: Turn, leader: BrokerId, request: FetchRequest | ListOffsetsRequest | OffsetForLeaderEpochRequest
+        self,
+        turn: Turn,
+        leader: BrokerId,
+        request: messages.FetchRequest | messages.ListOffsetsRequest | messages.OffsetForLeaderEpochRequest,
     ) -> None:
         """No answer came: the leader is left alone for a while."""
         link = self._links[leader]
-        if isinstance(request, FetchRequest):
+        if isinstance(request, messages.FetchRequest):
             link.is_in_flight = False
         else:
             for position in request.partitions:
@@ -271,7 +263,9 @@ class FetcherPool:
         link.failures += 1
         self._due[leader] = None
 
-    def handle_fetch(self, turn: Turn, leader: BrokerId, request: FetchRequest, response: FetchResponse) -> None:
+    def handle_fetch(
+        self, turn: Turn, leader: BrokerId, request: messages.FetchRequest, response: messages.FetchResponse
+    ) -> None:
         """Applies what a leader answered, partition by partition, and goes on."""
         link = self._links[leader]
         link.is_in_flight = False
@@ -294,7 +288,7 @@ class FetcherPool:
                 self._handle_answer(turn, link, followed, answer)
 
     def _handle_answer(
-        self, turn: Turn, link: LeaderLink, followed: FollowedPartition, answer: FetchPartitionResponse
+        self, turn: Turn, link: LeaderLink, followed: FollowedPartition, answer: messages.FetchPartitionResponse
     ) -> None:
         match answer.error:
             case ErrorCode.NONE:
@@ -323,7 +317,7 @@ class FetcherPool:
         return min(limit_ms, _BACKOFF_INITIAL_MS << min(failures, 16))
 
     def _append(
-        self, turn: Turn, link: LeaderLink, followed: FollowedPartition, answer: FetchPartitionResponse
+        self, turn: Turn, link: LeaderLink, followed: FollowedPartition, answer: messages.FetchPartitionResponse
     ) -> None:
         partition = followed.partition
         if answer.batches:
@@ -340,7 +334,7 @@ class FetcherPool:
         if answer.log_start_offset is not None and not follow_log_start(turn, partition, answer.log_start_offset):
             followed.state = FollowState.FAILED
 
-    def _cut_diverging(self, turn: Turn, followed: FollowedPartition, answer: FetchPartitionResponse) -> None:
+    def _cut_diverging(self, turn: Turn, followed: FollowedPartition, answer: messages.FetchPartitionResponse) -> None:
         log = followed.partition.log
         floor = None
         if answer.diverging_epoch is not None:
@@ -360,14 +354,16 @@ class FetcherPool:
             leader_epoch=followed.leader_epoch,
         )
 
-    def _asking(self, leader: BrokerId, position: ListOffsetsPosition | EpochPosition) -> FollowedPartition | None:
+    def _asking(
+        self, leader: BrokerId, position: messages.ListOffsetsPosition | messages.EpochPosition
+    ) -> FollowedPartition | None:
         followed = self._links[leader].followed.get(TopicPartition(position.topic, position.partition))
         if followed is None or not followed.is_asking or position.current_leader_epoch != followed.leader_epoch:
             return None
         return followed
 
     def handle_offset(
-        self, turn: Turn, leader: BrokerId, asked: ListOffsetsPosition, result: ListOffsetsResult
+        self, turn: Turn, leader: BrokerId, asked: messages.ListOffsetsPosition, result: messages.ListOffsetsResult
     ) -> None:
         """Resolves an offset out of range: cuts at a shorter leader's end, or jumps to a longer one's start."""
         self._due[leader] = None
@@ -398,7 +394,9 @@ class FetcherPool:
             followed.failures += 1
         followed.state = FollowState.FETCHING
 
-    def handle_epoch_end(self, turn: Turn, leader: BrokerId, asked: EpochPosition, result: EpochPositionResult) -> None:
+    def handle_epoch_end(
+        self, turn: Turn, leader: BrokerId, asked: messages.EpochPosition, result: messages.EpochPositionResult
+    ) -> None:
         """Cuts the log as KIP-101 did: at the end offset that the leader named, whatever epoch it belongs to."""
         self._due[leader] = None
         followed = self._asking(leader, asked)

@@ -4,13 +4,13 @@ The fetcher decides whether an answer still counts; here it is applied. Nothing 
 knows, so a follower may lag in each of the three on its own.
 """
 
+from laststand.emulator.core import events
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.follower_append import AppendProblem, batches_to_append, plan_append
 from laststand.emulator.core.broker.replicas.high_watermark import follower_high_watermark
 from laststand.emulator.core.broker.replicas.log_writer import append_batches, raise_log_start, restart_log
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.events import AppendRole, FollowerHighWatermarkUpdated
 from laststand.emulator.core.types import LeaderEpoch, Offset
 
 
@@ -30,7 +30,7 @@ def append_as_follower(
         return plan
     if plan.restart_at is not None:
         restart_log(turn, log, plan.restart_at, leader=partition.leader, leader_epoch=leader_epoch)
-    append_batches(turn, log, fitting, role=AppendRole.FOLLOWER, current_leader_epoch=leader_epoch)
+    append_batches(turn, log, fitting, role=events.AppendRole.FOLLOWER, current_leader_epoch=leader_epoch)
     return None
 
 
@@ -48,7 +48,7 @@ def follow_high_watermark(turn: Turn, partition: Partition, leader_high_watermar
     log.high_watermark = new
     turn.advanced[partition.name] = None  # consumers may read here (KIP-392)
     turn.record(
-        FollowerHighWatermarkUpdated(
+        events.FollowerHighWatermarkUpdated(
             cause_id=turn.cause_id,
             topic=partition.name.topic,
             partition=partition.name.partition,

@@ -6,11 +6,9 @@ what was asked (a fetch response counts only for the offsets and epochs of its r
 
 import msgspec
 
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.events import PeerReachable, PeerUnreachable
-from laststand.emulator.core.messages import Request
 from laststand.emulator.core.types import CorrelationId, NodeId, RequestFailure
 
 
@@ -18,7 +16,7 @@ class SentRequest(msgspec.Struct, frozen=True):
     """What was asked, and of whom."""
 
     destination: NodeId
-    request: Request
+    request: messages.Request
 
 
 class InFlightRequests:
@@ -29,13 +27,13 @@ class InFlightRequests:
         self._next = 0
         self._unreachable: set[NodeId] = set()
 
-    def send(self, turn: Turn, destination: NodeId, request: Request, *, timeout_ms: int) -> None:
+    def send(self, turn: Turn, destination: NodeId, request: messages.Request, *, timeout_ms: int) -> None:
         """Sends a request that fails after ``timeout_ms`` without an answer."""
         correlation_id = CorrelationId(self._next)
         self._next += 1
         self._sent[correlation_id] = SentRequest(destination, request)
         turn.send(
-            SendRequest(
+            effects.SendRequest(
                 destination=destination,
                 correlation_id=correlation_id,
                 request=request,
@@ -53,7 +51,7 @@ class InFlightRequests:
         sent = self._pop(correlation_id)
         if sent.destination in self._unreachable:
             self._unreachable.discard(sent.destination)
-            turn.record(PeerReachable(cause_id=turn.cause_id, peer=sent.destination))
+            turn.record(events.PeerReachable(cause_id=turn.cause_id, peer=sent.destination))
         return sent
 
     def failed(self, turn: Turn, correlation_id: CorrelationId, failure: RequestFailure) -> SentRequest:
@@ -65,7 +63,7 @@ class InFlightRequests:
         sent = self._pop(correlation_id)
         if sent.destination not in self._unreachable:
             self._unreachable.add(sent.destination)
-            turn.record(PeerUnreachable(cause_id=turn.cause_id, peer=sent.destination, failure=failure))
+            turn.record(events.PeerUnreachable(cause_id=turn.cause_id, peer=sent.destination, failure=failure))
         return sent
 
     def _pop(self, correlation_id: CorrelationId) -> SentRequest:

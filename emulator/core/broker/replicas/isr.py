@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.follower_state import FollowerState
 from laststand.emulator.core.image import BrokerRegistration
-from laststand.emulator.core.messages import IsrMember
 from laststand.emulator.core.switches import MaximalIsr
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -67,7 +67,7 @@ class IsrProposal(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     topic_id: TopicId | None
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
-    members: tuple[IsrMember, ...]
+    members: tuple[messages.IsrMember, ...]
     state: PendingState
 
 

@@ -7,8 +7,8 @@ safe either way.
 
 from typing import Final
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import AlterPartitionResult
 from laststand.emulator.core.types import IsrAnswer, LeaderEpoch, PartitionEpoch
 
 _REVERTS: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
@@ -26,7 +26,7 @@ _LEAVES_OPEN: Final = frozenset(
 
 
 def judge_answer(
-    result: AlterPartitionResult, *, leader_epoch: LeaderEpoch, partition_epoch: PartitionEpoch
+    result: messages.AlterPartitionResult, *, leader_epoch: LeaderEpoch, partition_epoch: PartitionEpoch
 ) -> IsrAnswer:
     """Judges the answer to a change that is under way, by the leader's own epochs.
 

@@ -6,6 +6,7 @@ commits it, reverts it, or leaves it pending until metadata settles it; then the
 ``isr`` holds the states and decisions, ``isr_answer`` what an answer means, ``Partition`` what a leader makes of both.
 """
 
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.broker.replicas.isr import (
     Committed,
     IsrProposal,
@@ -18,8 +19,6 @@ from laststand.emulator.core.broker.replicas.isr import (
 from laststand.emulator.core.broker.replicas.isr_answer import is_sent_again, judge_answer
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed
-from laststand.emulator.core.messages import AlterPartitionResult
 from laststand.emulator.core.types import BrokerId, IsrAnswer
 
 
@@ -64,7 +63,7 @@ def _propose(turn: Turn, partition: Partition, state: PendingState) -> None:
         )
     )
     turn.record(
-        AlterPartitionProposed(
+        events.AlterPartitionProposed(
             cause_id=turn.cause_id,
             topic=partition.name.topic,
             partition=partition.name.partition,
@@ -79,14 +78,16 @@ def _propose(turn: Turn, partition: Partition, state: PendingState) -> None:
     )
 
 
-def handle_answer(turn: Turn, partition: Partition, proposal: IsrProposal, result: AlterPartitionResult) -> None:
+def handle_answer(
+    turn: Turn, partition: Partition, proposal: IsrProposal, result: messages.AlterPartitionResult
+) -> None:
     """Settles a change, or leaves it pending until metadata does; may propose the same again."""
     answer = IsrAnswer.IGNORED
     if partition.isr_state is proposal.state:
         answer = judge_answer(result, leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch)
         _settle(turn, partition, result, answer)
     turn.record(
-        AlterPartitionAnswered(
+        events.AlterPartitionAnswered(
             cause_id=turn.cause_id,
             topic=partition.name.topic,
             partition=partition.name.partition,
@@ -101,7 +102,7 @@ def handle_answer(turn: Turn, partition: Partition, proposal: IsrProposal, resul
         turn.proposals.append(proposal)
 
 
-def _settle(turn: Turn, partition: Partition, result: AlterPartitionResult, answer: IsrAnswer) -> None:
+def _settle(turn: Turn, partition: Partition, result: messages.AlterPartitionResult, answer: IsrAnswer) -> None:
     if answer is IsrAnswer.COMMITTED:
         partition.commit_isr(turn, result)
         return

@@ -14,14 +14,12 @@ there the state is stored, and cleared by the leader's next AlterPartition.
 
 from typing import Final
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.isr_changes import propose_recovered
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import RecoverLog
-from laststand.emulator.core.events import RecoveryFinished, RecoveryStarted
-from laststand.emulator.core.inputs import LogRecovered
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import LeaderEpoch, TopicPartition
 
@@ -38,7 +36,7 @@ class _Recovery:
         self.partition = partition
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
         self.started_ms = now_ms
-        self.found: LogRecovered | None = None
+        self.found: inputs.LogRecovered | None = None
         self.is_reporting = False
 
 
@@ -75,9 +73,9 @@ class LeaderRecovery:
     def _start(self, turn: Turn, partition: Partition) -> None:
         self.timers.cancel(partition.name)
         self._steps[partition.name] = _Recovery(partition, now_ms=turn.now_ms)
-        turn.write(RecoverLog(partition=partition.name, leader_epoch=partition.leader_epoch))
+        turn.write(effects.RecoverLog(partition=partition.name, leader_epoch=partition.leader_epoch))
         turn.record(
-            RecoveryStarted(
+            events.RecoveryStarted(
                 cause_id=turn.cause_id,
                 topic=partition.name.topic,
                 partition=partition.name.partition,
@@ -89,7 +87,7 @@ class LeaderRecovery:
             )
         )
 
-    def handle_recovered(self, turn: Turn, found: LogRecovered) -> None:
+    def handle_recovered(self, turn: Turn, found: inputs.LogRecovered) -> None:
         """Takes the result of reading the log, unless it is of an earlier epoch or the log is led no more."""
         step = self._steps.get(found.partition)
         if step is None or step.leader_epoch != found.leader_epoch or step.found is not None:
@@ -106,7 +104,7 @@ class LeaderRecovery:
             elif step.found is not None:
                 self._finish_if_due(turn, step, step.found)
 
-    def _finish_if_due(self, turn: Turn, step: _Recovery, found: LogRecovered) -> None:
+    def _finish_if_due(self, turn: Turn, step: _Recovery, found: inputs.LogRecovered) -> None:
         end_ms = step.started_ms + self._config.properties.leader_recovery_min_ms
         if turn.now_ms < end_ms:
             self.timers.set(found.partition, at_ms=end_ms)
@@ -117,7 +115,7 @@ class LeaderRecovery:
             partition.cut_corrupt(turn, found.bad_offset)
         producer_count = partition.log.rebuild_producers(now_ms=turn.now_ms)
         turn.record(
-            RecoveryFinished(
+            events.RecoveryFinished(
                 cause_id=turn.cause_id,
                 topic=partition.name.topic,
                 partition=partition.name.partition,

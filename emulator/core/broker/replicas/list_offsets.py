@@ -7,15 +7,10 @@ epoch: before, offsets could seem to go back (KIP-207). Replicas see everything.
 from enum import Enum
 from typing import Final
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions, check_leader_epoch
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    ListOffsetsPosition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsResult,
-)
 from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
 
 LATEST_TIMESTAMP: Final = -1
@@ -29,20 +24,20 @@ class Asker(Enum):
     REPLICA = "replica"
 
 
-def list_offsets(hosted: HostedPartitions, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def list_offsets(hosted: HostedPartitions, request: messages.ListOffsetsRequest) -> messages.ListOffsetsResponse:
     """Answers each position of a request."""
     asker = Asker.CLIENT if request.replica_id is None else Asker.REPLICA
-    results: list[ListOffsetsResult] = []
+    results: list[messages.ListOffsetsResult] = []
     for asked in request.partitions:
         partition = hosted.find(TopicPartition(asked.topic, asked.partition))
         if isinstance(partition, ErrorCode):
-            results.append(ListOffsetsResult(topic=asked.topic, partition=asked.partition, error=partition))
+            results.append(messages.ListOffsetsResult(topic=asked.topic, partition=asked.partition, error=partition))
         else:
             results.append(list_offset(partition, asked, asker))
-    return ListOffsetsResponse(partitions=tuple(results))
+    return messages.ListOffsetsResponse(partitions=tuple(results))
 
 
-def list_offset(partition: Partition, asked: ListOffsetsPosition, asker: Asker) -> ListOffsetsResult:
+def list_offset(partition: Partition, asked: messages.ListOffsetsPosition, asker: Asker) -> messages.ListOffsetsResult:
     """Answers one position; only the leader knows. A timestamp above all others gives no offset and no error."""
     error = check_leader_epoch(partition, asked.current_leader_epoch)
     if error is ErrorCode.NONE and not partition.is_leader:
@@ -67,6 +62,6 @@ def list_offset(partition: Partition, asked: ListOffsetsPosition, asker: Asker) 
                 error = ErrorCode.OFFSET_NOT_AVAILABLE
     if error is not ErrorCode.NONE:
         offset = leader_epoch = None
-    return ListOffsetsResult(
+    return messages.ListOffsetsResult(
         topic=asked.topic, partition=asked.partition, error=error, offset=offset, leader_epoch=leader_epoch
     )

@@ -3,18 +3,16 @@
 A checkpoint may be ahead of the log after a loss of page cache, and behind it always; none is trusted unchecked.
 """
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.broker.replicas.log_writer import write_epochs
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import CreateLog
-from laststand.emulator.core.events import LogOpened
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import Offset, TopicId, TopicPartition
 
 
-def open_log(turn: Turn, loaded: LoadedLog, topic_id: TopicId, *, switches: Switches) -> ReplicaLog:
+def open_log(turn: Turn, loaded: inputs.LoadedLog, topic_id: TopicId, *, switches: Switches) -> ReplicaLog:
     """Makes a loaded log ready.
 
     Epochs that start at or above the log's end go, a restarted leader's own empty entry among them; those below the
@@ -41,7 +39,7 @@ def open_log(turn: Turn, loaded: LoadedLog, topic_id: TopicId, *, switches: Swit
 def create_log(turn: Turn, partition: TopicPartition, topic_id: TopicId, *, switches: Switches) -> ReplicaLog:
     """Makes a new, empty log."""
     log = _empty_log(partition, topic_id, switches)
-    turn.write(CreateLog(partition=partition, topic_id=topic_id))
+    turn.write(effects.CreateLog(partition=partition, topic_id=topic_id))
     _record_opened(turn, log, loaded=None)
     return log
 
@@ -55,9 +53,9 @@ def _empty_log(partition: TopicPartition, topic_id: TopicId, switches: Switches)
     )
 
 
-def _record_opened(turn: Turn, log: ReplicaLog, loaded: LoadedLog | None) -> None:
+def _record_opened(turn: Turn, log: ReplicaLog, loaded: inputs.LoadedLog | None) -> None:
     turn.record(
-        LogOpened(
+        events.LogOpened(
             cause_id=turn.cause_id,
             topic=log.partition.topic,
             partition=log.partition.partition,

@@ -6,19 +6,10 @@ they cannot disagree.
 
 from enum import Enum
 
+from laststand.emulator.core import effects, events
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import (
-    AppendToLog,
-    RaiseLogStart,
-    RestartLog,
-    SyncLog,
-    TruncateLog,
-    WriteEpochCheckpoint,
-    WriteLogCheckpoints,
-)
-from laststand.emulator.core.events import AppendRole, BatchAppended, LogStartOffsetRaised, LogTruncated
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TruncationReason
 
 
@@ -34,7 +25,7 @@ class CutDurability(Enum):
 
 def write_epochs(turn: Turn, log: ReplicaLog) -> None:
     """Has the epoch checkpoint rewritten."""
-    turn.write(WriteEpochCheckpoint(partition=log.partition, epochs=log.epochs.entries))
+    turn.write(effects.WriteEpochCheckpoint(partition=log.partition, epochs=log.epochs.entries))
 
 
 def append_batches(
@@ -42,7 +33,7 @@ def append_batches(
     log: ReplicaLog,
     batches: tuple[BatchDescriptor, ...],
     *,
-    role: AppendRole,
+    role: events.AppendRole,
     current_leader_epoch: LeaderEpoch,
 ) -> None:
     """Appends batches that have been checked, entering new leader epochs before the batch that starts them."""
@@ -53,7 +44,7 @@ def append_batches(
             epochs_changed |= log.epochs.assign(batch.leader_epoch, batch.base_offset)
         log.append(batch, now_ms=turn.now_ms)
         turn.record(
-            BatchAppended(
+            events.BatchAppended(
                 cause_id=turn.cause_id,
                 topic=partition.topic,
                 partition=partition.partition,
@@ -70,7 +61,7 @@ def append_batches(
                 base_sequence=batch.base_sequence,
             )
         )
-    turn.write(AppendToLog(partition=partition, batches=batches))
+    turn.write(effects.AppendToLog(partition=partition, batches=batches))
     if epochs_changed:
         write_epochs(turn, log)
     turn.grown[partition] = None
@@ -91,10 +82,10 @@ def truncate_log(
     restarts = offset < log.log_start_offset
     epochs_changed = log.truncate_to(offset, now_ms=turn.now_ms)
     if log.log_end_offset != old_end_offset:
-        effect = RestartLog if restarts else TruncateLog
+        effect = effects.RestartLog if restarts else effects.TruncateLog
         turn.write(effect(partition=log.partition, offset=offset))
         if durability is CutDurability.SYNCED:
-            turn.write(SyncLog(partition=log.partition))
+            turn.write(effects.SyncLog(partition=log.partition))
         if restarts:
             _write_lower_start(turn, log)
         _record_truncation(
@@ -117,7 +108,7 @@ def restart_log(
     old_end_offset, high_watermark = log.log_end_offset, log.high_watermark
     is_lower = offset < log.log_start_offset
     epochs_changed = log.restart_at(offset)
-    turn.write(RestartLog(partition=log.partition, offset=offset))
+    turn.write(effects.RestartLog(partition=log.partition, offset=offset))
     if is_lower:
         _write_lower_start(turn, log)
     _record_truncation(
@@ -136,12 +127,12 @@ def restart_log(
 def _write_lower_start(turn: Turn, log: ReplicaLog) -> None:
     """Has the checkpoint agree before epochs do: after a kill the log would be opened with its former start (S51)."""
     if log.lower_start_is_durable:
-        turn.write(WriteLogCheckpoints())
+        turn.write(effects.WriteLogCheckpoints())
 
 
 def raise_log_start(turn: Turn, log: ReplicaLog, offset: Offset) -> None:
     """Has records below ``offset`` deleted."""
-    turn.write(RaiseLogStart(partition=log.partition, offset=offset))
+    turn.write(effects.RaiseLogStart(partition=log.partition, offset=offset))
     follow_segments(turn, log, offset)
 
 
@@ -151,7 +142,7 @@ def follow_segments(turn: Turn, log: ReplicaLog, offset: Offset) -> None:
     if log.raise_log_start(offset):
         write_epochs(turn, log)
     turn.record(
-        LogStartOffsetRaised(
+        events.LogStartOffsetRaised(
             cause_id=turn.cause_id,
             topic=log.partition.topic,
             partition=log.partition.partition,
@@ -173,7 +164,7 @@ def _record_truncation(
     leader_epoch: LeaderEpoch,
 ) -> None:
     turn.record(
-        LogTruncated(
+        events.LogTruncated(
             cause_id=turn.cause_id,
             topic=log.partition.topic,
             partition=log.partition.partition,

@@ -7,11 +7,11 @@ members that lag are dropped from ISRs, high watermarks and the logs' checkpoint
 from enum import Enum
 from typing import Final, assert_never
 
+from laststand.emulator.core import effects
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.isr_changes import maybe_shrink_isr
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import WriteHighWatermarks, WriteLogCheckpoints
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import Offset, TopicPartition
 
@@ -67,7 +67,7 @@ class Maintenance:
             case _Task.CHECKPOINT_HIGH_WATERMARKS:
                 self.checkpoint_high_watermarks(turn)
             case _Task.CHECKPOINT_LOGS:
-                turn.write(WriteLogCheckpoints())
+                turn.write(effects.WriteLogCheckpoints())
             case _Task.EXPIRE_PRODUCERS:
                 expiration_ms = self._properties.producer_id_expiration_ms
                 for partition in self._hosted:
@@ -87,4 +87,4 @@ class Maintenance:
         high_watermarks = tuple(sorted((partition.name, partition.log.high_watermark) for partition in self._hosted))
         if high_watermarks != self._checkpointed:
             self._checkpointed = high_watermarks
-            turn.write(WriteHighWatermarks(high_watermarks=high_watermarks))
+            turn.write(effects.WriteHighWatermarks(high_watermarks=high_watermarks))

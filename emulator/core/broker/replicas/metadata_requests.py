@@ -1,26 +1,30 @@
 """Metadata: who leads what, by this broker's image, which is stale by nature."""
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage, PartitionState
-from laststand.emulator.core.messages import MetadataPartition, MetadataRequest, MetadataResponse, MetadataTopic
 from laststand.emulator.core.types import NodeId
 
 
-def metadata(image: MetadataImage, request: MetadataRequest, controller_id: NodeId | None) -> MetadataResponse:
+def metadata(
+    image: MetadataImage, request: messages.MetadataRequest, controller_id: NodeId | None
+) -> messages.MetadataResponse:
     """Answers with live brokers and the topics asked for, or all of them."""
     names = request.topics or tuple(sorted(image.topics))
-    return MetadataResponse(
+    return messages.MetadataResponse(
         brokers=tuple(sorted(broker_id for broker_id, broker in image.brokers.items() if not broker.fenced)),
         controller_id=controller_id,
         topics=tuple(_topic(image, name) for name in names),
     )
 
 
-def _topic(image: MetadataImage, name: str) -> MetadataTopic:
+def _topic(image: MetadataImage, name: str) -> messages.MetadataTopic:
     topic_id = image.topics.get(name)
     if topic_id is None:
-        return MetadataTopic(name=name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic_id=None, partitions=())
-    return MetadataTopic(
+        return messages.MetadataTopic(
+            name=name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic_id=None, partitions=()
+        )
+    return messages.MetadataTopic(
         name=name,
         error=ErrorCode.NONE,
         topic_id=topic_id,
@@ -31,10 +35,10 @@ def _topic(image: MetadataImage, name: str) -> MetadataTopic:
     )
 
 
-def _partition(image: MetadataImage, index: int, state: PartitionState) -> MetadataPartition:
+def _partition(image: MetadataImage, index: int, state: PartitionState) -> messages.MetadataPartition:
     leader = None if state.leader is None else image.brokers.get(state.leader)
     is_available = leader is not None and not leader.fenced
-    return MetadataPartition(
+    return messages.MetadataPartition(
         partition=index,
         error=ErrorCode.NONE if is_available else ErrorCode.LEADER_NOT_AVAILABLE,
         leader=state.leader if is_available else None,

@@ -3,35 +3,32 @@
 Undefined is no error: epoch and end are both ``None`` then.
 """
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions, check_leader_epoch
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    EpochPosition,
-    EpochPositionResult,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
 from laststand.emulator.core.types import TopicPartition
 
 
 def offsets_for_leader_epochs(
-    hosted: HostedPartitions, request: OffsetForLeaderEpochRequest
-) -> OffsetForLeaderEpochResponse:
+    hosted: HostedPartitions, request: messages.OffsetForLeaderEpochRequest
+) -> messages.OffsetForLeaderEpochResponse:
     """Answers each position of a request."""
-    return OffsetForLeaderEpochResponse(partitions=tuple(_look_up(hosted, asked) for asked in request.partitions))
+    return messages.OffsetForLeaderEpochResponse(
+        partitions=tuple(_look_up(hosted, asked) for asked in request.partitions)
+    )
 
 
-def _look_up(hosted: HostedPartitions, asked: EpochPosition) -> EpochPositionResult:
+def _look_up(hosted: HostedPartitions, asked: messages.EpochPosition) -> messages.EpochPositionResult:
     found = hosted.find(TopicPartition(asked.topic, asked.partition))
     if isinstance(found, ErrorCode):
-        return EpochPositionResult(topic=asked.topic, partition=asked.partition, error=found)
+        return messages.EpochPositionResult(topic=asked.topic, partition=asked.partition, error=found)
     error = check_leader_epoch(found, asked.current_leader_epoch)
     if error is ErrorCode.NONE and not found.is_leader:
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     end = None
     if error is ErrorCode.NONE:
         end = found.log.epochs.end_offset_for(asked.leader_epoch, log_end_offset=found.log.log_end_offset)
-    return EpochPositionResult(
+    return messages.EpochPositionResult(
         topic=asked.topic,
         partition=asked.partition,
         error=error,

@@ -14,6 +14,7 @@ Invariants: leader epoch and partition epoch never go back; as leader the high w
 from collections.abc import Mapping
 from enum import Enum
 
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.follower_state import FollowerState
@@ -41,15 +42,7 @@ from laststand.emulator.core.broker.replicas.log_writer import (
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import (
-    AppendRole,
-    BecameFollower,
-    BecameLeader,
-    HighWatermarkAdvanced,
-    ReplicaProgress,
-)
 from laststand.emulator.core.image import BrokerRegistration, PartitionState
-from laststand.emulator.core.messages import AlterPartitionResult, IsrMember
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -193,7 +186,7 @@ class Partition:
         turn.turned[self.name] = None
         if is_new_epoch or not was_leader:
             turn.record(
-                BecameLeader(
+                events.BecameLeader(
                     cause_id=turn.cause_id,
                     topic=self.name.topic,
                     partition=self.name.partition,
@@ -249,7 +242,7 @@ class Partition:
         turn.turned[self.name] = None
         if is_new_epoch or is_new_role:
             turn.record(
-                BecameFollower(
+                events.BecameFollower(
                     cause_id=turn.cause_id,
                     topic=self.name.topic,
                     partition=self.name.partition,
@@ -267,7 +260,7 @@ class Partition:
 
     def append_as_leader(self, turn: Turn, batch: BatchDescriptor) -> None:
         """Appends a batch stamped with this epoch, and applies the high watermark rule."""
-        append_batches(turn, self.log, (batch,), role=AppendRole.LEADER, current_leader_epoch=self.leader_epoch)
+        append_batches(turn, self.log, (batch,), role=events.AppendRole.LEADER, current_leader_epoch=self.leader_epoch)
         self.advance_high_watermark(turn)
 
     def advance_high_watermark(self, turn: Turn) -> HighWatermarkReason:
@@ -295,7 +288,7 @@ class Partition:
             self.log.high_watermark = decision.high_watermark
             turn.advanced[self.name] = None
             turn.record(
-                HighWatermarkAdvanced(
+                events.HighWatermarkAdvanced(
                     cause_id=turn.cause_id,
                     topic=self.name.topic,
                     partition=self.name.partition,
@@ -309,9 +302,9 @@ class Partition:
                     joiners=joiners,
                     effective_min_isr=min_isr,
                     replicas=(
-                        ReplicaProgress(leader, self.log.log_end_offset, self.leader_epoch),
+                        events.ReplicaProgress(leader, self.log.log_end_offset, self.leader_epoch),
                         *(
-                            ReplicaProgress(broker_id, follower.log_end_offset, follower.learned_in_epoch)
+                            events.ReplicaProgress(broker_id, follower.log_end_offset, follower.learned_in_epoch)
                             for broker_id, follower in self._followers.items()
                         ),
                     ),
@@ -428,19 +421,19 @@ class Partition:
         if self.log.epochs.assign(self.leader_epoch, self.log.log_end_offset):
             write_epochs(turn, self.log)
 
-    def isr_member(self, broker_id: BrokerId) -> IsrMember:
+    def isr_member(self, broker_id: BrokerId) -> messages.IsrMember:
         """Returns a replica with the incarnation that a proposal vouches for: this one, or whose fetches came."""
         if broker_id == self._config.broker_id:
             registration = self._registrations.get(broker_id)
-            return IsrMember(broker_id, None if registration is None else registration.broker_epoch)
+            return messages.IsrMember(broker_id, None if registration is None else registration.broker_epoch)
         follower = self._followers.get(broker_id)
-        return IsrMember(broker_id, None if follower is None else follower.broker_epoch)
+        return messages.IsrMember(broker_id, None if follower is None else follower.broker_epoch)
 
     def await_isr(self, state: PendingState) -> None:
         """Counts on a proposed change from now on; ``isr_changes`` proposes it to the controller."""
         self.isr_state = state
 
-    def commit_isr(self, turn: Turn, result: AlterPartitionResult) -> None:
+    def commit_isr(self, turn: Turn, result: messages.AlterPartitionResult) -> None:
         """Takes over what the controller committed, and moves the high watermark with it."""
         self.isr_state = Committed(result.isr)
         self.partition_epoch = result.partition_epoch

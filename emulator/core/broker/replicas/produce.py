@@ -6,13 +6,13 @@ its records in the leader's log, where they may commit later.
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.producer_state import DuplicateBatch, RejectedBatch
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import ProducePartition
 from laststand.emulator.core.types import Acks, LeaderEpoch, Offset
 
 
@@ -42,7 +42,9 @@ def check_batch(partition: Partition, batch: BatchDescriptor | InvalidBatch) -> 
     return ErrorCode.NONE
 
 
-def append_batch(turn: Turn, hosted: HostedPartitions, asked: ProducePartition, *, acks: int) -> Appended | Refused:
+def append_batch(
+    turn: Turn, hosted: HostedPartitions, asked: messages.ProducePartition, *, acks: int
+) -> Appended | Refused:
     """Appends one batch on the leader, or says why not; a duplicate counts as appended where it is already."""
     partition = hosted.find_leader(asked.topic_partition)
     if isinstance(partition, ErrorCode):

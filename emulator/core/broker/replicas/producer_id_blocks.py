@@ -6,10 +6,9 @@ Where blocks come from differs: the controller allocates them (KIP-730), or the 
 from collections import deque
 from typing import Final, NamedTuple
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import InitProducerIdRequest, InitProducerIdResponse
 from laststand.emulator.core.types import CauseId, ProducerEpoch, ProducerId, RequestId
 
 WAITING_MAX: Final = 1000
@@ -32,7 +31,7 @@ class ProducerIdBlocks:
         self._waiting: deque[_Waiting] = deque()
 
     def handle_request(
-        self, turn: Turn, request_id: RequestId, request: InitProducerIdRequest, *, may_wait: bool
+        self, turn: Turn, request_id: RequestId, request: messages.InitProducerIdRequest, *, may_wait: bool
     ) -> bool:
         """Answers with the same id under the next epoch, or with a fresh id, once there is a block.
 
@@ -76,10 +75,12 @@ class ProducerIdBlocks:
 
 
 def _answer(turn: Turn, waiting: _Waiting, producer_id: ProducerId, producer_epoch: ProducerEpoch) -> None:
-    response = InitProducerIdResponse(error=ErrorCode.NONE, producer_id=producer_id, producer_epoch=producer_epoch)
-    turn.send(SendResponse(request_id=waiting.request_id, response=response, cause_id=waiting.cause_id))
+    response = messages.InitProducerIdResponse(
+        error=ErrorCode.NONE, producer_id=producer_id, producer_epoch=producer_epoch
+    )
+    turn.send(effects.SendResponse(request_id=waiting.request_id, response=response, cause_id=waiting.cause_id))
 
 
 def _refuse(turn: Turn, waiting: _Waiting) -> None:
-    response = InitProducerIdResponse(error=ErrorCode.BROKER_NOT_AVAILABLE)
-    turn.send(SendResponse(request_id=waiting.request_id, response=response, cause_id=waiting.cause_id))
+    response = messages.InitProducerIdResponse(error=ErrorCode.BROKER_NOT_AVAILABLE)
+    turn.send(effects.SendResponse(request_id=waiting.request_id, response=response, cause_id=waiting.cause_id))

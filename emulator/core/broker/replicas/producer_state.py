@@ -11,9 +11,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inputs import ProducerSnapshotEntry
 from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId
 
 RETAINED_BATCHES: Final = 5
@@ -123,7 +123,7 @@ class ProducerStates:
         for producer_id in idle:
             del self._entries[producer_id]
 
-    def reload(self, snapshot: Iterable[ProducerSnapshotEntry], *, now_ms: int) -> None:
+    def reload(self, snapshot: Iterable[inputs.ProducerSnapshotEntry], *, now_ms: int) -> None:
         """Forgets everything and starts from a snapshot; the log after it is to be replayed with ``update``."""
         self._entries.clear()
         for kept in snapshot:

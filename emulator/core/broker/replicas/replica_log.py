@@ -11,10 +11,10 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor, LogSpan
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.broker.replicas.producer_state import ProducerStates
-from laststand.emulator.core.inputs import ProducerSnapshotEntry
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TopicId, TopicPartition
 
 _NO_PRODUCER = -1
@@ -63,7 +63,7 @@ class ReplicaLog:
         self.log_end_offset = Offset(0)
         self.epochs = LeaderEpochCache()
         self.producers = ProducerStates()
-        self._producers_snapshot: tuple[ProducerSnapshotEntry, ...] = ()
+        self._producers_snapshot: tuple[inputs.ProducerSnapshotEntry, ...] = ()
         self._producers_offset = Offset(0)
         self._clear_index()
 
@@ -118,7 +118,7 @@ class ReplicaLog:
         *,
         log_start_offset: Offset,
         log_end_offset: Offset,
-        producers: tuple[ProducerSnapshotEntry, ...],
+        producers: tuple[inputs.ProducerSnapshotEntry, ...],
         producers_offset: Offset,
         now_ms: int,
     ) -> None:

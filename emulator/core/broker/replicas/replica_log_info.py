@@ -6,9 +6,9 @@ too and would win falsely. Nothing is reported before the logs are loaded.
 
 from typing import Final
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
 from laststand.emulator.core.types import BrokerEpoch, TopicId, TopicPartition
 
 SERVED_MAX: Final = 1000
@@ -16,26 +16,26 @@ SERVED_MAX: Final = 1000
 
 
 def replica_log_info(
-    hosted: HostedPartitions, request: GetReplicaLogInfoRequest, broker_epoch: BrokerEpoch | None
-) -> GetReplicaLogInfoResponse:
+    hosted: HostedPartitions, request: messages.GetReplicaLogInfoRequest, broker_epoch: BrokerEpoch | None
+) -> messages.GetReplicaLogInfoResponse:
     """Answers for the first ``SERVED_MAX`` partitions; the rest get REQUEST_LIMIT_REACHED."""
-    answers: list[ReplicaLogInfo] = []
+    answers: list[messages.ReplicaLogInfo] = []
     for index, (topic_id, partition) in enumerate(request.partitions):
         if index < SERVED_MAX:
             answers.append(_log_info(hosted, topic_id, partition))
         else:
             answers.append(_refusal(topic_id, partition, ErrorCode.REQUEST_LIMIT_REACHED))
-    return GetReplicaLogInfoResponse(broker_epoch=broker_epoch, partitions=tuple(answers))
+    return messages.GetReplicaLogInfoResponse(broker_epoch=broker_epoch, partitions=tuple(answers))
 
 
-def _log_info(hosted: HostedPartitions, topic_id: TopicId, partition: int) -> ReplicaLogInfo:
+def _log_info(hosted: HostedPartitions, topic_id: TopicId, partition: int) -> messages.ReplicaLogInfo:
     topic = hosted.image.topic_names.get(topic_id)
     if topic is None:
         return _refusal(topic_id, partition, ErrorCode.UNKNOWN_TOPIC_ID)
     found = hosted.get(TopicPartition(topic, partition))
     if found is None:
         return _refusal(topic_id, partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return ReplicaLogInfo(
+    return messages.ReplicaLogInfo(
         topic_id=topic_id,
         partition=partition,
         error=ErrorCode.NONE,
@@ -46,5 +46,5 @@ def _log_info(hosted: HostedPartitions, topic_id: TopicId, partition: int) -> Re
     )
 
 
-def _refusal(topic_id: TopicId, partition: int, error: ErrorCode) -> ReplicaLogInfo:
-    return ReplicaLogInfo(topic_id=topic_id, partition=partition, error=error)
+def _refusal(topic_id: TopicId, partition: int, error: ErrorCode) -> messages.ReplicaLogInfo:
+    return messages.ReplicaLogInfo(topic_id=topic_id, partition=partition, error=error)

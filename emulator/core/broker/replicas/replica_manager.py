@@ -8,6 +8,7 @@ the same. A broker changes roles, hands over the inputs that concern replicas, a
 from collections.abc import Callable
 from enum import Enum
 
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.delayed_fetch import FetchHandler
 from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
@@ -25,25 +26,8 @@ from laststand.emulator.core.broker.replicas.replica_log_info import replica_log
 from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.describe import describe_topic_partitions
-from laststand.emulator.core.effects import CloseLogs, LoadLogs, SendResponse, StopNode
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import LogRecovered, LogsLoaded, SegmentsDeleted
-from laststand.emulator.core.messages import (
-    DeleteRecordsRequest,
-    DescribeTopicPartitionsRequest,
-    FetchRequest,
-    FetchResponse,
-    GetReplicaLogInfoRequest,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-    ProduceRequest,
-    Request,
-    Response,
-)
 from laststand.emulator.core.timers import Timed
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, NodeId, RequestId
 
@@ -107,19 +91,19 @@ class ReplicaManager:
     def load_logs(self, turn: Turn) -> None:
         """Begins to load what is on disk; ``LogsLoaded`` says what was found."""
         self.logs_state = LogsState.LOADING
-        turn.write(LoadLogs())
+        turn.write(effects.LoadLogs())
 
-    def open_logs(self, turn: Turn, loaded: LogsLoaded) -> None:
+    def open_logs(self, turn: Turn, loaded: inputs.LogsLoaded) -> None:
         """Begins the upkeep of logs and the grace of strays; the broker decides which logs it hosts."""
         self.logs_state = LogsState.OPEN
         self.strays.resume(turn, loaded.strays)
         self._maintenance.start(turn)
 
-    def handle_recovered(self, turn: Turn, recovered: LogRecovered) -> None:
+    def handle_recovered(self, turn: Turn, recovered: inputs.LogRecovered) -> None:
         """Goes on with the recovery of a leader that was elected uncleanly."""
         self._recoveries.handle_recovered(turn, recovered)
 
-    def handle_segments_deleted(self, turn: Turn, deleted: SegmentsDeleted) -> None:
+    def handle_segments_deleted(self, turn: Turn, deleted: inputs.SegmentsDeleted) -> None:
         """Raises a log's start to where retention cut it."""
         partition = self.hosted.get(deleted.partition)
         if partition is None or deleted.log_start_offset <= partition.log.log_start_offset:
@@ -135,10 +119,10 @@ class ReplicaManager:
         self.fetchers.stop()
         if self.logs_state is LogsState.OPEN:
             self._maintenance.checkpoint_high_watermarks(turn)
-            turn.exit(CloseLogs(broker_epoch=broker_epoch))
+            turn.exit(effects.CloseLogs(broker_epoch=broker_epoch))
         else:
             # Checkpoints of logs that are not open must not be overwritten with nothing.
-            turn.exit(StopNode(proven_epoch=proven_epoch))
+            turn.exit(effects.StopNode(proven_epoch=proven_epoch))
 
     # --- Requests and responses -----------------------------------------------------------------------------------
 
@@ -146,7 +130,7 @@ class ReplicaManager:
         self,
         turn: Turn,
         request_id: RequestId,
-        request: Request,
+        request: messages.Request,
         *,
         broker_epoch: BrokerEpoch | None,
         controller: NodeId | None,
@@ -156,58 +140,60 @@ class ReplicaManager:
         Raises:
             InvariantError: no broker serves such a request.
         """
-        response: Response
+        response: messages.Response
         match request:
-            case FetchRequest():
+            case messages.FetchRequest():
                 self.fetches.handle_request(turn, request_id, request)
                 return
-            case ProduceRequest():
+            case messages.ProduceRequest():
                 self._produces.handle_request(turn, request_id, request)
                 return
-            case DeleteRecordsRequest():
+            case messages.DeleteRecordsRequest():
                 self._deletes.handle_request(turn, request_id, request)
                 return
-            case MetadataRequest():
+            case messages.MetadataRequest():
                 response = metadata(self.hosted.image, request, controller)
-            case DescribeTopicPartitionsRequest():
+            case messages.DescribeTopicPartitionsRequest():
                 limit = self._config.properties.max_request_partition_size_limit
                 response = describe_topic_partitions(self.hosted.image, request, partition_limit=limit)
-            case ListOffsetsRequest():
+            case messages.ListOffsetsRequest():
                 response = list_offsets(self.hosted, request)
-            case OffsetForLeaderEpochRequest():
+            case messages.OffsetForLeaderEpochRequest():
                 response = offsets_for_leader_epochs(self.hosted, request)
-            case GetReplicaLogInfoRequest():
+            case messages.GetReplicaLogInfoRequest():
                 response = replica_log_info(self.hosted, request, broker_epoch)
             case _:
                 raise InvariantError(f"{type(request).__name__} is not for a broker")
-        turn.send(SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
+        turn.send(effects.SendResponse(request_id=request_id, response=response, cause_id=turn.cause_id))
 
-    def handle_response(self, turn: Turn, leader: BrokerId, request: Request, response: Response) -> None:
+    def handle_response(
+        self, turn: Turn, leader: BrokerId, request: messages.Request, response: messages.Response
+    ) -> None:
         """Handles what a leader answered that this broker follows.
 
         Raises:
             InvariantError: a response to another request.
         """
         match request, response:
-            case FetchRequest(), FetchResponse():
+            case messages.FetchRequest(), messages.FetchResponse():
                 self.fetchers.handle_fetch(turn, leader, request, response)
-            case ListOffsetsRequest(), ListOffsetsResponse():
+            case messages.ListOffsetsRequest(), messages.ListOffsetsResponse():
                 for position, result in zip(request.partitions, response.partitions, strict=True):
                     self.fetchers.handle_offset(turn, leader, position, result)
-            case OffsetForLeaderEpochRequest(), OffsetForLeaderEpochResponse():
+            case messages.OffsetForLeaderEpochRequest(), messages.OffsetForLeaderEpochResponse():
                 for asked, end in zip(request.partitions, response.partitions, strict=True):
                     self.fetchers.handle_epoch_end(turn, leader, asked, end)
             case _:
                 raise InvariantError(f"{type(response).__name__} answers {type(request).__name__}")
 
-    def handle_failure(self, turn: Turn, leader: BrokerId, request: Request) -> None:
+    def handle_failure(self, turn: Turn, leader: BrokerId, request: messages.Request) -> None:
         """Handles that a leader did not answer.
 
         Raises:
             InvariantError: no broker sends such a request.
         """
         match request:
-            case FetchRequest() | ListOffsetsRequest() | OffsetForLeaderEpochRequest():
+            case messages.FetchRequest() | messages.ListOffsetsRequest() | messages.OffsetForLeaderEpochRequest():
                 self.fetchers.handle_failure(turn, leader, request)
             case _:
                 raise InvariantError(f"{type(request).__name__} failed, which a broker never sends")

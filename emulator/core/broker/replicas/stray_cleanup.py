@@ -7,11 +7,9 @@ were never cut by retention, for they have no high watermark, and came back as t
 name was assigned here next. A grace begins anew with each process.
 """
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import DeleteStrayLog, RenameStrayLog
-from laststand.emulator.core.events import LogDeleted, StrayDeleted, StrayDetected
-from laststand.emulator.core.inputs import LoadedLog, StrayLog
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import LogDeletedReason, StrayCleanup, StrayReason, TopicId, TopicPartition
 
@@ -26,21 +24,21 @@ class StrayLogs:
     def __init__(self, config: BrokerConfig) -> None:
         self._rule = config.switches.stray_cleanup
         self._delay_ms = config.properties.stray_delete_delay_ms
-        self._kept: dict[TopicPartition, LoadedLog] = {}
-        self.timers: TimerQueue[StrayLog] = TimerQueue()
+        self._kept: dict[TopicPartition, inputs.LoadedLog] = {}
+        self.timers: TimerQueue[inputs.StrayLog] = TimerQueue()
 
-    def resume(self, turn: Turn, strays: tuple[StrayLog, ...]) -> None:
+    def resume(self, turn: Turn, strays: tuple[inputs.StrayLog, ...]) -> None:
         """Goes on with what an earlier process put aside."""
         if self._rule is StrayCleanup.DELETE:
             for stray in strays:
                 self.timers.set(stray, at_ms=turn.now_ms + self._delay_ms)
 
-    def put_aside(self, turn: Turn, loaded: LoadedLog, reason: StrayReason) -> None:
+    def put_aside(self, turn: Turn, loaded: inputs.LoadedLog, reason: StrayReason) -> None:
         """Deals with a log that is a stray."""
         topic, partition = loaded.partition
         topic_id = loaded.topic_id or TopicId("")
         turn.record(
-            StrayDetected(
+            events.StrayDetected(
                 cause_id=turn.cause_id,
                 topic=topic,
                 partition=partition,
@@ -53,9 +51,9 @@ class StrayLogs:
         if self._rule is StrayCleanup.OFF:
             self._kept[loaded.partition] = loaded
             return
-        turn.write(RenameStrayLog(partition=loaded.partition))
+        turn.write(effects.RenameStrayLog(partition=loaded.partition))
         turn.record(
-            LogDeleted(
+            events.LogDeleted(
                 cause_id=turn.cause_id,
                 topic=topic,
                 partition=partition,
@@ -64,18 +62,18 @@ class StrayLogs:
                 log_end_offset=loaded.log_end_offset,
             )
         )
-        self.resume(turn, (StrayLog(partition=loaded.partition, topic_id=loaded.topic_id),))
+        self.resume(turn, (inputs.StrayLog(partition=loaded.partition, topic_id=loaded.topic_id),))
 
-    def take_kept(self, name: TopicPartition) -> LoadedLog | None:
+    def take_kept(self, name: TopicPartition) -> inputs.LoadedLog | None:
         """Returns, once, the log of that name that stayed where it was, whatever topic its data is of."""
         return self._kept.pop(name, None)
 
     def handle_timer(self, turn: Turn) -> None:
         """Deletes strays whose grace is over."""
         for stray in self.timers.pop_due(now_ms=turn.now_ms):
-            turn.write(DeleteStrayLog(partition=stray.partition, topic_id=stray.topic_id))
+            turn.write(effects.DeleteStrayLog(partition=stray.partition, topic_id=stray.topic_id))
             turn.record(
-                StrayDeleted(
+                events.StrayDeleted(
                     cause_id=turn.cause_id,
                     topic=stray.partition.topic,
                     partition=stray.partition.partition,

@@ -8,6 +8,7 @@ so no part calls back into another.
 
 from typing import TypeAlias
 
+from laststand.emulator.core import events
 from laststand.emulator.core.broker.replicas.isr import IsrProposal
 from laststand.emulator.core.effects import (
     AppendToLog,
@@ -33,7 +34,6 @@ from laststand.emulator.core.effects import (
     WriteHighWatermarks,
     WriteLogCheckpoints,
 )
-from laststand.emulator.core.events import BrokerEvent
 from laststand.emulator.core.types import CauseId, TopicPartition
 
 FileEffect: TypeAlias = (
@@ -96,7 +96,7 @@ class Turn:
         """Adds a file effect."""
         self._files.append(effect)
 
-    def record(self, event: BrokerEvent) -> None:
+    def record(self, event: events.BrokerEvent) -> None:
         """Adds a line of the event log."""
         self._events.append(RecordEvent(event=event))
 

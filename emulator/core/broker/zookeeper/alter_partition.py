@@ -7,17 +7,11 @@ calls the controller by then.
 
 from typing import Final
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.isr import IsrProposal
 from laststand.emulator.core.broker.zookeeper.metadata_cache import real_topic_id
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    IsrMember,
-)
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, TopicPartition
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
@@ -59,7 +53,7 @@ class ZooKeeperAlterPartition:
         self._queued[proposal.partition] = proposal
         return ErrorCode.NONE
 
-    def take_due(self, *, broker_epoch: BrokerEpoch, now_ms: int) -> AlterPartitionRequest | None:
+    def take_due(self, *, broker_epoch: BrokerEpoch, now_ms: int) -> messages.AlterPartitionRequest | None:
         """Returns a request with everything queued, unless one is in flight or an error recent."""
         is_backing_off = self._retry_at_ms is not None and self._retry_at_ms > now_ms
         if self._is_in_flight or not self._queued or is_backing_off:
@@ -71,7 +65,7 @@ class ZooKeeperAlterPartition:
             are_topic_ids_known=all(real_topic_id(proposal.topic_id) is not None for proposal in proposals),
             controller_max_version=self._controller_max_version,
         )
-        return AlterPartitionRequest(
+        return messages.AlterPartitionRequest(
             broker_id=self._config.broker_id,
             broker_epoch=broker_epoch,
             partitions=tuple(_data(proposal, version) for proposal in proposals),
@@ -79,8 +73,8 @@ class ZooKeeperAlterPartition:
         )
 
     def answered(
-        self, request: AlterPartitionRequest, response: AlterPartitionResponse, *, now_ms: int
-    ) -> list[tuple[IsrProposal, AlterPartitionResult]]:
+        self, request: messages.AlterPartitionRequest, response: messages.AlterPartitionResponse, *, now_ms: int
+    ) -> list[tuple[IsrProposal, messages.AlterPartitionResult]]:
         """Takes answered changes off the queue; they are gone before they are acted on."""
         self._is_in_flight = False
         if response.error is not ErrorCode.NONE:
@@ -113,14 +107,14 @@ class ZooKeeperAlterPartition:
             self._retry_at_ms = None
 
 
-def _data(proposal: IsrProposal, version: int) -> AlterPartitionData:
+def _data(proposal: IsrProposal, version: int) -> messages.AlterPartitionData:
     # A released leader calls itself recovered from the start, and one that recovers asks for nothing else before. No
     # ZooKeeper controller looks at the members' incarnations (KIP-903).
-    return AlterPartitionData(
+    return messages.AlterPartitionData(
         topic=proposal.partition.topic,
         topic_id=proposal.topic_id if version >= _VERSION_WITH_TOPIC_IDS else None,
         partition=proposal.partition.partition,
         leader_epoch=proposal.leader_epoch,
         partition_epoch=proposal.partition_epoch,
-        new_isr=tuple(IsrMember(member.broker_id) for member in proposal.members),
+        new_isr=tuple(messages.IsrMember(member.broker_id) for member in proposal.members),
     )

@@ -21,6 +21,7 @@ from typing import Final, assert_never
 
 import msgspec
 
+from laststand.emulator.core import events, inputs, messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.partition import Partition
@@ -46,49 +47,14 @@ from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCach
 from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, take_block
 from laststand.emulator.core.broker.zookeeper.topic_configs import TopicConfigs, read_topic_config
 from laststand.emulator.core.errors import ErrorCode, InvariantError
-from laststand.emulator.core.events import BrokerStateChanged
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import (
-    LogRecovered,
-    LogsLoaded,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    SegmentsDeleted,
-    ShutdownRequested,
-    Started,
-    TimerFired,
-)
-from laststand.emulator.core.messages import (
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    FetchRequest,
-    InitProducerIdRequest,
-    ProduceRequest,
-    Request,
-)
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CorrelationId, RequestId, TopicPartition
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    ControlMessage,
-    LeaderAndIsrRequest,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages, exchange, operations
 from laststand.emulator.core.zookeeper.control_versions import as_carried
-from laststand.emulator.core.zookeeper.exchange import (
-    CloseSession,
-    SessionExpired,
-    ZooKeeperAnswered,
-    ZooKeeperConnectionLost,
-    ZooKeeperReconnected,
-)
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock
-from laststand.emulator.core.zookeeper.operations import Program
 from laststand.emulator.core.zookeeper.program_queue import ProgramQueue
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
@@ -145,9 +111,11 @@ class ZooKeeperBroker:
             first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
         )
         self._departure: TimerQueue[str] = TimerQueue()
-        self._asked: dict[CorrelationId, AlterPartitionRequest | ControlledShutdownRequest] = {}
+        self._asked: dict[
+            CorrelationId, messages.AlterPartitionRequest | control_messages.ControlledShutdownRequest
+        ] = {}
         self._next_correlation_id = CorrelationId(0)
-        self._held: deque[RequestReceived | ControlReceived] = deque()
+        self._held: deque[inputs.RequestReceived | ControlReceived] = deque()
         self._unread_topics: set[str] = set()
         self._answers: list[ZooKeeperBrokerEffect] = []
         self._shutdown_tries = 0
@@ -216,26 +184,26 @@ class ZooKeeperBroker:
 
     def _handle(self, turn: Turn, incoming: ZooKeeperBrokerInput) -> None:
         match incoming:
-            case RequestReceived() | ControlReceived():
+            case inputs.RequestReceived() | ControlReceived():
                 self._handle_or_hold(turn, incoming)
-            case ResponseReceived(correlation_id=correlation_id, response=response):
+            case inputs.ResponseReceived(correlation_id=correlation_id, response=response):
                 sent = self._in_flight.answered(turn, correlation_id)
                 self._replicas.handle_response(turn, BrokerId(sent.destination), sent.request, response)
-            case RequestFailed(correlation_id=correlation_id, failure=failure):
+            case inputs.RequestFailed(correlation_id=correlation_id, failure=failure):
                 failed = self._in_flight.failed(turn, correlation_id, failure)
                 self._replicas.handle_failure(turn, BrokerId(failed.destination), failed.request)
-            case TimerFired():
+            case inputs.TimerFired():
                 self._handle_timers(turn)
-            case Started():
+            case inputs.Started():
                 self._enter(turn, BrokerState.STARTING)
                 self._replicas.load_logs(turn)
-            case LogsLoaded():
+            case inputs.LogsLoaded():
                 self._open_logs(turn, incoming)
-            case LogRecovered():
+            case inputs.LogRecovered():
                 self._replicas.handle_recovered(turn, incoming)
-            case SegmentsDeleted():
+            case inputs.SegmentsDeleted():
                 self._replicas.handle_segments_deleted(turn, incoming)
-            case ShutdownRequested():
+            case inputs.ShutdownRequested():
                 self._enter(turn, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
                 self._ask_to_be_let_go(turn)
             case BrokerRegisteredAs(broker_epoch=broker_epoch):
@@ -247,28 +215,28 @@ class ZooKeeperBroker:
                 self._controller_replied(turn, self._asked.pop(correlation_id), reply)
             case ControllerUnreachable(correlation_id=correlation_id):
                 self._controller_unreachable(turn, self._asked.pop(correlation_id))
-            case ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
+            case exchange.ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
                 self._zookeeper.answered(correlation_id, answers)
-            case ZooKeeperConnectionLost():
+            case exchange.ZooKeeperConnectionLost():
                 self._zookeeper.connection_lost()
-            case ZooKeeperReconnected():
+            case exchange.ZooKeeperReconnected():
                 self._zookeeper.reconnected()
             case TopicConfigChanged(topic=topic):
                 self._read_config(topic)
-            case SessionExpired():
+            case exchange.SessionExpired():
                 self._session_expired(turn)
             case _:
                 assert_never(incoming)
 
     def _enter(self, turn: Turn, state: BrokerState) -> None:
         turn.record(
-            BrokerStateChanged(cause_id=turn.cause_id, old=self.state, new=state, broker_epoch=self.broker_epoch)
+            events.BrokerStateChanged(cause_id=turn.cause_id, old=self.state, new=state, broker_epoch=self.broker_epoch)
         )
         self.state = state
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
-    def _handle_or_hold(self, turn: Turn, incoming: RequestReceived | ControlReceived) -> None:
+    def _handle_or_hold(self, turn: Turn, incoming: inputs.RequestReceived | ControlReceived) -> None:
         """Handles a request, unless a partition that it names is locked, or it waits for a topic's configuration."""
         is_locked = any(self._isr_changes.is_locked(name) for name in named_partitions(incoming.request))
         if is_locked or (isinstance(incoming, ControlReceived) and self._waits_for_config(incoming.request)):
@@ -278,8 +246,8 @@ class ZooKeeperBroker:
         else:
             self._handle_request(turn, incoming)
 
-    def _waits_for_config(self, request: ControlMessage) -> bool:
-        if isinstance(request, LeaderAndIsrRequest) and self.fence.error_of(request) is ErrorCode.NONE:
+    def _waits_for_config(self, request: control_messages.ControlMessage) -> bool:
+        if isinstance(request, control_messages.LeaderAndIsrRequest) and self.fence.error_of(request) is ErrorCode.NONE:
             for topic in dict.fromkeys(role.name.topic for role in request.partitions):
                 if not self._configs.is_known(topic) and topic not in self._unread_topics:
                     self._unread_topics.add(topic)
@@ -296,24 +264,24 @@ class ZooKeeperBroker:
 
     def _handle_control(self, turn: Turn, incoming: ControlReceived) -> None:
         match as_carried(incoming.request):
-            case LeaderAndIsrRequest() as request:
+            case control_messages.LeaderAndIsrRequest() as request:
                 taken = self.control.handle_leader_and_isr(turn, request)
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=taken.response))
                 for partition in taken.new_leaderships:
                     self._replicas.fetches.release_followers(turn, partition)
                 for partition in taken.repeated_leaderships:
                     self._isr_changes.ask_successor(turn, partition)
-            case UpdateMetadataRequest() as request:
+            case control_messages.UpdateMetadataRequest() as request:
                 updated, _ = self.control.handle_update_metadata(turn, request)
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=updated))
-            case StopReplicaRequest() as request:
+            case control_messages.StopReplicaRequest() as request:
                 stopped = self.control.handle_stop_replica(turn, request)
                 self._configs.keep({partition.name.topic for partition in self._hosted})
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=stopped))
 
-    def _handle_request(self, turn: Turn, incoming: RequestReceived) -> None:
+    def _handle_request(self, turn: Turn, incoming: inputs.RequestReceived) -> None:
         request, request_id = incoming.request, incoming.request_id
-        if isinstance(request, InitProducerIdRequest):
+        if isinstance(request, messages.InitProducerIdRequest):
             self._producer_ids.handle_request(turn, request_id, request)
             self._take_producer_ids()
         else:
@@ -332,7 +300,7 @@ class ZooKeeperBroker:
 
     # --- Logs and configuration -----------------------------------------------------------------------------------
 
-    def _open_logs(self, turn: Turn, loaded: LogsLoaded) -> None:
+    def _open_logs(self, turn: Turn, loaded: inputs.LogsLoaded) -> None:
         self.control.has_failed_directory = bool(loaded.failed_log_dirs)
         self.control.keep(loaded.logs)
         self._replicas.open_logs(turn, loaded)
@@ -360,7 +328,9 @@ class ZooKeeperBroker:
 
     # --- The controller -------------------------------------------------------------------------------------------
 
-    def _ask(self, request: AlterPartitionRequest | ControlledShutdownRequest, controller: BrokerId) -> None:
+    def _ask(
+        self, request: messages.AlterPartitionRequest | control_messages.ControlledShutdownRequest, controller: BrokerId
+    ) -> None:
         correlation_id = self._next_correlation_id
         self._next_correlation_id = CorrelationId(correlation_id + 1)
         self._asked[correlation_id] = request
@@ -376,13 +346,15 @@ class ZooKeeperBroker:
     def _controller_replied(
         self,
         turn: Turn,
-        request: AlterPartitionRequest | ControlledShutdownRequest,
-        reply: AlterPartitionResponse | ControlledShutdownResponse,
+        request: messages.AlterPartitionRequest | control_messages.ControlledShutdownRequest,
+        reply: messages.AlterPartitionResponse | control_messages.ControlledShutdownResponse,
     ) -> None:
         match request, reply:
-            case AlterPartitionRequest(), AlterPartitionResponse():
+            case messages.AlterPartitionRequest(), messages.AlterPartitionResponse():
                 self._isr_changes.handle_reply(turn, request, reply)
-            case ControlledShutdownRequest(), ControlledShutdownResponse(error=error, remaining=remaining):
+            case control_messages.ControlledShutdownRequest(), control_messages.ControlledShutdownResponse(
+                error=error, remaining=remaining
+            ):
                 if error is ErrorCode.NONE and not remaining:
                     self._is_exiting = True
                 else:
@@ -390,8 +362,10 @@ class ZooKeeperBroker:
             case _:
                 raise InvariantError(f"{type(reply).__name__} answers {type(request).__name__}")
 
-    def _controller_unreachable(self, turn: Turn, request: AlterPartitionRequest | ControlledShutdownRequest) -> None:
-        if isinstance(request, AlterPartitionRequest):
+    def _controller_unreachable(
+        self, turn: Turn, request: messages.AlterPartitionRequest | control_messages.ControlledShutdownRequest
+    ) -> None:
+        if isinstance(request, messages.AlterPartitionRequest):
             self._isr_changes.handle_unreachable(turn)
         else:
             self._ask_to_be_let_go_later(turn)
@@ -407,7 +381,9 @@ class ZooKeeperBroker:
             self._ask_to_be_let_go_later(turn)
             return
         epoch = self.fence.broker_epoch if self._ibp.sends_broker_epochs else None
-        self._ask(ControlledShutdownRequest(broker_id=self._config.broker_id, broker_epoch=epoch), controller)
+        self._ask(
+            control_messages.ControlledShutdownRequest(broker_id=self._config.broker_id, broker_epoch=epoch), controller
+        )
 
     def _ask_to_be_let_go_later(self, turn: Turn) -> None:
         self._departure.set("ask", at_ms=turn.now_ms + self._shutdown_backoff_ms)
@@ -471,7 +447,7 @@ class ZooKeeperBroker:
     def _exit(self, turn: Turn) -> None:
         self._has_exited = True
         self._enter(turn, BrokerState.SHUTTING_DOWN)
-        self._answers.append(CloseSession())
+        self._answers.append(exchange.CloseSession())
         self._replicas.exit(turn, broker_epoch=self.fence.broker_epoch, proven_epoch=None)
 
     def _effects(self, turn: Turn) -> list[ZooKeeperBrokerEffect]:
@@ -482,24 +458,24 @@ class ZooKeeperBroker:
         return [*done, *requests, *self._answers, *end]
 
 
-def named_partitions(request: Request | ControlMessage) -> tuple[TopicPartition, ...]:
+def named_partitions(request: messages.Request | control_messages.ControlMessage) -> tuple[TopicPartition, ...]:
     """Returns the partitions that a request does something with, as opposed to reading about them."""
     match request:
-        case FetchRequest(partitions=partitions):
+        case messages.FetchRequest(partitions=partitions):
             return tuple(TopicPartition(one.topic, one.partition) for one in partitions)
-        case ProduceRequest(partitions=produced):
+        case messages.ProduceRequest(partitions=produced):
             return tuple(TopicPartition(one.topic, one.partition) for one in produced)
-        case LeaderAndIsrRequest(partitions=roles):
+        case control_messages.LeaderAndIsrRequest(partitions=roles):
             return tuple(role.name for role in roles)
-        case StopReplicaRequest(partitions=replicas):
+        case control_messages.StopReplicaRequest(partitions=replicas):
             return tuple(replica.name for replica in replicas)
         case _:
             return ()
 
 
-def _config_read(topic: str) -> Program[_ConfigRead]:
+def _config_read(topic: str) -> operations.Program[_ConfigRead]:
     return _ConfigRead(topic, (yield from read_topic_config(topic)))
 
 
-def _take_block(broker_id: BrokerId) -> Program[_IdsTaken]:
+def _take_block(broker_id: BrokerId) -> operations.Program[_IdsTaken]:
     return _IdsTaken((yield from take_block(broker_id)))

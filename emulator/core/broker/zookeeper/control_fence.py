@@ -6,7 +6,7 @@ the truth of long ago. A newer controller epoch is adopted by whichever request 
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerEpoch
-from laststand.emulator.core.zookeeper.control_messages import ControlRequest
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
@@ -24,7 +24,7 @@ class ControlFence:
         self.broker_epoch: BrokerEpoch | None = None
         self.controller_epoch = ControllerEpoch(0)
 
-    def check(self, request: ControlRequest) -> ErrorCode:
+    def check(self, request: control_messages.ControlRequest) -> ErrorCode:
         """Returns why a request is not looked at, or NONE; adopts its controller epoch.
 
         A greater broker epoch passes: the controller may hear of a registration before the broker does.
@@ -34,7 +34,7 @@ class ControlFence:
             self.controller_epoch = request.controller_epoch
         return error
 
-    def error_of(self, request: ControlRequest) -> ErrorCode:
+    def error_of(self, request: control_messages.ControlRequest) -> ErrorCode:
         """Returns what ``check`` would, and adopts nothing."""
         if self._is_for_former_incarnation(request) and self._rules.control_broker_epoch_check:
             return ErrorCode.STALE_BROKER_EPOCH
@@ -42,7 +42,7 @@ class ControlFence:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         return ErrorCode.NONE
 
-    def _is_for_former_incarnation(self, request: ControlRequest) -> bool:
+    def _is_for_former_incarnation(self, request: control_messages.ControlRequest) -> bool:
         if request.broker_epoch is None or self.broker_epoch is None:
             return False
         return request.broker_epoch < self.broker_epoch

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
@@ -24,11 +25,8 @@ from laststand.emulator.core.broker.zookeeper.control_fence import ControlFence
 from laststand.emulator.core.broker.zookeeper.full_list import LocalLog, listed, names_all_replicas, strays_of
 from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCache, id_by_name, real_topic_id
 from laststand.emulator.core.effective_config import DynamicConfig, effective_topic_properties
-from laststand.emulator.core.effects import DeleteLog
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import LogDeleted
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.types import (
     LeaderEpoch,
@@ -39,18 +37,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import (
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    PartitionError,
-    StopReplicaEpoch,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
-)
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.core.zookeeper.rules import (
     EqualEpochLeaderAndIsr,
@@ -65,7 +52,7 @@ _NO_EPOCH = LeaderEpoch(-1)
 class RolesTaken(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to LeaderAndIsr, the partitions that this broker began to lead, and those that it leads as before."""
 
-    response: LeaderAndIsrResponse
+    response: control_messages.LeaderAndIsrResponse
     new_leaderships: tuple[Partition, ...] = ()
     repeated_leaderships: tuple[Partition, ...] = ()
 
@@ -102,10 +89,10 @@ class ControlRequests:
         self._is_migrating = is_migrating
         self._deciders: dict[TopicPartition, ControllerEpoch] = {}
         self._recovery_told: dict[TopicPartition, LeaderRecoveryState] = {}
-        self.waiting: dict[TopicPartition, LoadedLog] = {}
+        self.waiting: dict[TopicPartition, inputs.LoadedLog] = {}
         self.has_failed_directory = False
 
-    def keep(self, logs: Iterable[LoadedLog]) -> None:
+    def keep(self, logs: Iterable[inputs.LoadedLog]) -> None:
         """Takes the logs found at start: there is no list yet to judge them by."""
         for loaded in logs:
             topic_id = real_topic_id(loaded.topic_id)
@@ -130,11 +117,11 @@ class ControlRequests:
 
     # --- LeaderAndIsr ---------------------------------------------------------------------------------------------
 
-    def handle_leader_and_isr(self, turn: Turn, request: LeaderAndIsrRequest) -> RolesTaken:
+    def handle_leader_and_isr(self, turn: Turn, request: control_messages.LeaderAndIsrRequest) -> RolesTaken:
         """Takes roles, partition by partition; strays go before any of them."""
         error = self._fence.check(request)
         if error is not ErrorCode.NONE:
-            return RolesTaken(response=LeaderAndIsrResponse(error=error))
+            return RolesTaken(response=control_messages.LeaderAndIsrResponse(error=error))
         if names_all_replicas(
             request, believes_kip_550=self._rules.contains_all_replicas, is_migrating=self._is_migrating
         ):
@@ -147,18 +134,18 @@ class ControlRequests:
             was_leader = former is not None and former.is_leader
             if former is not None and was_leader and _is_repeated(wanted, former):
                 repeated_leaderships.append(former)
-            results.append(PartitionError(name=wanted.name, error=self._take(turn, wanted)))
+            results.append(control_messages.PartitionError(name=wanted.name, error=self._take(turn, wanted)))
             partition = self._hosted.get(wanted.name)
             if partition is not None and partition.is_leader and not was_leader:
                 new_leaderships.append(partition)
-        response = LeaderAndIsrResponse(error=ErrorCode.NONE, partitions=tuple(results))
+        response = control_messages.LeaderAndIsrResponse(error=ErrorCode.NONE, partitions=tuple(results))
         return RolesTaken(
             response=response,
             new_leaderships=tuple(new_leaderships),
             repeated_leaderships=tuple(repeated_leaderships),
         )
 
-    def _take(self, turn: Turn, wanted: LeaderAndIsrPartition) -> ErrorCode:
+    def _take(self, turn: Turn, wanted: control_messages.LeaderAndIsrPartition) -> ErrorCode:
         partition = self._hosted.get(wanted.name)
         if partition is None and self.has_failed_directory and not wanted.is_new and wanted.name not in self.waiting:
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -175,7 +162,7 @@ class ControlRequests:
         self._take_role(turn, wanted, partition or self._host(turn, wanted.name, topic_id), topic_id)
         return ErrorCode.NONE
 
-    def _takes_equal_epoch(self, wanted: LeaderAndIsrPartition, partition: Partition | None) -> bool:
+    def _takes_equal_epoch(self, wanted: control_messages.LeaderAndIsrPartition, partition: Partition | None) -> bool:
         if self._rules.equal_epoch_leader_and_isr is EqualEpochLeaderAndIsr.IGNORED:
             return False
         return partition is not None and wanted.partition_epoch > partition.partition_epoch
@@ -197,7 +184,7 @@ class ControlRequests:
             self._fetchers.follow(turn, partition, partition.leader)
 
     def _take_role(
-        self, turn: Turn, wanted: LeaderAndIsrPartition, partition: Partition, topic_id: TopicId | None
+        self, turn: Turn, wanted: control_messages.LeaderAndIsrPartition, partition: Partition, topic_id: TopicId | None
     ) -> None:
         if topic_id is not None:
             self._learn_topic_id(turn, partition, topic_id)
@@ -220,7 +207,9 @@ class ControlRequests:
             if partition.leader is not None:
                 self._fetchers.follow(turn, partition, partition.leader)
 
-    def _recovery_known(self, wanted: LeaderAndIsrPartition, *, is_leader: bool) -> LeaderRecoveryState:
+    def _recovery_known(
+        self, wanted: control_messages.LeaderAndIsrPartition, *, is_leader: bool
+    ) -> LeaderRecoveryState:
         is_stored = self._rules.state_format.keeps_recovery and not is_leader
         return wanted.leader_recovery_state if is_stored else LeaderRecoveryState.RECOVERED
 
@@ -246,13 +235,15 @@ class ControlRequests:
         self._hosted.add(partition)
         return partition
 
-    def _open(self, turn: Turn, name: TopicPartition, loaded: LoadedLog | None, topic_id: TopicId | None) -> ReplicaLog:
+    def _open(
+        self, turn: Turn, name: TopicPartition, loaded: inputs.LoadedLog | None, topic_id: TopicId | None
+    ) -> ReplicaLog:
         switches = self._config.switches
         if loaded is None:
             return create_log(turn, name, topic_id or id_by_name(name.topic), switches=switches)
         return open_log(turn, loaded, topic_id or loaded.topic_id or id_by_name(name.topic), switches=switches)
 
-    def _put_strays_aside(self, turn: Turn, request: LeaderAndIsrRequest) -> None:
+    def _put_strays_aside(self, turn: Turn, request: control_messages.LeaderAndIsrRequest) -> None:
         logs = [LocalLog(name=name, topic_id=loaded.topic_id) for name, loaded in self.waiting.items()]
         logs += [
             LocalLog(name=partition.name, topic_id=self._topic_id_of(partition.name)) for partition in self._hosted
@@ -269,37 +260,39 @@ class ControlRequests:
     # --- UpdateMetadata -------------------------------------------------------------------------------------------
 
     def handle_update_metadata(
-        self, turn: Turn, request: UpdateMetadataRequest
-    ) -> tuple[UpdateMetadataResponse, tuple[TopicPartition, ...]]:
+        self, turn: Turn, request: control_messages.UpdateMetadataRequest
+    ) -> tuple[control_messages.UpdateMetadataResponse, tuple[TopicPartition, ...]]:
         """Takes over what clients are to know; returns the answer, and the partitions that are being deleted."""
         error = self._fence.check(request)
         if error is not ErrorCode.NONE:
-            return UpdateMetadataResponse(error=error), ()
+            return control_messages.UpdateMetadataResponse(error=error), ()
         deleted = self._cache.update(request)
         for partition in self._hosted:
             if partition.is_leader:
                 # A replica that was waited for so that it can join the ISR may be gone now (KAFKA-15021).
                 partition.advance_high_watermark(turn)
-        return UpdateMetadataResponse(error=ErrorCode.NONE), deleted
+        return control_messages.UpdateMetadataResponse(error=ErrorCode.NONE), deleted
 
     # --- StopReplica ----------------------------------------------------------------------------------------------
 
-    def handle_stop_replica(self, turn: Turn, request: StopReplicaRequest) -> StopReplicaResponse:
+    def handle_stop_replica(
+        self, turn: Turn, request: control_messages.StopReplicaRequest
+    ) -> control_messages.StopReplicaResponse:
         """Gives replicas up, and deletes the logs of those that are to go; not to fetch is all that the others do."""
         error = self._fence.check(request)
         if error is not ErrorCode.NONE:
-            return StopReplicaResponse(error=error)
+            return control_messages.StopReplicaResponse(error=error)
         results = []
         for stopped in request.partitions:
             error = self._stop_error(stopped)
-            results.append(PartitionError(name=stopped.name, error=error))
+            results.append(control_messages.PartitionError(name=stopped.name, error=error))
             if error is ErrorCode.NONE:
                 self._stop(turn, stopped)
-        return StopReplicaResponse(error=ErrorCode.NONE, partitions=tuple(results))
+        return control_messages.StopReplicaResponse(error=ErrorCode.NONE, partitions=tuple(results))
 
-    def _stop_error(self, stopped: StopReplicaPartition) -> ErrorCode:
+    def _stop_error(self, stopped: control_messages.StopReplicaPartition) -> ErrorCode:
         partition = self._hosted.get(stopped.name)
-        if partition is None or isinstance(stopped.leader_epoch, StopReplicaEpoch):
+        if partition is None or isinstance(stopped.leader_epoch, control_messages.StopReplicaEpoch):
             return ErrorCode.NONE
         match self._rules.stop_replica_epoch:
             case StopReplicaFence.OFF:
@@ -310,7 +303,7 @@ class ControlRequests:
                 is_taken = stopped.leader_epoch >= partition.leader_epoch
         return ErrorCode.NONE if is_taken else ErrorCode.FENCED_LEADER_EPOCH
 
-    def _stop(self, turn: Turn, stopped: StopReplicaPartition) -> None:
+    def _stop(self, turn: Turn, stopped: control_messages.StopReplicaPartition) -> None:
         self._fetchers.unfollow(stopped.name)
         if not stopped.is_deleted:
             return
@@ -321,9 +314,9 @@ class ControlRequests:
         self._deciders.pop(stopped.name, None)
         self._recovery_told.pop(stopped.name, None)
         turn.turned[stopped.name] = None
-        turn.write(DeleteLog(partition=stopped.name))
+        turn.write(effects.DeleteLog(partition=stopped.name))
         turn.record(
-            LogDeleted(
+            events.LogDeleted(
                 cause_id=turn.cause_id,
                 topic=stopped.name.topic,
                 partition=stopped.name.partition,
@@ -334,13 +327,13 @@ class ControlRequests:
         )
 
 
-def _is_repeated(wanted: LeaderAndIsrPartition, partition: Partition) -> bool:
+def _is_repeated(wanted: control_messages.LeaderAndIsrPartition, partition: Partition) -> bool:
     """Whether a role says what a leader knows: no change that it asked for was made."""
     known = (partition.leader_epoch, partition.partition_epoch)
     return (wanted.leader_epoch, wanted.partition_epoch) == known
 
 
-def _state(wanted: LeaderAndIsrPartition, topic_id: TopicId) -> PartitionState:
+def _state(wanted: control_messages.LeaderAndIsrPartition, topic_id: TopicId) -> PartitionState:
     return PartitionState(
         topic_id=topic_id,
         replicas=wanted.replicas,
@@ -352,12 +345,12 @@ def _state(wanted: LeaderAndIsrPartition, topic_id: TopicId) -> PartitionState:
     )
 
 
-def _as_loaded(partition: Partition | None) -> LoadedLog | None:
+def _as_loaded(partition: Partition | None) -> inputs.LoadedLog | None:
     """Returns a hosted partition's log as what is told of a log that goes."""
     if partition is None:
         return None
     log = partition.log
-    return LoadedLog(
+    return inputs.LoadedLog(
         partition=log.partition,
         topic_id=real_topic_id(log.topic_id),
         is_clean=True,

@@ -4,34 +4,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from laststand.emulator.core.effects import BrokerEffect
-from laststand.emulator.core.inputs import (
-    LogRecovered,
-    LogsLoaded,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    SegmentsDeleted,
-    ShutdownRequested,
-    Started,
-    TimerFired,
-)
-from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
+from laststand.emulator.core import effects, inputs, messages
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, CauseId, CorrelationId, RequestId
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlAnswer,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    ControlMessage,
-)
-from laststand.emulator.core.zookeeper.exchange import (
-    CloseSession,
-    SessionExpired,
-    ZooKeeperAnswered,
-    ZooKeeperConnectionLost,
-    ZooKeeperReconnected,
-    ZooKeeperRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages, exchange
 
 
 class ControlReceived(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +14,7 @@ class ControlReceived(msgspec.Struct, frozen=True, kw_only=True):
 
     cause_id: CauseId
     request_id: RequestId
-    request: ControlMessage
+    request: control_messages.ControlMessage
 
 
 class BrokerRegisteredAs(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +36,7 @@ class ControllerReplied(msgspec.Struct, frozen=True, kw_only=True):
 
     cause_id: CauseId
     correlation_id: CorrelationId
-    response: AlterPartitionResponse | ControlledShutdownResponse
+    response: messages.AlterPartitionResponse | control_messages.ControlledShutdownResponse
 
 
 class ControllerUnreachable(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,24 +47,24 @@ class ControllerUnreachable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ZooKeeperBrokerInput: TypeAlias = (
-    Started
-    | LogsLoaded
-    | LogRecovered
-    | SegmentsDeleted
-    | RequestReceived
-    | ResponseReceived
-    | RequestFailed
-    | TimerFired
-    | ShutdownRequested
+    inputs.Started
+    | inputs.LogsLoaded
+    | inputs.LogRecovered
+    | inputs.SegmentsDeleted
+    | inputs.RequestReceived
+    | inputs.ResponseReceived
+    | inputs.RequestFailed
+    | inputs.TimerFired
+    | inputs.ShutdownRequested
     | ControlReceived
     | BrokerRegisteredAs
     | TopicConfigChanged
     | ControllerReplied
     | ControllerUnreachable
-    | ZooKeeperAnswered
-    | ZooKeeperConnectionLost
-    | ZooKeeperReconnected
-    | SessionExpired
+    | exchange.ZooKeeperAnswered
+    | exchange.ZooKeeperConnectionLost
+    | exchange.ZooKeeperReconnected
+    | exchange.SessionExpired
 )
 
 
@@ -97,7 +72,7 @@ class AnswerControl(msgspec.Struct, frozen=True, kw_only=True):
     """Answers a ``ControlReceived``."""
 
     request_id: RequestId
-    response: ControlAnswer
+    response: control_messages.ControlAnswer
 
 
 class AskController(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +80,7 @@ class AskController(msgspec.Struct, frozen=True, kw_only=True):
 
     destination: BrokerId
     correlation_id: CorrelationId
-    request: AlterPartitionRequest | ControlledShutdownRequest
+    request: messages.AlterPartitionRequest | control_messages.ControlledShutdownRequest
     timeout_ms: int
 
 
@@ -114,5 +89,10 @@ class LogsAreOpen(msgspec.Struct, frozen=True):
 
 
 ZooKeeperBrokerEffect: TypeAlias = (
-    BrokerEffect | AnswerControl | AskController | LogsAreOpen | ZooKeeperRequest | CloseSession
+    effects.BrokerEffect
+    | AnswerControl
+    | AskController
+    | LogsAreOpen
+    | exchange.ZooKeeperRequest
+    | exchange.CloseSession
 )

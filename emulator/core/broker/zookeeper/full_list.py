@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from laststand.emulator.core.types import TopicId, TopicPartition
-from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrRequest, LeaderAndIsrType
+from laststand.emulator.core.zookeeper import control_messages
 
 
 class LocalLog(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,14 +21,18 @@ class LocalLog(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: TopicId | None
 
 
-def names_all_replicas(request: LeaderAndIsrRequest, *, believes_kip_550: bool, is_migrating: bool) -> bool:
+def names_all_replicas(
+    request: control_messages.LeaderAndIsrRequest, *, believes_kip_550: bool, is_migrating: bool
+) -> bool:
     """Whether a broker takes a request as the list of all replicas that it is to hold."""
     if believes_kip_550 and request.contains_all_replicas:
         return True
-    return is_migrating and request.is_kraft_controller and request.request_type is LeaderAndIsrType.FULL
+    return (
+        is_migrating and request.is_kraft_controller and request.request_type is control_messages.LeaderAndIsrType.FULL
+    )
 
 
-def listed(request: LeaderAndIsrRequest) -> dict[TopicPartition, TopicId | None]:
+def listed(request: control_messages.LeaderAndIsrRequest) -> dict[TopicPartition, TopicId | None]:
     """Returns what a request names, with topic ids where it has them."""
     return {partition.name: partition.topic_id for partition in request.partitions}
 

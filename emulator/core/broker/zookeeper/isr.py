@@ -15,13 +15,14 @@ from collections.abc import Callable
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.isr import IsrProposal, proposed_isr
 from laststand.emulator.core.broker.replicas.isr_changes import handle_answer
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import AlterPartitionResult
 from laststand.emulator.core.types import BrokerId, PartitionEpoch, TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.errors import ZooKeeperRefusedError
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from laststand.emulator.core.zookeeper.nodes import paths
@@ -31,15 +32,6 @@ from laststand.emulator.core.zookeeper.nodes.partition_state import (
     StateFormat,
     decode_state,
     encode_state,
-)
-from laststand.emulator.core.zookeeper.operations import (
-    DataRead,
-    DataSet,
-    GetData,
-    Program,
-    SetData,
-    ZooKeeperFailure,
-    failure,
 )
 from laststand.emulator.core.zookeeper.rules import IsrWriteUnknown, ZooKeeperRules
 
@@ -65,7 +57,7 @@ def leader_write(proposal: IsrProposal, *, leader: BrokerId, decider: Controller
     )
 
 
-def write_isr(write: IsrWrite, *, state_format: StateFormat) -> Program[NodeVersion | None]:
+def write_isr(write: IsrWrite, *, state_format: StateFormat) -> operations.Program[NodeVersion | None]:
     """Sets the state node; returns its version then, or ``None`` where it says something else or is gone.
 
     Raises:
@@ -74,21 +66,21 @@ def write_isr(write: IsrWrite, *, state_format: StateFormat) -> Program[NodeVers
     path = paths.state_node(write.name)
     data = encode_state(write.wanted, state_format=state_format)
     expected = NodeVersion(write.wanted.leader_and_isr.partition_epoch)
-    (answer,) = yield (SetData(path=path, data=data, version=expected),)
-    if isinstance(answer, DataSet):
+    (answer,) = yield (operations.SetData(path=path, data=data, version=expected),)
+    if isinstance(answer, operations.DataSet):
         return answer.stat.version
-    match failure(answer):
-        case ZooKeeperFailure.BAD_VERSION:
+    match operations.failure(answer):
+        case operations.ZooKeeperFailure.BAD_VERSION:
             return (yield from _recognise(write, state_format))
-        case ZooKeeperFailure.NO_NODE:
+        case operations.ZooKeeperFailure.NO_NODE:
             return None
         case reason:
-            raise ZooKeeperRefusedError(path=path, reason=reason or ZooKeeperFailure.NOT_EXECUTED)
+            raise ZooKeeperRefusedError(path=path, reason=reason or operations.ZooKeeperFailure.NOT_EXECUTED)
 
 
-def _recognise(write: IsrWrite, state_format: StateFormat) -> Program[NodeVersion | None]:
-    (answer,) = yield (GetData(path=paths.state_node(write.name)),)
-    if not isinstance(answer, DataRead):
+def _recognise(write: IsrWrite, state_format: StateFormat) -> operations.Program[NodeVersion | None]:
+    (answer,) = yield (operations.GetData(path=paths.state_node(write.name)),)
+    if not isinstance(answer, operations.DataRead):
         return None
     stored = decode_state(answer.data, answer.stat.version, state_format=state_format)
     return answer.stat.version if stored is not None and _says(stored, write.wanted) else None
@@ -155,8 +147,8 @@ class LeaderIsrWrites:
         return ErrorCode.OPERATION_NOT_ATTEMPTED if is_kept else ErrorCode.INVALID_UPDATE_VERSION
 
 
-def _result(proposal: IsrProposal, error: ErrorCode) -> AlterPartitionResult:
-    return AlterPartitionResult(
+def _result(proposal: IsrProposal, error: ErrorCode) -> messages.AlterPartitionResult:
+    return messages.AlterPartitionResult(
         topic=proposal.partition.topic,
         topic_id=proposal.topic_id,
         partition=proposal.partition.partition,

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.replicas.isr import IsrProposal, PendingShrink
@@ -20,12 +21,11 @@ from laststand.emulator.core.broker.zookeeper.control_requests import ControlReq
 from laststand.emulator.core.broker.zookeeper.isr import LeaderIsrWrites, leader_write, write_isr
 from laststand.emulator.core.broker.zookeeper.isr_notifier import LOOK_INTERVAL_MS, IsrChangeNotifier, notify
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol, IsrChange
-from laststand.emulator.core.zookeeper.operations import Program
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
 
@@ -79,7 +79,7 @@ class ZooKeeperIsrChanges:
         self._writes = LeaderIsrWrites(rules)
         self._notifier: IsrChangeNotifier | None = None
         self.timers: TimerQueue[str] = TimerQueue()
-        self.programs: list[Program[IsrOutcome]] = []
+        self.programs: list[operations.Program[IsrOutcome]] = []
 
     def start(self, turn: Turn) -> None:
         """Begins to look whether there is something to notify."""
@@ -148,14 +148,16 @@ class ZooKeeperIsrChanges:
         """Returns whom to ask: whoever was asked last, until it refuses or is silent, else who is known to be it."""
         return self._alter_partitions.controller_to_ask(known)
 
-    def take_request(self, turn: Turn) -> AlterPartitionRequest | None:
+    def take_request(self, turn: Turn) -> messages.AlterPartitionRequest | None:
         """Returns what the controller is to be asked now; nothing before this broker is registered."""
         broker_epoch = self._fence.broker_epoch
         if broker_epoch is None:
             return None
         return self._alter_partitions.take_due(broker_epoch=broker_epoch, now_ms=turn.now_ms)
 
-    def handle_reply(self, turn: Turn, request: AlterPartitionRequest, reply: AlterPartitionResponse) -> None:
+    def handle_reply(
+        self, turn: Turn, request: messages.AlterPartitionRequest, reply: messages.AlterPartitionResponse
+    ) -> None:
         """Takes the controller's answer."""
         for proposal, result in self._alter_partitions.answered(request, reply, now_ms=turn.now_ms):
             partition = self._hosted.get(proposal.partition)
@@ -195,8 +197,8 @@ class ZooKeeperIsrChanges:
                 self.programs.append(_notified(self._notifier.take(now_ms=turn.now_ms)))
 
 
-def _not_attempted(proposal: IsrProposal) -> AlterPartitionResult:
-    return AlterPartitionResult(
+def _not_attempted(proposal: IsrProposal) -> messages.AlterPartitionResult:
+    return messages.AlterPartitionResult(
         topic=proposal.partition.topic,
         topic_id=proposal.topic_id,
         partition=proposal.partition.partition,
@@ -204,10 +206,10 @@ def _not_attempted(proposal: IsrProposal) -> AlterPartitionResult:
     )
 
 
-def _written(proposal: IsrProposal, program: Program[NodeVersion | None]) -> Program[IsrOutcome]:
+def _written(proposal: IsrProposal, program: operations.Program[NodeVersion | None]) -> operations.Program[IsrOutcome]:
     return IsrWritten(proposal, (yield from program))
 
 
-def _notified(changed: frozenset[TopicPartition]) -> Program[IsrOutcome]:
+def _notified(changed: frozenset[TopicPartition]) -> operations.Program[IsrOutcome]:
     yield from notify(changed)
     return Notified()

@@ -7,9 +7,9 @@ or the last notification more than 60 s. Until then the controller, and through 
 from typing import Final
 
 from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_isr_notification
-from laststand.emulator.core.zookeeper.operations import Create, NodeKind, Program
 
 LOOK_INTERVAL_MS: Final = 2_500
 LINGER_MS: Final = 5_000
@@ -44,7 +44,7 @@ class IsrChangeNotifier:
         return taken
 
 
-def notify(changed: frozenset[TopicPartition]) -> Program[None]:
+def notify(changed: frozenset[TopicPartition]) -> operations.Program[None]:
     """Leaves one notification that names all changes."""
     path = f"{paths.ISR_CHANGE_NOTIFICATIONS}/{paths.ISR_CHANGE_PREFIX}"
-    yield (Create(path=path, data=encode_isr_notification(changed), kind=NodeKind.SEQUENTIAL),)
+    yield (operations.Create(path=path, data=encode_isr_notification(changed), kind=operations.NodeKind.SEQUENTIAL),)

@@ -9,17 +9,17 @@ from typing import TypeVar
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.broker.zookeeper.metadata_cache import real_topic_id
-from laststand.emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest, Request
 
-_Request = TypeVar("_Request", bound=Request)
-_Asked = TypeVar("_Asked", bound=FetchPartition | ProducePartition)
+_Request = TypeVar("_Request", bound=messages.Request)
+_Asked = TypeVar("_Asked", bound=messages.FetchPartition | messages.ProducePartition)
 
 
 def by_known_ids(request: _Request, hosted: HostedPartitions) -> _Request:
     """Returns a fetch or produce request without the ids that one side does not know, and any other as it is."""
-    if not isinstance(request, FetchRequest | ProduceRequest):
+    if not isinstance(request, messages.FetchRequest | messages.ProduceRequest):
         return request
     partitions = tuple(_by_known_id(each, hosted) for each in request.partitions)
     return request if partitions == request.partitions else msgspec.structs.replace(request, partitions=partitions)

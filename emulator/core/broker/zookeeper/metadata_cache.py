@@ -18,7 +18,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import MetadataPartition, NoLeaderReason, UpdateMetadataRequest
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
 _NAME_MARK: Final = "~"
@@ -59,7 +59,7 @@ class MetadataCache:
         """Whether the last request named a broker as alive; nobody is never."""
         return broker_id in self.image.brokers
 
-    def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
+    def update(self, request: control_messages.UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
         """Takes a request over; returns the partitions that are being deleted."""
         self.controller = request.controller_id
         self.image.brokers.clear()
@@ -67,14 +67,14 @@ class MetadataCache:
             self.image.brokers[live.broker_id] = _registration(live.broker_id, rack=live.rack)
         deleted = []
         for partition in request.partitions:
-            if partition.leader is NoLeaderReason.BEING_DELETED:
+            if partition.leader is control_messages.NoLeaderReason.BEING_DELETED:
                 deleted.append(partition.name)
                 self._forget(partition.name)
             else:
                 self._take(partition)
         return tuple(deleted)
 
-    def _take(self, partition: MetadataPartition) -> None:
+    def _take(self, partition: control_messages.MetadataPartition) -> None:
         known_id = self.image.topics.get(partition.name.topic)
         topic_id = partition.topic_id or known_id or id_by_name(partition.name.topic)
         if known_id is not None and known_id != topic_id:
@@ -85,7 +85,7 @@ class MetadataCache:
             topic_id=topic_id,
             replicas=partition.replicas,
             isr=partition.isr,
-            leader=None if isinstance(partition.leader, NoLeaderReason) else partition.leader,
+            leader=None if isinstance(partition.leader, control_messages.NoLeaderReason) else partition.leader,
             leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch,
         )

@@ -6,27 +6,27 @@ whose answer was lost is recognised by its content: no other broker writes this 
 
 from typing import Final
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.producer_id_blocks import ProducerIdBlocks
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.messages import InitProducerIdRequest
 from laststand.emulator.core.types import BrokerId, RequestId
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import (
     ProducerIdBlock,
     decode_producer_ids,
     encode_producer_ids,
 )
-from laststand.emulator.core.zookeeper.operations import DataRead, DataSet, GetData, Program, SetData
 
 BLOCK_SIZE: Final = 1000
 
 
-def take_block(broker_id: BrokerId) -> Program[ProducerIdBlock]:
+def take_block(broker_id: BrokerId) -> operations.Program[ProducerIdBlock]:
     """Takes the next block."""
     asked: ProducerIdBlock | None = None
     while True:
-        (answer,) = yield (GetData(path=paths.PRODUCER_IDS),)
-        if not isinstance(answer, DataRead):
+        (answer,) = yield (operations.GetData(path=paths.PRODUCER_IDS),)
+        if not isinstance(answer, operations.DataRead):
             continue
         last = decode_producer_ids(answer.data)
         if last is not None and last == asked:
@@ -34,8 +34,8 @@ def take_block(broker_id: BrokerId) -> Program[ProducerIdBlock]:
         start = 0 if last is None else last.end + 1
         asked = ProducerIdBlock(broker_id=broker_id, start=start, end=start + BLOCK_SIZE - 1)
         data = encode_producer_ids(asked)
-        (written,) = yield (SetData(path=paths.PRODUCER_IDS, data=data, version=answer.stat.version),)
-        if isinstance(written, DataSet):
+        (written,) = yield (operations.SetData(path=paths.PRODUCER_IDS, data=data, version=answer.stat.version),)
+        if isinstance(written, operations.DataSet):
             return asked
 
 
@@ -51,7 +51,7 @@ class ZooKeeperProducerIds:
         self._is_under_way = False
         self._blocks = ProducerIdBlocks()
 
-    def handle_request(self, turn: Turn, request_id: RequestId, request: InitProducerIdRequest) -> None:
+    def handle_request(self, turn: Turn, request_id: RequestId, request: messages.InitProducerIdRequest) -> None:
         """Answers, at once or when a block has been taken."""
         if self._blocks.handle_request(turn, request_id, request, may_wait=True):
             self._ask()

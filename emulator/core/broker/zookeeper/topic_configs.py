@@ -6,9 +6,9 @@ A broker reads a topic's node before it first takes a role in a partition of it,
 from collections.abc import Collection, Mapping
 
 from laststand.emulator.core.types import ConfigResource
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config
-from laststand.emulator.core.zookeeper.operations import DataRead, GetData, Program
 
 
 class TopicConfigs:
@@ -34,7 +34,7 @@ class TopicConfigs:
         return topic in self._configs
 
 
-def read_topic_config(topic: str) -> Program[dict[str, str]]:
+def read_topic_config(topic: str) -> operations.Program[dict[str, str]]:
     """Reads a topic's configuration, and watches it; nothing where there is no node."""
-    (answer,) = yield (GetData(path=paths.topic_config_node(topic), is_watched=True),)
-    return decode_config(answer.data) if isinstance(answer, DataRead) else {}
+    (answer,) = yield (operations.GetData(path=paths.topic_config_node(topic), is_watched=True),)
+    return decode_config(answer.data) if isinstance(answer, operations.DataRead) else {}

@@ -15,21 +15,16 @@ from typing import Final
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-)
 from laststand.emulator.core.types import LeaderRecoveryState, TopicId, TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext
 from laststand.emulator.core.zookeeper.controller.control_batch import ControlBatch
 from laststand.emulator.core.zookeeper.controller.store import ControllerStore, StateUpdates
 from laststand.emulator.core.zookeeper.errors import ControllerMovedError
 from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
-from laststand.emulator.core.zookeeper.operations import Program
 from laststand.emulator.core.zookeeper.rules import AlterIsrChecks, IsrSettledBy
 
 _VERSION_WITH_RECOVERY_STATE: Final = 1
@@ -39,7 +34,7 @@ _VERSION_WITH_TOPIC_IDS: Final = 2
 class _Judged(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be said of some partitions, by their place in the request, and what is to be written of the others."""
 
-    results: dict[int, AlterPartitionResult]
+    results: dict[int, messages.AlterPartitionResult]
     wanted: dict[TopicPartition, tuple[int, LeaderAndIsr]]
 
 
@@ -55,23 +50,25 @@ class AlterPartition:
         self._store = store
         self._batch = batch
 
-    def handle(self, request: AlterPartitionRequest, answer: Callable[[AlterPartitionResponse], None]) -> Program[None]:
+    def handle(
+        self, request: messages.AlterPartitionRequest, answer: Callable[[messages.AlterPartitionResponse], None]
+    ) -> operations.Program[None]:
         """Answers a request and carries it out, in the order of the rule.
 
         A controller that was replaced answers UNKNOWN_SERVER_ERROR, and does not resign by it.
         """
         sender = self._context.brokers.get(request.broker_id)
         if self._checks is AlterIsrChecks.NONE:
-            answer(AlterPartitionResponse(error=ErrorCode.UNSUPPORTED_VERSION))
+            answer(messages.AlterPartitionResponse(error=ErrorCode.UNSUPPORTED_VERSION))
             return
         if sender is None or sender.broker_epoch != request.broker_epoch:
-            answer(AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH))
+            answer(messages.AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH))
             return
         yield from self._handle(request, answer)
 
     def _handle(
-        self, request: AlterPartitionRequest, answer: Callable[[AlterPartitionResponse], None]
-    ) -> Program[None]:
+        self, request: messages.AlterPartitionRequest, answer: Callable[[messages.AlterPartitionResponse], None]
+    ) -> operations.Program[None]:
         judged = self._judge_all(request)
         match self._settled_by:
             case IsrSettledBy.ANSWER:
@@ -80,20 +77,22 @@ class AlterPartition:
                 answer(_answer(judged.results | _taken(request, judged.wanted)))
                 yield from self._attempt(request, judged)
 
-    def _attempt(self, request: AlterPartitionRequest, judged: _Judged) -> Program[AlterPartitionResponse]:
+    def _attempt(
+        self, request: messages.AlterPartitionRequest, judged: _Judged
+    ) -> operations.Program[messages.AlterPartitionResponse]:
         try:
             return (yield from self._carry_out(request, judged))
         except ControllerMovedError:
             self._batch.discard()
-            return AlterPartitionResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+            return messages.AlterPartitionResponse(error=ErrorCode.UNKNOWN_SERVER_ERROR)
 
-    def named(self, request: AlterPartitionRequest) -> tuple[TopicPartition, ...]:
+    def named(self, request: messages.AlterPartitionRequest) -> tuple[TopicPartition, ...]:
         """Returns the known partitions that a request is about."""
         found = (self._name_of(data, request.api_version) for data in request.partitions)
         return tuple(name for name in found if name is not None)
 
-    def _judge_all(self, request: AlterPartitionRequest) -> _Judged:
-        results: dict[int, AlterPartitionResult] = {}
+    def _judge_all(self, request: messages.AlterPartitionRequest) -> _Judged:
+        results: dict[int, messages.AlterPartitionResult] = {}
         wanted: dict[TopicPartition, tuple[int, LeaderAndIsr]] = {}
         for index, data in enumerate(request.partitions):
             name = self._name_of(data, request.api_version)
@@ -109,7 +108,9 @@ class AlterPartition:
                 wanted[name] = (index, verdict)
         return _Judged(results=results, wanted=wanted)
 
-    def _carry_out(self, request: AlterPartitionRequest, judged: _Judged) -> Program[AlterPartitionResponse]:
+    def _carry_out(
+        self, request: messages.AlterPartitionRequest, judged: _Judged
+    ) -> operations.Program[messages.AlterPartitionResponse]:
         results = dict(judged.results)
         updates = yield from self._store.update_states({name: asked for name, (_, asked) in judged.wanted.items()})
         for name, (index, _) in judged.wanted.items():
@@ -123,7 +124,7 @@ class AlterPartition:
         yield from self._publish(self.named(request), updates)
         return _answer(results)
 
-    def _publish(self, named: tuple[TopicPartition, ...], updates: StateUpdates) -> Program[None]:
+    def _publish(self, named: tuple[TopicPartition, ...], updates: StateUpdates) -> operations.Program[None]:
         # Kafka does not read again what it failed to write: its copy stays old until the next election.
         tells_roles = self._settled_by is IsrSettledBy.LEADER_AND_ISR
         read = yield from self._store.read_states((*updates.written, *(updates.outdated if tells_roles else ())))
@@ -143,7 +144,7 @@ class AlterPartition:
 
     # --- Judging --------------------------------------------------------------------------------------------------
 
-    def _name_of(self, data: AlterPartitionData, api_version: int) -> TopicPartition | None:
+    def _name_of(self, data: messages.AlterPartitionData, api_version: int) -> TopicPartition | None:
         """Returns the partition that is meant; ``None`` where no topic has the id."""
         if api_version < _VERSION_WITH_TOPIC_IDS:
             return TopicPartition(data.topic, data.partition)
@@ -156,7 +157,7 @@ class AlterPartition:
         return next((topic for topic, known in self._context.topic_ids.items() if known == topic_id), None)
 
     def _judge(
-        self, name: TopicPartition, asked: LeaderAndIsr, request: AlterPartitionRequest
+        self, name: TopicPartition, asked: LeaderAndIsr, request: messages.AlterPartitionRequest
     ) -> LeaderAndIsr | ErrorCode | None:
         """Returns what is to be written, why not, or ``None`` where it is so already."""
         leadership = self._context.leadership.get(name)
@@ -178,7 +179,7 @@ class AlterPartition:
                 )
 
     def _judge_3_3(
-        self, asked: LeaderAndIsr, current: LeaderAndIsr, request: AlterPartitionRequest
+        self, asked: LeaderAndIsr, current: LeaderAndIsr, request: messages.AlterPartitionRequest
     ) -> LeaderAndIsr | ErrorCode | None:
         epoch_error = _epoch_error(asked, current)
         if epoch_error is not None:
@@ -200,10 +201,10 @@ class AlterPartition:
         is_subset = set(asked.isr) <= set(self._context.replicas_of(name)) and len(set(asked.isr)) == len(asked.isr)
         return asked.leader == current.leader and asked.leader in asked.isr and is_subset
 
-    def _done(self, data: AlterPartitionData, leader_and_isr: LeaderAndIsr) -> AlterPartitionResult:
+    def _done(self, data: messages.AlterPartitionData, leader_and_isr: LeaderAndIsr) -> messages.AlterPartitionResult:
         if self._settled_by is IsrSettledBy.LEADER_AND_ISR:
             return _failed(data, ErrorCode.NONE)
-        return AlterPartitionResult(
+        return messages.AlterPartitionResult(
             topic=data.topic,
             topic_id=data.topic_id,
             partition=data.partition,
@@ -217,17 +218,19 @@ class AlterPartition:
 
 
 def _taken(
-    request: AlterPartitionRequest, wanted: Mapping[TopicPartition, tuple[int, LeaderAndIsr]]
-) -> dict[int, AlterPartitionResult]:
+    request: messages.AlterPartitionRequest, wanted: Mapping[TopicPartition, tuple[int, LeaderAndIsr]]
+) -> dict[int, messages.AlterPartitionResult]:
     """Returns the results of changes that are not made yet."""
     return {index: _failed(request.partitions[index], ErrorCode.NONE) for index, _ in wanted.values()}
 
 
-def _answer(results: Mapping[int, AlterPartitionResult]) -> AlterPartitionResponse:
-    return AlterPartitionResponse(error=ErrorCode.NONE, partitions=tuple(results[index] for index in sorted(results)))
+def _answer(results: Mapping[int, messages.AlterPartitionResult]) -> messages.AlterPartitionResponse:
+    return messages.AlterPartitionResponse(
+        error=ErrorCode.NONE, partitions=tuple(results[index] for index in sorted(results))
+    )
 
 
-def _asked(data: AlterPartitionData, request: AlterPartitionRequest) -> LeaderAndIsr:
+def _asked(data: messages.AlterPartitionData, request: messages.AlterPartitionRequest) -> LeaderAndIsr:
     has_recovery_state = request.api_version >= _VERSION_WITH_RECOVERY_STATE
     return LeaderAndIsr(
         leader=request.broker_id,
@@ -265,5 +268,7 @@ def _has_content_of(asked: LeaderAndIsr, current: LeaderAndIsr) -> bool:
     return msgspec.structs.replace(asked, partition_epoch=current.partition_epoch) == current
 
 
-def _failed(data: AlterPartitionData, error: ErrorCode) -> AlterPartitionResult:
-    return AlterPartitionResult(topic=data.topic, topic_id=data.topic_id, partition=data.partition, error=error)
+def _failed(data: messages.AlterPartitionData, error: ErrorCode) -> messages.AlterPartitionResult:
+    return messages.AlterPartitionResult(
+        topic=data.topic, topic_id=data.topic_id, partition=data.partition, error=error
+    )

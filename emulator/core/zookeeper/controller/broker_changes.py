@@ -8,6 +8,7 @@ start; dead ones fail.
 from collections.abc import Iterable, Mapping
 
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, NodeId
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.context import (
     ControllerContext,
     PartitionPhase,
@@ -24,20 +25,19 @@ from laststand.emulator.core.zookeeper.controller.topic_deletion import TopicDel
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_rack
-from laststand.emulator.core.zookeeper.operations import DataRead, GetChildren, GetData, Program
 
 
-def read_brokers() -> Program[dict[BrokerId, RegisteredBroker]]:
+def read_brokers() -> operations.Program[dict[BrokerId, RegisteredBroker]]:
     """Returns all registered brokers, and watches for others; a broker's epoch is the zxid that made its node."""
-    names = children_of((yield (GetChildren(path=paths.BROKER_IDS, is_watched=True),)), paths.BROKER_IDS)
+    names = children_of((yield (operations.GetChildren(path=paths.BROKER_IDS, is_watched=True),)), paths.BROKER_IDS)
     if not names:
         return {}
     broker_ids = sorted(BrokerId(NodeId(int(name))) for name in names)
-    answers = yield tuple(GetData(path=paths.broker_node(broker_id)) for broker_id in broker_ids)
+    answers = yield tuple(operations.GetData(path=paths.broker_node(broker_id)) for broker_id in broker_ids)
     return {
         broker_id: RegisteredBroker(broker_epoch=BrokerEpoch(answer.stat.czxid), rack=decode_rack(answer.data))
         for broker_id, answer in zip(broker_ids, answers, strict=True)
-        if isinstance(answer, DataRead)
+        if isinstance(answer, operations.DataRead)
     }
 
 
@@ -60,11 +60,11 @@ class BrokerChanges:
         self._reassignments = reassignments
         self._deletion = deletion
 
-    def look(self) -> Program[None]:
+    def look(self) -> operations.Program[None]:
         """Reads who is registered, and acts on what changed since the last look."""
         yield from self.apply((yield from read_brokers()))
 
-    def apply(self, registered: Mapping[BrokerId, RegisteredBroker]) -> Program[None]:
+    def apply(self, registered: Mapping[BrokerId, RegisteredBroker]) -> operations.Program[None]:
         """Acts on the difference between the registered brokers and the cached ones."""
         cached = dict(self._context.brokers)
         new = {broker_id: broker for broker_id, broker in registered.items() if broker_id not in cached}
@@ -92,7 +92,7 @@ class BrokerChanges:
 
     # --- Start ----------------------------------------------------------------------------------------------------
 
-    def _start(self, broker_ids: tuple[BrokerId, ...]) -> Program[None]:
+    def _start(self, broker_ids: tuple[BrokerId, ...]) -> operations.Program[None]:
         for broker_id in broker_ids:
             self._context.offline_replicas.pop(broker_id, None)
         others = tuple(broker_id for broker_id in self._context.registered if broker_id not in broker_ids)
@@ -109,13 +109,13 @@ class BrokerChanges:
 
     # --- Failure --------------------------------------------------------------------------------------------------
 
-    def _fail(self, broker_ids: tuple[BrokerId, ...]) -> Program[None]:
+    def _fail(self, broker_ids: tuple[BrokerId, ...]) -> operations.Program[None]:
         for broker_id in broker_ids:
             self._context.offline_replicas.pop(broker_id, None)
             self._context.shutting_down.discard(broker_id)
         yield from self.lose(self._context.replicas_on(broker_ids))
 
-    def lose(self, replicas: Iterable[Replica]) -> Program[None]:
+    def lose(self, replicas: Iterable[Replica]) -> operations.Program[None]:
         """Acts on replicas that went offline: elections first, then ISRs without them."""
         lost = tuple(replicas)
         for_deletion = tuple(replica for replica in lost if self._context.is_being_deleted(replica.partition.topic))

@@ -18,18 +18,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlMessage,
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LiveBroker,
-    MetadataPartition,
-    NoLeaderReason,
-    StopReplicaEpoch,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.control_versions import as_carried, has_field
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext
@@ -42,7 +31,7 @@ class AddressedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A control request and the broker that it is for."""
 
     broker_id: BrokerId
-    request: ControlMessage
+    request: control_messages.ControlMessage
 
 
 class ControlBatch:
@@ -55,10 +44,10 @@ class ControlBatch:
     def __init__(self, config: ControllerConfig, context: ControllerContext) -> None:
         self._config = config
         self._context = context
-        self._leader_and_isr: dict[BrokerId, dict[TopicPartition, LeaderAndIsrPartition]] = {}
-        self._stop_replica: dict[BrokerId, dict[TopicPartition, StopReplicaPartition]] = {}
+        self._leader_and_isr: dict[BrokerId, dict[TopicPartition, control_messages.LeaderAndIsrPartition]] = {}
+        self._stop_replica: dict[BrokerId, dict[TopicPartition, control_messages.StopReplicaPartition]] = {}
         self._update_metadata_to: set[BrokerId] = set()
-        self._metadata: dict[TopicPartition, MetadataPartition] = {}
+        self._metadata: dict[TopicPartition, control_messages.MetadataPartition] = {}
         self._full_to: frozenset[BrokerId] = frozenset()
         self.outbox: list[AddressedRequest] = []
 
@@ -87,7 +76,7 @@ class ControlBatch:
         for broker_id in broker_ids:
             told = self._stop_replica.setdefault(broker_id, {})
             was_deleted = name in told and told[name].is_deleted
-            told[name] = StopReplicaPartition(
+            told[name] = control_messages.StopReplicaPartition(
                 name=name, leader_epoch=leader_epoch, is_deleted=is_deleted or was_deleted
             )
 
@@ -108,17 +97,19 @@ class ControlBatch:
         if self._config.rules.contains_all_replicas:
             self._full_to |= frozenset(broker_ids)
 
-    def _stop_epoch(self, name: TopicPartition) -> LeaderEpoch | StopReplicaEpoch:
+    def _stop_epoch(self, name: TopicPartition) -> LeaderEpoch | control_messages.StopReplicaEpoch:
         if self._context.is_being_deleted(name.topic):
-            return StopReplicaEpoch.DURING_DELETE
+            return control_messages.StopReplicaEpoch.DURING_DELETE
         leadership = self._context.leadership.get(name)
-        return StopReplicaEpoch.UNKNOWN if leadership is None else leadership.leader_and_isr.leader_epoch
+        return (
+            control_messages.StopReplicaEpoch.UNKNOWN if leadership is None else leadership.leader_and_isr.leader_epoch
+        )
 
     def _leader_and_isr_partition(
         self, name: TopicPartition, leadership: PartitionLeadership, assignment: ReplicaAssignment
-    ) -> LeaderAndIsrPartition:
+    ) -> control_messages.LeaderAndIsrPartition:
         decided = leadership.leader_and_isr
-        return LeaderAndIsrPartition(
+        return control_messages.LeaderAndIsrPartition(
             name=name,
             controller_epoch=leadership.controller_epoch,
             leader=decided.leader,
@@ -132,13 +123,19 @@ class ControlBatch:
             topic_id=self._topic_id(name.topic),
         )
 
-    def _metadata_partition(self, name: TopicPartition, leadership: PartitionLeadership) -> MetadataPartition:
+    def _metadata_partition(
+        self, name: TopicPartition, leadership: PartitionLeadership
+    ) -> control_messages.MetadataPartition:
         decided = leadership.leader_and_isr
         replicas = self._context.replicas_of(name)
         is_being_deleted = self._context.is_being_deleted(name.topic)
-        no_leader = NoLeaderReason.BEING_DELETED if is_being_deleted else NoLeaderReason.NONE_ELECTED
+        no_leader = (
+            control_messages.NoLeaderReason.BEING_DELETED
+            if is_being_deleted
+            else control_messages.NoLeaderReason.NONE_ELECTED
+        )
         has_leader = decided.leader is not None and not is_being_deleted
-        return MetadataPartition(
+        return control_messages.MetadataPartition(
             name=name,
             controller_epoch=leadership.controller_epoch,
             leader=decided.leader if decided.leader is not None and has_leader else no_leader,
@@ -180,19 +177,19 @@ class ControlBatch:
     def _complete_full_lists(self) -> None:
         """Adds partitions without a state node: nobody is to take a role, but their logs are no strays."""
         version = self._config.ibp.leader_and_isr_version
-        is_said = has_field(LeaderAndIsrRequest, "contains_all_replicas", version)
+        is_said = has_field(control_messages.LeaderAndIsrRequest, "contains_all_replicas", version)
         for broker_id in self._full_to:
             told = self._leader_and_isr.setdefault(broker_id, {})
             for name in self._context.partitions_on(broker_id) if is_said else ():
                 if name not in told:
                     told[name] = self._partition_without_state(name)
 
-    def _partition_without_state(self, name: TopicPartition) -> LeaderAndIsrPartition:
+    def _partition_without_state(self, name: TopicPartition) -> control_messages.LeaderAndIsrPartition:
         assignment = self._context.assignments[name]
         leadership = self._context.leadership.get(name)
         if leadership is not None:
             return self._leader_and_isr_partition(name, leadership, assignment)
-        return LeaderAndIsrPartition(
+        return control_messages.LeaderAndIsrPartition(
             name=name,
             controller_epoch=self._context.controller_epoch,
             leader=None,
@@ -204,7 +201,7 @@ class ControlBatch:
         )
 
     def _send_leader_and_isr(self, broker_id: BrokerId) -> None:
-        request = LeaderAndIsrRequest(
+        request = control_messages.LeaderAndIsrRequest(
             controller_id=self._config.broker_id,
             controller_epoch=self._term,
             broker_epoch=self._broker_epoch(broker_id),
@@ -216,9 +213,10 @@ class ControlBatch:
 
     def _send_update_metadata(self, broker_id: BrokerId) -> None:
         live_brokers = tuple(
-            LiveBroker(broker_id=other, rack=self._context.brokers[other].rack) for other in self._context.registered
+            control_messages.LiveBroker(broker_id=other, rack=self._context.brokers[other].rack)
+            for other in self._context.registered
         )
-        request = UpdateMetadataRequest(
+        request = control_messages.UpdateMetadataRequest(
             controller_id=self._config.broker_id,
             controller_epoch=self._term,
             broker_epoch=self._broker_epoch(broker_id),
@@ -232,7 +230,7 @@ class ControlBatch:
         stopped = tuple(self._stop_replica[broker_id].values())
         groups = [stopped]
         version = self._config.ibp.stop_replica_version
-        if not has_field(StopReplicaPartition, "leader_epoch", version):
+        if not has_field(control_messages.StopReplicaPartition, "leader_epoch", version):
             # Before KIP-570 a request deletes all that it names, or nothing.
             groups = [
                 tuple(partition for partition in stopped if partition.is_deleted is is_deleted)
@@ -240,7 +238,7 @@ class ControlBatch:
             ]
         for group in groups:
             if group:
-                request = StopReplicaRequest(
+                request = control_messages.StopReplicaRequest(
                     controller_id=self._config.broker_id,
                     controller_epoch=self._term,
                     broker_epoch=self._broker_epoch(broker_id),
@@ -249,7 +247,7 @@ class ControlBatch:
                 )
                 self._send(broker_id, request)
 
-    def _send(self, broker_id: BrokerId, request: ControlMessage) -> None:
+    def _send(self, broker_id: BrokerId, request: control_messages.ControlMessage) -> None:
         self.outbox.append(AddressedRequest(broker_id=broker_id, request=as_carried(request)))
 
     @property

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, CorrelationId
-from laststand.emulator.core.zookeeper.control_messages import ControlMessage
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.controller.context import RegisteredBroker
 from laststand.emulator.core.zookeeper.controller.control_batch import AddressedRequest
 
@@ -23,7 +23,7 @@ class SentControlRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     correlation_id: CorrelationId
     broker_id: BrokerId
-    request: ControlMessage
+    request: control_messages.ControlMessage
 
 
 class _Channel:
@@ -33,7 +33,7 @@ class _Channel:
 
     def __init__(self, broker_epoch: BrokerEpoch) -> None:
         self.broker_epoch = broker_epoch
-        self.queue: deque[ControlMessage] = deque()
+        self.queue: deque[control_messages.ControlMessage] = deque()
         self.awaited: CorrelationId | None = None
         self.retry_at_ms: int | None = None
 
@@ -61,7 +61,7 @@ class ControlChannels:
         if channel is not None:
             channel.queue.append(addressed.request)
 
-    def queued(self, broker_id: BrokerId) -> tuple[ControlMessage, ...]:
+    def queued(self, broker_id: BrokerId) -> tuple[control_messages.ControlMessage, ...]:
         """Returns what a broker has not answered yet, in order."""
         channel = self._channels.get(broker_id)
         return () if channel is None else tuple(channel.queue)
@@ -86,7 +86,7 @@ class ControlChannels:
             )
         return sent
 
-    def answered(self, correlation_id: CorrelationId) -> tuple[BrokerId, ControlMessage] | None:
+    def answered(self, correlation_id: CorrelationId) -> tuple[BrokerId, control_messages.ControlMessage] | None:
         """Returns who answered what, and goes on to the next; ``None`` for a queue that is closed."""
         for broker_id, channel in self._channels.items():
             if channel.awaited == correlation_id:

@@ -7,13 +7,12 @@ being named in the answer. What it follows leaves its ISRs. Partitions of a sing
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerEpoch, BrokerId
-from laststand.emulator.core.zookeeper.control_messages import ControlledShutdownResponse
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext, Replica, ReplicaPhase
 from laststand.emulator.core.zookeeper.controller.control_batch import ControlBatch
 from laststand.emulator.core.zookeeper.controller.leader_election import ElectionStrategy
 from laststand.emulator.core.zookeeper.controller.partition_states import PartitionStateMachine
 from laststand.emulator.core.zookeeper.controller.replica_states import ReplicaStateMachine
-from laststand.emulator.core.zookeeper.operations import Program
 
 
 class ControlledShutdown:
@@ -31,7 +30,9 @@ class ControlledShutdown:
         self._partitions = partitions
         self._replicas = replicas
 
-    def let_go(self, broker_id: BrokerId, broker_epoch: BrokerEpoch | None) -> Program[ControlledShutdownResponse]:
+    def let_go(
+        self, broker_id: BrokerId, broker_epoch: BrokerEpoch | None
+    ) -> operations.Program[control_messages.ControlledShutdownResponse]:
         """Moves what can be moved; ``broker_epoch`` is ``None`` in requests from before KIP-380.
 
         Raises:
@@ -39,7 +40,7 @@ class ControlledShutdown:
         """
         error = self._refusal(broker_id, broker_epoch)
         if error is not ErrorCode.NONE:
-            return ControlledShutdownResponse(error=error)
+            return control_messages.ControlledShutdownResponse(error=error)
         self._context.shutting_down.add(broker_id)
         moved = tuple(
             name
@@ -56,7 +57,9 @@ class ControlledShutdown:
             self._batch.add_stop_replica((broker_id,), name, is_deleted=False)
         self._batch.close()
         yield from self._replicas.enter((Replica(name, broker_id) for name in followed), ReplicaPhase.OFFLINE)
-        return ControlledShutdownResponse(error=ErrorCode.NONE, remaining=self._context.partitions_led_by(broker_id))
+        return control_messages.ControlledShutdownResponse(
+            error=ErrorCode.NONE, remaining=self._context.partitions_led_by(broker_id)
+        )
 
     def _refusal(self, broker_id: BrokerId, broker_epoch: BrokerEpoch | None) -> ErrorCode:
         registered = self._context.brokers.get(broker_id)

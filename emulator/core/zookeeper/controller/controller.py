@@ -16,46 +16,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final, assert_never
 
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    PartitionResult,
-    RequestedElection,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
 from laststand.emulator.core.types import RequestId, TopicPartition
+from laststand.emulator.core.zookeeper import control_messages, exchange, operations
 from laststand.emulator.core.zookeeper.broker_registration import make_persistent_paths, register_broker
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    LeaderAndIsrResponse,
-    StopReplicaRequest,
-    StopReplicaResponse,
-)
+from laststand.emulator.core.zookeeper.controller import events
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.control_channels import ControlChannels
 from laststand.emulator.core.zookeeper.controller.controller_election import read_controller, register_controller
-from laststand.emulator.core.zookeeper.controller.events import (
-    Asked,
-    BalanceDue,
-    BrokersChanged,
-    ControllerChanged,
-    ControllerGone,
-    DeletionsChanged,
-    Event,
-    IsrChangesNotified,
-    LogDirEventsNotified,
-    ReassignedIsrChanged,
-    RegisterAndElect,
-    RolesAnswered,
-    StopAnswered,
-    TopicChanged,
-    TopicConfigured,
-    TopicsChanged,
-)
 from laststand.emulator.core.zookeeper.controller.exchange import (
     AnswerController,
     ControlAnswered,
@@ -72,26 +41,9 @@ from laststand.emulator.core.zookeeper.controller.exchange import (
 )
 from laststand.emulator.core.zookeeper.controller.term import Term
 from laststand.emulator.core.zookeeper.errors import ControllerMovedError, MalformedNodeError, ZooKeeperRefusedError
-from laststand.emulator.core.zookeeper.exchange import (
-    OpenSession,
-    SessionEstablished,
-    SessionExpired,
-    WatchFired,
-    ZooKeeperAnswered,
-    ZooKeeperConnectionLost,
-    ZooKeeperReconnected,
-    ZooKeeperRequest,
-)
 from laststand.emulator.core.zookeeper.identifiers import SessionId
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint
-from laststand.emulator.core.zookeeper.operations import (
-    ChildrenChanged,
-    NodeChanged,
-    Program,
-    WatchEvent,
-    ZooKeeperEventKind,
-)
 from laststand.emulator.core.zookeeper.program_runner import Finished, ProgramRunner
 
 FIRST_CORRELATION_ID: Final = 0
@@ -100,12 +52,12 @@ CORRELATION_ID_STEP: Final = 2
 
 FIRST_BALANCE_MS: Final = 5_000
 
-_CHILDREN_EVENTS: Final[dict[str, Event]] = {
-    paths.BROKER_IDS: BrokersChanged(),
-    paths.TOPICS: TopicsChanged(),
-    paths.DELETE_TOPICS: DeletionsChanged(),
-    paths.ISR_CHANGE_NOTIFICATIONS: IsrChangesNotified(),
-    paths.LOG_DIR_EVENT_NOTIFICATIONS: LogDirEventsNotified(),
+_CHILDREN_EVENTS: Final[dict[str, events.Event]] = {
+    paths.BROKER_IDS: events.BrokersChanged(),
+    paths.TOPICS: events.TopicsChanged(),
+    paths.DELETE_TOPICS: events.DeletionsChanged(),
+    paths.ISR_CHANGE_NOTIFICATIONS: events.IsrChangesNotified(),
+    paths.LOG_DIR_EVENT_NOTIFICATIONS: events.LogDirEventsNotified(),
 }
 
 
@@ -115,8 +67,8 @@ class ZooKeeperController:
     def __init__(self, config: ControllerConfig, endpoint: RegisteredEndpoint | None = None) -> None:
         self._config = config
         self._endpoint = endpoint or RegisteredEndpoint()
-        self._queue: deque[Event] = deque()
-        self._handled: Event | None = None
+        self._queue: deque[events.Event] = deque()
+        self._handled: events.Event | None = None
         self._runner: ProgramRunner[None] = ProgramRunner(
             first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
         )
@@ -150,23 +102,23 @@ class ZooKeeperController:
         self._now_ms = now_ms
         self._effects = []
         match incoming:
-            case SessionEstablished(session_id=session_id):
+            case exchange.SessionEstablished(session_id=session_id):
                 self._previous_session_id, self._session_id = self._session_id, session_id
-                self._queue.append(RegisterAndElect())
-            case SessionExpired():
+                self._queue.append(events.RegisterAndElect())
+            case exchange.SessionExpired():
                 self._expire()
-            case ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
+            case exchange.ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
                 self._take(self._runner.answered(correlation_id, answers))
-            case ZooKeeperConnectionLost():
+            case exchange.ZooKeeperConnectionLost():
                 self._runner.connection_lost()
-            case ZooKeeperReconnected():
+            case exchange.ZooKeeperReconnected():
                 again = self._runner.reconnected()
                 if again is not None:
                     self._effects.append(again)
-            case WatchFired(event=event):
+            case exchange.WatchFired(event=event):
                 self._watch_fired(event)
             case ControllerAsked(request_id=request_id, request=request):
-                self._queue.append(Asked(request_id=request_id, request=request))
+                self._queue.append(events.Asked(request_id=request_id, request=request))
             case ControlAnswered():
                 self._control_answered(incoming)
             case ControlFailed(correlation_id=correlation_id):
@@ -187,14 +139,14 @@ class ZooKeeperController:
             self._take(self._runner.start(self._guard(self._handle(event))))
         self._send_control_requests()
 
-    def _take(self, outcome: ZooKeeperRequest | Finished[None] | None) -> None:
+    def _take(self, outcome: exchange.ZooKeeperRequest | Finished[None] | None) -> None:
         match outcome:
-            case ZooKeeperRequest():
+            case exchange.ZooKeeperRequest():
                 self._effects.append(outcome)
             case Finished():
                 self._handled = None
 
-    def _guard(self, program: Program[None]) -> Program[None]:
+    def _guard(self, program: operations.Program[None]) -> operations.Program[None]:
         """Ends an event that cannot be ended well: of a term that is over, or by a node that makes no sense."""
         try:
             yield from program
@@ -215,52 +167,52 @@ class ZooKeeperController:
                 SendControlRequest(correlation_id=sent.correlation_id, broker_id=sent.broker_id, request=sent.request)
             )
 
-    def _handle(self, event: Event) -> Program[None]:
+    def _handle(self, event: events.Event) -> operations.Program[None]:
         """Returns the program of an event; most are nothing to a controller that is not elected."""
         match event:
-            case RegisterAndElect():
+            case events.RegisterAndElect():
                 return self._register_and_elect()
-            case ControllerGone():
+            case events.ControllerGone():
                 return self._replace_controller()
-            case ControllerChanged():
+            case events.ControllerChanged():
                 return self._look_who_leads()
-            case Asked(request_id=request_id, request=request):
+            case events.Asked(request_id=request_id, request=request):
                 return self._answer(request_id, request)
         term = self.term
         return _nothing() if term is None else self._act(term, event)
 
-    def _act(self, term: Term, event: Event) -> Program[None]:
+    def _act(self, term: Term, event: events.Event) -> operations.Program[None]:
         match event:
-            case BrokersChanged():
+            case events.BrokersChanged():
                 return term.brokers.look()
-            case TopicsChanged():
+            case events.TopicsChanged():
                 return term.topics.look()
-            case TopicChanged(topic=topic):
+            case events.TopicChanged(topic=topic):
                 return term.topics.look_at(topic)
-            case DeletionsChanged():
+            case events.DeletionsChanged():
                 return term.look_at_deletions()
-            case IsrChangesNotified():
+            case events.IsrChangesNotified():
                 return term.notifications.handle_isr_changes()
-            case LogDirEventsNotified():
+            case events.LogDirEventsNotified():
                 return term.notifications.handle_log_dir_events()
-            case ReassignedIsrChanged(name=name):
+            case events.ReassignedIsrChanged(name=name):
                 return term.reassignments.look_at_isr(name)
-            case RolesAnswered(broker_id=broker_id, response=response):
+            case events.RolesAnswered(broker_id=broker_id, response=response):
                 return term.handle_roles_answer(broker_id, response)
-            case StopAnswered(broker_id=broker_id, request=stop_request, response=stop_response):
+            case events.StopAnswered(broker_id=broker_id, request=stop_request, response=stop_response):
                 return term.deletion.handle_answer(broker_id, stop_request, stop_response)
-            case TopicConfigured(topic=configured):
+            case events.TopicConfigured(topic=configured):
                 return term.look_at_config(configured)
-            case BalanceDue():
+            case events.BalanceDue():
                 return term.leaders.balance()
-            case RegisterAndElect() | ControllerGone() | ControllerChanged() | Asked():
+            case events.RegisterAndElect() | events.ControllerGone() | events.ControllerChanged() | events.Asked():
                 return _nothing()  # dealt with whether elected or not
             case _:
                 assert_never(event)
 
     # --- Sessions and elections -----------------------------------------------------------------------------------
 
-    def _register_and_elect(self) -> Program[None]:
+    def _register_and_elect(self) -> operations.Program[None]:
         session_id = self._session_id
         if session_id is None:
             return
@@ -280,11 +232,11 @@ class ZooKeeperController:
         self._effects.append(Registered(broker_epoch))
         yield from self._elect()
 
-    def _replace_controller(self) -> Program[None]:
+    def _replace_controller(self) -> operations.Program[None]:
         self._resign()
         yield from self._elect()
 
-    def _elect(self) -> Program[None]:
+    def _elect(self) -> operations.Program[None]:
         if (yield from read_controller()) is not None:
             return
         won = yield from register_controller(self._config.broker_id, now_ms=self._now_ms)
@@ -293,7 +245,7 @@ class ZooKeeperController:
             self._balance_at_ms = self._now_ms + FIRST_BALANCE_MS
         yield from self.term.start()
 
-    def _look_who_leads(self) -> Program[None]:
+    def _look_who_leads(self) -> operations.Program[None]:
         if (yield from read_controller()) != self._config.broker_id:
             self._resign()
 
@@ -305,7 +257,7 @@ class ZooKeeperController:
 
     def _expire(self) -> None:
         """Lets go of everything, and only then asks for another session."""
-        waiting = [event for event in (self._handled, *self._queue) if isinstance(event, Asked)]
+        waiting = [event for event in (self._handled, *self._queue) if isinstance(event, events.Asked)]
         self._queue.clear()
         self._runner.abandon()
         self._handled = None
@@ -313,24 +265,24 @@ class ZooKeeperController:
         for asked in waiting:
             refusal = _refusal(asked.request)
             # A leader that asked for an ISR is not answered: it waits, with all its changes.
-            if not isinstance(refusal, AlterPartitionResponse):
+            if not isinstance(refusal, messages.AlterPartitionResponse):
                 self._effects.append(AnswerController(request_id=asked.request_id, response=refusal))
-        self._effects.append(OpenSession())
+        self._effects.append(exchange.OpenSession())
 
     # --- What wakes it --------------------------------------------------------------------------------------------
 
-    def _watch_fired(self, event: WatchEvent) -> None:
+    def _watch_fired(self, event: operations.WatchEvent) -> None:
         match event:
-            case ChildrenChanged(path=path):
+            case operations.ChildrenChanged(path=path):
                 if path in _CHILDREN_EVENTS:
                     self._queue.append(_CHILDREN_EVENTS[path])
-            case NodeChanged(path=path, kind=kind):
+            case operations.NodeChanged(path=path, kind=kind):
                 self._node_changed(path, kind)
 
-    def _node_changed(self, path: str, kind: ZooKeeperEventKind) -> None:
+    def _node_changed(self, path: str, kind: operations.ZooKeeperEventKind) -> None:
         if path == paths.CONTROLLER:
-            is_gone = kind is ZooKeeperEventKind.DELETED
-            self._queue.append(ControllerGone() if is_gone else ControllerChanged())
+            is_gone = kind is operations.ZooKeeperEventKind.DELETED
+            self._queue.append(events.ControllerGone() if is_gone else events.ControllerChanged())
             return
         name, topic, configured = (
             paths.partition_of_state_node(path),
@@ -338,11 +290,11 @@ class ZooKeeperController:
             paths.topic_of_config_node(path),
         )
         if name is not None:
-            self._queue.append(ReassignedIsrChanged(name))
-        elif topic is not None and kind is not ZooKeeperEventKind.DELETED:
-            self._queue.append(TopicChanged(topic))
-        elif configured is not None and kind is not ZooKeeperEventKind.DELETED:
-            self._queue.append(TopicConfigured(configured))
+            self._queue.append(events.ReassignedIsrChanged(name))
+        elif topic is not None and kind is not operations.ZooKeeperEventKind.DELETED:
+            self._queue.append(events.TopicChanged(topic))
+        elif configured is not None and kind is not operations.ZooKeeperEventKind.DELETED:
+            self._queue.append(events.TopicConfigured(configured))
 
     def _control_answered(self, answered: ControlAnswered) -> None:
         found = self._channels.answered(answered.correlation_id)
@@ -350,43 +302,43 @@ class ZooKeeperController:
             return
         broker_id, request = found
         match request, answered.response:
-            case _, LeaderAndIsrResponse() as response:
-                self._queue.append(RolesAnswered(broker_id=broker_id, response=response))
-            case StopReplicaRequest(), StopReplicaResponse() as stopped:
-                self._queue.append(StopAnswered(broker_id=broker_id, request=request, response=stopped))
+            case _, control_messages.LeaderAndIsrResponse() as response:
+                self._queue.append(events.RolesAnswered(broker_id=broker_id, response=response))
+            case control_messages.StopReplicaRequest(), control_messages.StopReplicaResponse() as stopped:
+                self._queue.append(events.StopAnswered(broker_id=broker_id, request=request, response=stopped))
 
     def _time_came(self) -> None:
         if self._balance_at_ms is not None and self._balance_at_ms <= self._now_ms:
             self._balance_at_ms = self._now_ms + self._config.leader_imbalance_check_interval_ms
-            self._queue.append(BalanceDue())
+            self._queue.append(events.BalanceDue())
 
     # --- Requests -------------------------------------------------------------------------------------------------
 
-    def _answer(self, request_id: RequestId, request: ControllerRequest) -> Program[None]:
+    def _answer(self, request_id: RequestId, request: ControllerRequest) -> operations.Program[None]:
         term = self.term
         if term is None:
             self._respond(request_id, _refusal(request))
             return
         try:
             match request:
-                case AlterPartitionRequest():
+                case messages.AlterPartitionRequest():
                     yield from term.alter_partition.handle(request, partial(self._respond, request_id))
                     yield from term.reassignments.complete_if_in_sync(term.alter_partition.named(request))
-                case ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch):
+                case control_messages.ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch):
                     self._respond(request_id, (yield from term.shutdown.let_go(broker_id, broker_epoch)))
-                case ElectLeadersRequest():
+                case admin_messages.ElectLeadersRequest():
                     self._respond(request_id, (yield from _elect_leaders(term, request)))
-                case AlterPartitionReassignmentsRequest():
+                case admin_messages.AlterPartitionReassignmentsRequest():
                     self._respond(request_id, (yield from _reassign(term, request)))
                 case _:
                     assert_never(request)
         except ControllerMovedError:
-            if not isinstance(request, AlterPartitionRequest):
+            if not isinstance(request, messages.AlterPartitionRequest):
                 self._respond(request_id, _refusal(request))
             raise
         except (ZooKeeperRefusedError, MalformedNodeError):
             # A node is gone, or makes no sense. A leader has its answer by then, or waits for another election.
-            if not isinstance(request, AlterPartitionRequest):
+            if not isinstance(request, messages.AlterPartitionRequest):
                 self._respond(request_id, _failed(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             raise
 
@@ -394,47 +346,55 @@ class ZooKeeperController:
         self._effects.append(AnswerController(request_id=request_id, response=response))
 
 
-def _nothing() -> Program[None]:
+def _nothing() -> operations.Program[None]:
     return
     yield  # a program, if an empty one
 
 
 def _refusal(request: ControllerRequest) -> ControllerResponse:
     """Returns what a broker answers that is not the controller."""
-    is_shutdown = isinstance(request, ControlledShutdownRequest)
+    is_shutdown = isinstance(request, control_messages.ControlledShutdownRequest)
     return _failed(request, ErrorCode.STALE_CONTROLLER_EPOCH if is_shutdown else ErrorCode.NOT_CONTROLLER)
 
 
 def _failed(request: ControllerRequest, error: ErrorCode) -> ControllerResponse:
     match request:
-        case AlterPartitionRequest():
-            return AlterPartitionResponse(error=error)
-        case ControlledShutdownRequest():
-            return ControlledShutdownResponse(error=error)
-        case ElectLeadersRequest():
-            return ElectLeadersResponse(error=error)
-        case AlterPartitionReassignmentsRequest():
-            return AlterPartitionReassignmentsResponse(error=error)
+        case messages.AlterPartitionRequest():
+            return messages.AlterPartitionResponse(error=error)
+        case control_messages.ControlledShutdownRequest():
+            return control_messages.ControlledShutdownResponse(error=error)
+        case admin_messages.ElectLeadersRequest():
+            return admin_messages.ElectLeadersResponse(error=error)
+        case admin_messages.AlterPartitionReassignmentsRequest():
+            return admin_messages.AlterPartitionReassignmentsResponse(error=error)
         case _:
             assert_never(request)
 
 
-def _elect_leaders(term: Term, request: ElectLeadersRequest) -> Program[ElectLeadersResponse]:
-    if request.election_type not in (RequestedElection.PREFERRED, RequestedElection.UNCLEAN):
-        return ElectLeadersResponse(error=ErrorCode.INVALID_REQUEST)
+def _elect_leaders(
+    term: Term, request: admin_messages.ElectLeadersRequest
+) -> operations.Program[admin_messages.ElectLeadersResponse]:
+    if request.election_type not in (
+        admin_messages.RequestedElection.PREFERRED,
+        admin_messages.RequestedElection.UNCLEAN,
+    ):
+        return admin_messages.ElectLeadersResponse(error=ErrorCode.INVALID_REQUEST)
     asked = request.partitions
     names = None if asked is None else [TopicPartition(one.topic, one.partition) for one in asked]
-    errors = yield from term.leaders.elect(names, RequestedElection(request.election_type))
-    return ElectLeadersResponse(error=ErrorCode.NONE, partitions=_results(errors))
+    errors = yield from term.leaders.elect(names, admin_messages.RequestedElection(request.election_type))
+    return admin_messages.ElectLeadersResponse(error=ErrorCode.NONE, partitions=_results(errors))
 
 
-def _reassign(term: Term, request: AlterPartitionReassignmentsRequest) -> Program[AlterPartitionReassignmentsResponse]:
+def _reassign(
+    term: Term, request: admin_messages.AlterPartitionReassignmentsRequest
+) -> operations.Program[admin_messages.AlterPartitionReassignmentsResponse]:
     targets = {TopicPartition(one.topic, one.partition): one.replicas for one in request.partitions}
     errors = yield from term.reassignments.request(targets)
-    return AlterPartitionReassignmentsResponse(error=ErrorCode.NONE, partitions=_results(errors))
+    return admin_messages.AlterPartitionReassignmentsResponse(error=ErrorCode.NONE, partitions=_results(errors))
 
 
-def _results(errors: Mapping[TopicPartition, ErrorCode]) -> tuple[PartitionResult, ...]:
+def _results(errors: Mapping[TopicPartition, ErrorCode]) -> tuple[admin_messages.PartitionResult, ...]:
     return tuple(
-        PartitionResult(topic=name.topic, partition=name.partition, error=error) for name, error in errors.items()
+        admin_messages.PartitionResult(topic=name.topic, partition=name.partition, error=error)
+        for name, error in errors.items()
     )

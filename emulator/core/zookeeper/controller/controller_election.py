@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.types import BrokerId
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.errors import ControllerMovedError
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from laststand.emulator.core.zookeeper.nodes import paths
@@ -18,19 +19,6 @@ from laststand.emulator.core.zookeeper.nodes.small_nodes import (
     decode_controller_epoch,
     encode_controller,
     encode_controller_epoch,
-)
-from laststand.emulator.core.zookeeper.operations import (
-    Create,
-    DataRead,
-    DataSet,
-    Exists,
-    GetData,
-    NodeKind,
-    NodeStat,
-    Program,
-    SetData,
-    Transaction,
-    TransactionAnswer,
 )
 
 _EPOCH_BEFORE_ANY: Final = ControllerEpoch(0)
@@ -43,13 +31,16 @@ class ControllerTerm(msgspec.Struct, frozen=True, kw_only=True):
     epoch_version: NodeVersion
 
 
-def read_controller() -> Program[BrokerId | None]:
+def read_controller() -> operations.Program[BrokerId | None]:
     """Returns who is in ``/controller``, and watches it, also where there is nobody (``None``)."""
-    _, answer = yield (Exists(path=paths.CONTROLLER, is_watched=True), GetData(path=paths.CONTROLLER))
-    return decode_controller(answer.data) if isinstance(answer, DataRead) else None
+    _, answer = yield (
+        operations.Exists(path=paths.CONTROLLER, is_watched=True),
+        operations.GetData(path=paths.CONTROLLER),
+    )
+    return decode_controller(answer.data) if isinstance(answer, operations.DataRead) else None
 
 
-def register_controller(broker_id: BrokerId, *, now_ms: int) -> Program[ControllerTerm]:
+def register_controller(broker_id: BrokerId, *, now_ms: int) -> operations.Program[ControllerTerm]:
     """Becomes the controller.
 
     Raises:
@@ -58,14 +49,14 @@ def register_controller(broker_id: BrokerId, *, now_ms: int) -> Program[Controll
     epoch, epoch_stat = yield from _read_or_make_epoch()
     next_epoch = ControllerEpoch(epoch + 1)
     (answer,) = yield (
-        Transaction(
+        operations.Transaction(
             (
-                Create(
+                operations.Create(
                     path=paths.CONTROLLER,
                     data=encode_controller(broker_id, now_ms=now_ms),
-                    kind=NodeKind.EPHEMERAL,
+                    kind=operations.NodeKind.EPHEMERAL,
                 ),
-                SetData(
+                operations.SetData(
                     path=paths.CONTROLLER_EPOCH,
                     data=encode_controller_epoch(next_epoch),
                     version=epoch_stat.version,
@@ -73,26 +64,29 @@ def register_controller(broker_id: BrokerId, *, now_ms: int) -> Program[Controll
             )
         ),
     )
-    if isinstance(answer, TransactionAnswer):
+    if isinstance(answer, operations.TransactionAnswer):
         match answer.answers:
-            case (_, DataSet(stat=stat)):
+            case (_, operations.DataSet(stat=stat)):
                 return ControllerTerm(controller_epoch=next_epoch, epoch_version=stat.version)
     return (yield from _recognise(broker_id, next_epoch))
 
 
-def _read_or_make_epoch() -> Program[tuple[ControllerEpoch, NodeStat]]:
+def _read_or_make_epoch() -> operations.Program[tuple[ControllerEpoch, operations.NodeStat]]:
     while True:
-        (answer,) = yield (GetData(path=paths.CONTROLLER_EPOCH),)
-        if isinstance(answer, DataRead):
+        (answer,) = yield (operations.GetData(path=paths.CONTROLLER_EPOCH),)
+        if isinstance(answer, operations.DataRead):
             return decode_controller_epoch(answer.data), answer.stat
         # Somebody else may make it in between: what counts is read again.
-        yield (Create(path=paths.CONTROLLER_EPOCH, data=encode_controller_epoch(_EPOCH_BEFORE_ANY)),)
+        yield (operations.Create(path=paths.CONTROLLER_EPOCH, data=encode_controller_epoch(_EPOCH_BEFORE_ANY)),)
 
 
-def _recognise(broker_id: BrokerId, expected_epoch: ControllerEpoch) -> Program[ControllerTerm]:
+def _recognise(broker_id: BrokerId, expected_epoch: ControllerEpoch) -> operations.Program[ControllerTerm]:
     """Returns the term if the transaction that was refused had been executed before, its answer lost."""
-    controller, epoch = yield (GetData(path=paths.CONTROLLER), GetData(path=paths.CONTROLLER_EPOCH))
-    if not isinstance(controller, DataRead) or not isinstance(epoch, DataRead):
+    controller, epoch = yield (
+        operations.GetData(path=paths.CONTROLLER),
+        operations.GetData(path=paths.CONTROLLER_EPOCH),
+    )
+    if not isinstance(controller, operations.DataRead) or not isinstance(epoch, operations.DataRead):
         raise ControllerMovedError
     is_own = decode_controller(controller.data) == broker_id
     if not is_own or decode_controller_epoch(epoch.data) != expected_epoch:

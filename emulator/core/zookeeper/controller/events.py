@@ -8,12 +8,8 @@ from typing import TypeAlias
 import msgspec
 
 from laststand.emulator.core.types import BrokerId, RequestId, TopicPartition
-from laststand.emulator.core.zookeeper.control_messages import (
-    LeaderAndIsrResponse,
-    StopReplicaRequest,
-    StopReplicaResponse,
-)
-from laststand.emulator.core.zookeeper.controller.exchange import ControllerRequest
+from laststand.emulator.core.zookeeper import control_messages
+from laststand.emulator.core.zookeeper.controller import exchange
 
 
 class RegisterAndElect(msgspec.Struct, frozen=True):
@@ -64,22 +60,22 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody asks the controller."""
 
     request_id: RequestId
-    request: ControllerRequest
+    request: exchange.ControllerRequest
 
 
 class RolesAnswered(msgspec.Struct, frozen=True, kw_only=True):
     """A broker answered LeaderAndIsr."""
 
     broker_id: BrokerId
-    response: LeaderAndIsrResponse
+    response: control_messages.LeaderAndIsrResponse
 
 
 class StopAnswered(msgspec.Struct, frozen=True, kw_only=True):
     """A broker answered StopReplica."""
 
     broker_id: BrokerId
-    request: StopReplicaRequest
-    response: StopReplicaResponse
+    request: control_messages.StopReplicaRequest
+    response: control_messages.StopReplicaResponse
 
 
 class TopicConfigured(msgspec.Struct, frozen=True):

@@ -4,27 +4,21 @@ from typing import TypeAlias
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-)
-from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, CauseId, CorrelationId, RequestId
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlAnswer,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    ControlMessage,
-)
-from laststand.emulator.core.zookeeper.exchange import ZooKeeperEffect, ZooKeeperInput
+from laststand.emulator.core.zookeeper import control_messages, exchange
 
 ControllerRequest: TypeAlias = (
-    AlterPartitionRequest | ControlledShutdownRequest | ElectLeadersRequest | AlterPartitionReassignmentsRequest
+    messages.AlterPartitionRequest
+    | control_messages.ControlledShutdownRequest
+    | admin_messages.ElectLeadersRequest
+    | admin_messages.AlterPartitionReassignmentsRequest
 )
 ControllerResponse: TypeAlias = (
-    AlterPartitionResponse | ControlledShutdownResponse | ElectLeadersResponse | AlterPartitionReassignmentsResponse
+    messages.AlterPartitionResponse
+    | control_messages.ControlledShutdownResponse
+    | admin_messages.ElectLeadersResponse
+    | admin_messages.AlterPartitionReassignmentsResponse
 )
 
 
@@ -41,7 +35,7 @@ class ControlAnswered(msgspec.Struct, frozen=True, kw_only=True):
 
     cause_id: CauseId
     correlation_id: CorrelationId
-    response: ControlAnswer
+    response: control_messages.ControlAnswer
 
 
 class ControlFailed(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +51,7 @@ class TimeCame(msgspec.Struct, frozen=True):
     cause_id: CauseId
 
 
-ControllerInput: TypeAlias = ZooKeeperInput | ControllerAsked | ControlAnswered | ControlFailed | TimeCame
+ControllerInput: TypeAlias = exchange.ZooKeeperInput | ControllerAsked | ControlAnswered | ControlFailed | TimeCame
 
 
 class SendControlRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +59,7 @@ class SendControlRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     correlation_id: CorrelationId
     broker_id: BrokerId
-    request: ControlMessage
+    request: control_messages.ControlMessage
 
 
 class AnswerController(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,4 +79,6 @@ class RegistrationRefused(msgspec.Struct, frozen=True):
     """The broker's id is another process's: this one has to end."""
 
 
-ControllerEffect: TypeAlias = ZooKeeperEffect | SendControlRequest | AnswerController | Registered | RegistrationRefused
+ControllerEffect: TypeAlias = (
+    exchange.ZooKeeperEffect | SendControlRequest | AnswerController | Registered | RegistrationRefused
+)

@@ -6,6 +6,7 @@ every protocol version, as other brokers may be older. Kafka's ``KafkaController
 """
 
 from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext, ReplicaPhase
 from laststand.emulator.core.zookeeper.controller.control_batch import ControlBatch
 from laststand.emulator.core.zookeeper.controller.reassignment import Reassignments
@@ -13,7 +14,6 @@ from laststand.emulator.core.zookeeper.controller.replica_states import ReplicaS
 from laststand.emulator.core.zookeeper.controller.store import ControllerStore, children_of
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_isr_notification, decode_log_dir_event
-from laststand.emulator.core.zookeeper.operations import DataRead, Delete, GetChildren, GetData, Program
 
 
 class Notifications:
@@ -36,20 +36,20 @@ class Notifications:
         self._reassignments = reassignments
         self._watches_isr_changes = watches_isr_changes
 
-    def discard_all(self) -> Program[None]:
+    def discard_all(self) -> operations.Program[None]:
         """Deletes what was left for a predecessor: a new controller reads everything anyway."""
         is_watched = {
             paths.LOG_DIR_EVENT_NOTIFICATIONS: True,
             paths.ISR_CHANGE_NOTIFICATIONS: self._watches_isr_changes,
         }
         for parent, watch in is_watched.items():
-            names = children_of((yield (GetChildren(path=parent, is_watched=watch),)), parent)
+            names = children_of((yield (operations.GetChildren(path=parent, is_watched=watch),)), parent)
             yield from self._delete(parent, names)
 
-    def handle_isr_changes(self) -> Program[None]:
+    def handle_isr_changes(self) -> operations.Program[None]:
         """Takes the ISRs that leaders wrote, and tells brokers of them, changed or not."""
         parent = paths.ISR_CHANGE_NOTIFICATIONS
-        names = children_of((yield (GetChildren(path=parent, is_watched=True),)), parent)
+        names = children_of((yield (operations.GetChildren(path=parent, is_watched=True),)), parent)
         named: set[TopicPartition] = set()
         for data in (yield from self._read(parent, names)):
             named |= decode_isr_notification(data)
@@ -58,26 +58,26 @@ class Notifications:
             yield from self._reassignments.complete_if_in_sync(sorted(named))
         yield from self._delete(parent, names)
 
-    def refresh(self, names: tuple[TopicPartition, ...]) -> Program[None]:
+    def refresh(self, names: tuple[TopicPartition, ...]) -> operations.Program[None]:
         """Reads state nodes again, and tells brokers what clients are to know of them."""
         self._context.leadership |= yield from self._store.read_states(names)
         self._batch.add_update_metadata(self._context.registered, names)
         self._batch.close()
 
-    def handle_log_dir_events(self) -> Program[None]:
+    def handle_log_dir_events(self) -> operations.Program[None]:
         """Asks brokers whose directory failed which replicas are left: LeaderAndIsr, whose answer tells."""
         parent = paths.LOG_DIR_EVENT_NOTIFICATIONS
-        names = children_of((yield (GetChildren(path=parent, is_watched=True),)), parent)
+        names = children_of((yield (operations.GetChildren(path=parent, is_watched=True),)), parent)
         failed = {decode_log_dir_event(data) for data in (yield from self._read(parent, names))}
         broker_ids = sorted(broker_id for broker_id in failed if broker_id is not None)
         yield from self._replicas.enter(self._context.replicas_on(broker_ids), ReplicaPhase.ONLINE)
         yield from self._delete(parent, names)
 
-    def _read(self, parent: str, names: tuple[str, ...]) -> Program[tuple[bytes, ...]]:
+    def _read(self, parent: str, names: tuple[str, ...]) -> operations.Program[tuple[bytes, ...]]:
         if not names:
             return ()
-        answers = yield tuple(GetData(path=f"{parent}/{name}") for name in names)
-        return tuple(answer.data for answer in answers if isinstance(answer, DataRead))
+        answers = yield tuple(operations.GetData(path=f"{parent}/{name}") for name in names)
+        return tuple(answer.data for answer in answers if isinstance(answer, operations.DataRead))
 
-    def _delete(self, parent: str, names: tuple[str, ...]) -> Program[None]:
-        yield from self._store.write(Delete(path=f"{parent}/{name}", version=None) for name in names)
+    def _delete(self, parent: str, names: tuple[str, ...]) -> operations.Program[None]:
+        yield from self._store.write(operations.Delete(path=f"{parent}/{name}", version=None) for name in names)

@@ -6,15 +6,15 @@ Kafka's ``KafkaController.processReplicaLeaderElection``, ``checkAndTriggerAutoL
 
 from collections.abc import Iterable
 
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext, PartitionPhase
 from laststand.emulator.core.zookeeper.controller.leader_election import ElectionStrategy
 from laststand.emulator.core.zookeeper.controller.partition_states import PartitionStateMachine
 from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr
-from laststand.emulator.core.zookeeper.operations import Program
 
 
 class LeaderRequests:
@@ -26,8 +26,8 @@ class LeaderRequests:
         self._partitions = partitions
 
     def elect(
-        self, names: Iterable[TopicPartition] | None, election: RequestedElection
-    ) -> Program[dict[TopicPartition, ErrorCode]]:
+        self, names: Iterable[TopicPartition] | None, election: admin_messages.RequestedElection
+    ) -> operations.Program[dict[TopicPartition, ErrorCode]]:
         """Elects leaders for partitions, or for all (``None``), of which then only those are answered that needed it.
 
         Raises:
@@ -36,7 +36,7 @@ class LeaderRequests:
         asked = tuple(sorted(self._context.assignments)) if names is None else tuple(names)
         errors = {name: self._refusal(name, election) for name in asked}
         needed = tuple(name for name, error in errors.items() if error is ErrorCode.NONE)
-        is_preferred = election is RequestedElection.PREFERRED
+        is_preferred = election is admin_messages.RequestedElection.PREFERRED
         strategy = ElectionStrategy.PREFERRED if is_preferred else ElectionStrategy.OFFLINE_UNCLEAN
         results = yield from self._partitions.bring_online(needed, strategy)
         failed = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if is_preferred else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
@@ -46,18 +46,18 @@ class LeaderRequests:
             return {name: error for name, error in errors.items() if error is not ErrorCode.ELECTION_NOT_NEEDED}
         return errors
 
-    def _refusal(self, name: TopicPartition, election: RequestedElection) -> ErrorCode:
+    def _refusal(self, name: TopicPartition, election: admin_messages.RequestedElection) -> ErrorCode:
         if name not in self._context.assignments:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if self._context.is_being_deleted(name.topic):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
-        if election is RequestedElection.PREFERRED:
+        if election is admin_messages.RequestedElection.PREFERRED:
             is_needed = self._context.leader_of(name) != self._context.replicas_of(name)[0]
         else:
             is_needed = not self._context.has_online_leader(name)
         return ErrorCode.NONE if is_needed else ErrorCode.ELECTION_NOT_NEEDED
 
-    def balance(self) -> Program[None]:
+    def balance(self) -> operations.Program[None]:
         """Returns leaderships to the heads of assignments, broker by broker, where too many are elsewhere.
 
         Raises:
@@ -79,7 +79,7 @@ class LeaderRequests:
         is_member = head in self._context.leadership[name].leader_and_isr.isr
         return is_member and self._context.is_online(head, name) and name not in self._context.reassigning
 
-    def enable_unclean(self, topic: str) -> Program[None]:
+    def enable_unclean(self, topic: str) -> operations.Program[None]:
         """Looks for leaders once more in a topic that allows unclean elections now.
 
         Raises:

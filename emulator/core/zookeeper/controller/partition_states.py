@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from laststand.emulator.core.types import LeaderEpoch, TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext, PartitionPhase
 from laststand.emulator.core.zookeeper.controller.control_batch import ControlBatch
@@ -29,7 +30,6 @@ from laststand.emulator.core.zookeeper.controller.leader_election import (
 from laststand.emulator.core.zookeeper.controller.store import ControllerStore, StateUpdates
 from laststand.emulator.core.zookeeper.errors import ControllerMovedError
 from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
-from laststand.emulator.core.zookeeper.operations import Program
 
 _ANY_STARTED: Final = frozenset({PartitionPhase.NEW, PartitionPhase.ONLINE, PartitionPhase.OFFLINE})
 
@@ -68,7 +68,7 @@ class PartitionStateMachine:
         self._store = store
         self._batch = batch
 
-    def start(self) -> Program[None]:
+    def start(self) -> operations.Program[None]:
         """Finds out where all partitions are, and elects leaders for those that have none."""
         for name in sorted(self._context.assignments):
             phase = PartitionPhase.NEW
@@ -78,7 +78,7 @@ class PartitionStateMachine:
             self._context.partition_phases[name] = phase
         yield from self.elect_missing_leaders()
 
-    def elect_missing_leaders(self) -> Program[dict[TopicPartition, ElectionResult]]:
+    def elect_missing_leaders(self) -> operations.Program[dict[TopicPartition, ElectionResult]]:
         """Tries to bring all NEW and OFFLINE partitions online, those of topics being deleted excepted."""
         waiting = tuple(
             name
@@ -101,7 +101,7 @@ class PartitionStateMachine:
 
     def bring_online(
         self, names: Iterable[TopicPartition], strategy: ElectionStrategy
-    ) -> Program[dict[TopicPartition, ElectionResult]]:
+    ) -> operations.Program[dict[TopicPartition, ElectionResult]]:
         """Brings partitions online and says so to brokers; returns each one's leader and ISR, or why there is none.
 
         Raises:
@@ -131,7 +131,9 @@ class PartitionStateMachine:
 
     # --- The first leader -----------------------------------------------------------------------------------------
 
-    def _initialise(self, names: tuple[TopicPartition, ...]) -> Program[dict[TopicPartition, ElectionResult]]:
+    def _initialise(
+        self, names: tuple[TopicPartition, ...]
+    ) -> operations.Program[dict[TopicPartition, ElectionResult]]:
         results: dict[TopicPartition, ElectionResult] = dict.fromkeys(names, ElectionFailure.NO_LEADER)
         decided = {}
         for name in names:
@@ -160,7 +162,7 @@ class PartitionStateMachine:
 
     def _elect(
         self, names: tuple[TopicPartition, ...], strategy: ElectionStrategy
-    ) -> Program[dict[TopicPartition, ElectionResult]]:
+    ) -> operations.Program[dict[TopicPartition, ElectionResult]]:
         results: dict[TopicPartition, ElectionResult] = {}
         remaining = names
         while remaining:
@@ -174,7 +176,7 @@ class PartitionStateMachine:
         names: tuple[TopicPartition, ...],
         strategy: ElectionStrategy,
         results: dict[TopicPartition, ElectionResult],
-    ) -> Program[StateUpdates]:
+    ) -> operations.Program[StateUpdates]:
         current = yield from self._store.read_states(names)
         results |= dict.fromkeys((name for name in names if name not in current), ElectionFailure.NO_STATE)
         own = {name: leadership for name, leadership in current.items() if self._is_own(leadership)}
@@ -201,7 +203,7 @@ class PartitionStateMachine:
 
     def _unclean_topics(
         self, states: Mapping[TopicPartition, PartitionLeadership], strategy: ElectionStrategy
-    ) -> Program[frozenset[str]]:
+    ) -> operations.Program[frozenset[str]]:
         """Returns which topics may be led uncleanly, asking only for those that have nobody in sync."""
         match strategy:
             case ElectionStrategy.OFFLINE:

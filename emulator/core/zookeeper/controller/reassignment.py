@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext, Replica, ReplicaPhase
 from laststand.emulator.core.zookeeper.controller.control_batch import ControlBatch
@@ -28,7 +29,6 @@ from laststand.emulator.core.zookeeper.inter_broker_protocol import IsrChange
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership
 from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
-from laststand.emulator.core.zookeeper.operations import Exists, Program
 
 
 class Reassignments:
@@ -56,7 +56,7 @@ class Reassignments:
 
     def request(
         self, targets: Mapping[TopicPartition, tuple[BrokerId, ...] | None]
-    ) -> Program[dict[TopicPartition, ErrorCode]]:
+    ) -> operations.Program[dict[TopicPartition, ErrorCode]]:
         """Starts, replaces or (``None``) cancels reassignments, as AlterPartitionReassignments asks.
 
         Raises:
@@ -67,7 +67,7 @@ class Reassignments:
             errors[name] = yield from self._request_one(name, target)
         return errors
 
-    def _request_one(self, name: TopicPartition, target: tuple[BrokerId, ...] | None) -> Program[ErrorCode]:
+    def _request_one(self, name: TopicPartition, target: tuple[BrokerId, ...] | None) -> operations.Program[ErrorCode]:
         current = self._context.assignments.get(name, ReplicaAssignment(replicas=()))
         if target is not None and not self._is_valid(current, target):
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -82,7 +82,7 @@ class Reassignments:
             return False
         return set(current.reassign_to(target).adding) <= self._context.live_brokers
 
-    def start(self, name: TopicPartition, wanted: ReplicaAssignment) -> Program[ErrorCode]:
+    def start(self, name: TopicPartition, wanted: ReplicaAssignment) -> operations.Program[ErrorCode]:
         """Starts a reassignment unasked whether its targets live, as the legacy request node does."""
         if self._context.is_being_deleted(name.topic) or not self._context.replicas_of(name):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -91,11 +91,11 @@ class Reassignments:
 
     # --- What makes one go on -------------------------------------------------------------------------------------
 
-    def resume_all(self) -> Program[None]:
+    def resume_all(self) -> operations.Program[None]:
         """Takes up what a predecessor left."""
         yield from self._resume(tuple(self._context.reassigning))
 
-    def resume_with_targets_on(self, broker_ids: Iterable[BrokerId]) -> Program[None]:
+    def resume_with_targets_on(self, broker_ids: Iterable[BrokerId]) -> operations.Program[None]:
         """Takes up those that wait for brokers which have just come."""
         started = set(broker_ids)
         waiting = (
@@ -103,12 +103,12 @@ class Reassignments:
         )
         yield from self._resume(tuple(waiting))
 
-    def _resume(self, names: tuple[TopicPartition, ...]) -> Program[None]:
+    def _resume(self, names: tuple[TopicPartition, ...]) -> operations.Program[None]:
         for name in names:
             if name in self._context.reassigning:
                 yield from self._go_on(name, self._context.assignments[name])
 
-    def complete_if_in_sync(self, names: Iterable[TopicPartition]) -> Program[None]:
+    def complete_if_in_sync(self, names: Iterable[TopicPartition]) -> operations.Program[None]:
         """Ends those of some partitions whose targets are all in the ISR, after an ISR changed."""
         for name in names:
             if name not in self._context.reassigning:
@@ -117,15 +117,15 @@ class Reassignments:
             if (yield from self._is_complete(name, assignment)):
                 yield from self._go_on(name, assignment)
 
-    def look_at_isr(self, name: TopicPartition) -> Program[None]:
+    def look_at_isr(self, name: TopicPartition) -> operations.Program[None]:
         """Looks at the ISR of a partition whose leader writes it itself, and goes on watching it if it has to."""
         yield from self.complete_if_in_sync((name,))
         if name in self._context.reassigning:
-            yield (Exists(path=paths.state_node(name), is_watched=True),)
+            yield (operations.Exists(path=paths.state_node(name), is_watched=True),)
 
     # --- Phases ---------------------------------------------------------------------------------------------------
 
-    def _go_on(self, name: TopicPartition, wanted: ReplicaAssignment) -> Program[None]:
+    def _go_on(self, name: TopicPartition, wanted: ReplicaAssignment) -> operations.Program[None]:
         self._deletion.hold_for_reassignment(name.topic)
         yield from self._adopt(name, wanted)
         if (yield from self._is_complete(name, wanted)):
@@ -135,7 +135,7 @@ class Reassignments:
             adding = (Replica(name, broker_id) for broker_id in wanted.adding)
             yield from self._replicas.enter(adding, ReplicaPhase.NEW)
 
-    def _adopt(self, name: TopicPartition, wanted: ReplicaAssignment) -> Program[None]:
+    def _adopt(self, name: TopicPartition, wanted: ReplicaAssignment) -> operations.Program[None]:
         current = self._context.assignments[name]
         if current != wanted:
             self._context.assignments[name] = wanted
@@ -143,17 +143,17 @@ class Reassignments:
             unneeded = tuple(broker_id for broker_id in current.replicas if broker_id not in wanted.replicas)
             yield from self._remove_replicas(name, unneeded)
         if self._config.ibp.isr_change is IsrChange.ZOOKEEPER:
-            yield (Exists(path=paths.state_node(name), is_watched=True),)
+            yield (operations.Exists(path=paths.state_node(name), is_watched=True),)
         self._context.reassigning[name] = None
 
-    def _is_complete(self, name: TopicPartition, assignment: ReplicaAssignment) -> Program[bool]:
+    def _is_complete(self, name: TopicPartition, assignment: ReplicaAssignment) -> operations.Program[bool]:
         if not assignment.is_being_reassigned:
             return True
         states = yield from self._store.read_states((name,))
         isr = states[name].leader_and_isr.isr if name in states else ()
         return set(assignment.target_replicas) <= set(isr)
 
-    def _finish(self, name: TopicPartition, wanted: ReplicaAssignment) -> Program[None]:
+    def _finish(self, name: TopicPartition, wanted: ReplicaAssignment) -> operations.Program[None]:
         added = (Replica(name, broker_id) for broker_id in wanted.adding)
         yield from self._replicas.enter(added, ReplicaPhase.ONLINE)
         final = ReplicaAssignment(replicas=wanted.target_replicas)
@@ -171,7 +171,7 @@ class Reassignments:
         self._batch.close()
         yield from self._deletion.resume((name.topic,))
 
-    def _remove_replicas(self, name: TopicPartition, broker_ids: tuple[BrokerId, ...]) -> Program[None]:
+    def _remove_replicas(self, name: TopicPartition, broker_ids: tuple[BrokerId, ...]) -> operations.Program[None]:
         """Takes replicas out of the ISR, tells them to delete, and forgets them without awaiting that."""
         removed = tuple(Replica(name, broker_id) for broker_id in broker_ids)
         for phase in (
@@ -182,7 +182,7 @@ class Reassignments:
         ):
             yield from self._replicas.enter(removed, phase)
 
-    def _raise_epoch(self, name: TopicPartition, assignment: ReplicaAssignment) -> Program[None]:
+    def _raise_epoch(self, name: TopicPartition, assignment: ReplicaAssignment) -> operations.Program[None]:
         """Writes the state with the next leader epoch, so that brokers take the new replicas from LeaderAndIsr."""
         while True:
             states = yield from self._store.read_states((name,))

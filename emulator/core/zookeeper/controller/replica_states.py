@@ -16,13 +16,13 @@ from types import MappingProxyType
 from typing import Final
 
 from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext, Replica, ReplicaPhase
 from laststand.emulator.core.zookeeper.controller.control_batch import ControlBatch
 from laststand.emulator.core.zookeeper.controller.store import ControllerStore
 from laststand.emulator.core.zookeeper.errors import ControllerMovedError
 from laststand.emulator.core.zookeeper.nodes.partition_state import LeaderAndIsr, PartitionLeadership
 from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
-from laststand.emulator.core.zookeeper.operations import Program
 
 _HOSTED: Final = frozenset(
     {ReplicaPhase.NEW, ReplicaPhase.ONLINE, ReplicaPhase.OFFLINE, ReplicaPhase.DELETION_INELIGIBLE}
@@ -50,7 +50,7 @@ class ReplicaStateMachine:
         self._store = store
         self._batch = batch
 
-    def start(self) -> Program[None]:
+    def start(self) -> operations.Program[None]:
         """Finds out where all replicas are; the online ones are told their roles, the others leave their ISRs."""
         online: list[Replica] = []
         offline: list[Replica] = []
@@ -66,7 +66,7 @@ class ReplicaStateMachine:
         yield from self.enter(online, ReplicaPhase.ONLINE)
         yield from self.enter(offline, ReplicaPhase.OFFLINE)
 
-    def welcome(self, broker_ids: Iterable[BrokerId]) -> Program[None]:
+    def welcome(self, broker_ids: Iterable[BrokerId]) -> operations.Program[None]:
         """Tells brokers that have just registered the roles of everything that they are to hold.
 
         Raises:
@@ -76,7 +76,7 @@ class ReplicaStateMachine:
         self._batch.name_all_replicas_to(started)
         yield from self.enter(self._context.replicas_on(started), ReplicaPhase.ONLINE)
 
-    def enter(self, replicas: Iterable[Replica], phase: ReplicaPhase) -> Program[tuple[Replica, ...]]:
+    def enter(self, replicas: Iterable[Replica], phase: ReplicaPhase) -> operations.Program[tuple[Replica, ...]]:
         """Moves replicas and says so to brokers; returns those that may not go there, which stay.
 
         Raises:
@@ -98,7 +98,7 @@ class ReplicaStateMachine:
         self._batch.close()
         return tuple(illegal)
 
-    def _enter_on(self, broker_id: BrokerId, replicas: list[Replica], phase: ReplicaPhase) -> Program[None]:
+    def _enter_on(self, broker_id: BrokerId, replicas: list[Replica], phase: ReplicaPhase) -> operations.Program[None]:
         match phase:
             case ReplicaPhase.OFFLINE:
                 yield from self._go_offline(broker_id, replicas)
@@ -144,7 +144,7 @@ class ReplicaStateMachine:
 
     # --- Offline --------------------------------------------------------------------------------------------------
 
-    def _go_offline(self, broker_id: BrokerId, replicas: list[Replica]) -> Program[None]:
+    def _go_offline(self, broker_id: BrokerId, replicas: list[Replica]) -> operations.Program[None]:
         for replica in replicas:
             self._batch.add_stop_replica((broker_id,), replica.partition, is_deleted=False)
         known = [replica.partition for replica in replicas if replica.partition in self._context.leadership]
@@ -161,7 +161,9 @@ class ReplicaStateMachine:
                 self._batch.add_update_metadata(self._context.registered, (replica.partition,))
                 self._context.replica_phases[replica] = ReplicaPhase.OFFLINE
 
-    def _remove_from_isr(self, broker_id: BrokerId, names: list[TopicPartition]) -> Program[list[TopicPartition]]:
+    def _remove_from_isr(
+        self, broker_id: BrokerId, names: list[TopicPartition]
+    ) -> operations.Program[list[TopicPartition]]:
         """Writes the ISRs without a broker; returns the partitions that need no such write any more."""
         settled: list[TopicPartition] = []
         remaining = names

@@ -11,6 +11,7 @@ import msgspec
 
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext
 from laststand.emulator.core.zookeeper.errors import ControllerMovedError, ZooKeeperRefusedError
@@ -24,28 +25,6 @@ from laststand.emulator.core.zookeeper.nodes.partition_state import (
 )
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config
 from laststand.emulator.core.zookeeper.nodes.topic import TopicAssignment, encode_topic
-from laststand.emulator.core.zookeeper.operations import (
-    Answers,
-    CheckVersion,
-    ChildrenRead,
-    Create,
-    Created,
-    DataRead,
-    DataSet,
-    Delete,
-    GetChildren,
-    GetData,
-    OperationAnswer,
-    OperationFailed,
-    Program,
-    SetData,
-    Step,
-    StepAnswer,
-    Transaction,
-    TransactionAnswer,
-    Write,
-    ZooKeeperFailure,
-)
 
 _UNCLEAN: str = "unclean.leader.election.enable"
 
@@ -61,7 +40,7 @@ class StateUpdates(msgspec.Struct, frozen=True, kw_only=True):
 
     written: dict[TopicPartition, LeaderAndIsr]
     outdated: tuple[TopicPartition, ...]
-    refused: dict[TopicPartition, ZooKeeperFailure]
+    refused: dict[TopicPartition, operations.ZooKeeperFailure]
 
 
 class ControllerStore:
@@ -73,14 +52,14 @@ class ControllerStore:
 
     # --- Fencing --------------------------------------------------------------------------------------------------
 
-    def fenced(self, write: Write) -> Step:
+    def fenced(self, write: operations.Write) -> operations.Step:
         """Returns a write that only happens in this controller's term."""
         if not self._config.rules.controller_epoch_fence:
             return write
-        check = CheckVersion(path=paths.CONTROLLER_EPOCH, version=self._context.epoch_version)
-        return Transaction((check, write))
+        check = operations.CheckVersion(path=paths.CONTROLLER_EPOCH, version=self._context.epoch_version)
+        return operations.Transaction((check, write))
 
-    def write(self, writes: Iterable[Write]) -> Program[tuple[OperationAnswer, ...]]:
+    def write(self, writes: Iterable[operations.Write]) -> operations.Program[tuple[operations.OperationAnswer, ...]]:
         """Sends fenced writes together; returns the answer to each.
 
         Raises:
@@ -94,33 +73,35 @@ class ControllerStore:
 
     # --- Partition states -----------------------------------------------------------------------------------------
 
-    def read_states(self, names: Iterable[TopicPartition]) -> Program[dict[TopicPartition, PartitionLeadership]]:
+    def read_states(
+        self, names: Iterable[TopicPartition]
+    ) -> operations.Program[dict[TopicPartition, PartitionLeadership]]:
         """Reads state nodes; partitions that have none are left out."""
         asked = tuple(names)
         if not asked:
             return {}
-        answers = yield tuple(GetData(path=paths.state_node(name)) for name in asked)
+        answers = yield tuple(operations.GetData(path=paths.state_node(name)) for name in asked)
         found = {}
         for name, answer in zip(asked, answers, strict=True):
             match answer:
-                case DataRead(data=data, stat=stat):
+                case operations.DataRead(data=data, stat=stat):
                     leadership = decode_state(data, stat.version, state_format=self._config.rules.state_format)
                     if leadership is not None:
                         found[name] = leadership
-                case OperationFailed(reason=ZooKeeperFailure.NO_NODE):
+                case operations.OperationFailed(reason=operations.ZooKeeperFailure.NO_NODE):
                     pass
                 case _:
                     raise refused(paths.state_node(name), answer)
         return found
 
-    def update_states(self, decided: Mapping[TopicPartition, LeaderAndIsr]) -> Program[StateUpdates]:
+    def update_states(self, decided: Mapping[TopicPartition, LeaderAndIsr]) -> operations.Program[StateUpdates]:
         """Replaces state nodes, each at the version that its decision was made by.
 
         Raises:
             ControllerMovedError: the term is over.
         """
         answers = yield from self.write(
-            SetData(
+            operations.SetData(
                 path=paths.state_node(name),
                 data=self._encode(leader_and_isr),
                 version=NodeVersion(leader_and_isr.partition_epoch),
@@ -129,33 +110,37 @@ class ControllerStore:
         )
         written: dict[TopicPartition, LeaderAndIsr] = {}
         outdated: list[TopicPartition] = []
-        refusals: dict[TopicPartition, ZooKeeperFailure] = {}
+        refusals: dict[TopicPartition, operations.ZooKeeperFailure] = {}
         for (name, leader_and_isr), answer in zip(decided.items(), answers, strict=True):
             match answer:
-                case DataSet(stat=stat):
+                case operations.DataSet(stat=stat):
                     written[name] = leader_and_isr.at_version(stat.version)
-                case OperationFailed(reason=ZooKeeperFailure.BAD_VERSION):
+                case operations.OperationFailed(reason=operations.ZooKeeperFailure.BAD_VERSION):
                     outdated.append(name)
-                case OperationFailed(reason=reason):
+                case operations.OperationFailed(reason=reason):
                     refusals[name] = reason
                 case _:
                     raise refused(paths.state_node(name), answer)
         return StateUpdates(written=written, outdated=tuple(outdated), refused=refusals)
 
-    def create_states(self, decided: Mapping[TopicPartition, LeaderAndIsr]) -> Program[frozenset[TopicPartition]]:
+    def create_states(
+        self, decided: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> operations.Program[frozenset[TopicPartition]]:
         """Makes the first state nodes of partitions; returns those that were made.
 
         Raises:
             ControllerMovedError: the term is over.
         """
         topics = sorted({name.topic for name in decided})
-        yield from self.write(Create(path=paths.partitions_node(topic)) for topic in topics)
-        yield from self.write(Create(path=paths.partition_node(name)) for name in decided)
+        yield from self.write(operations.Create(path=paths.partitions_node(topic)) for topic in topics)
+        yield from self.write(operations.Create(path=paths.partition_node(name)) for name in decided)
         answers = yield from self.write(
-            Create(path=paths.state_node(name), data=self._encode(leader_and_isr))
+            operations.Create(path=paths.state_node(name), data=self._encode(leader_and_isr))
             for name, leader_and_isr in decided.items()
         )
-        return frozenset(name for name, answer in zip(decided, answers, strict=True) if isinstance(answer, Created))
+        return frozenset(
+            name for name, answer in zip(decided, answers, strict=True) if isinstance(answer, operations.Created)
+        )
 
     def _encode(self, leader_and_isr: LeaderAndIsr) -> bytes:
         leadership = PartitionLeadership(leader_and_isr=leader_and_isr, controller_epoch=self._context.controller_epoch)
@@ -163,7 +148,7 @@ class ControllerStore:
 
     # --- Topics ---------------------------------------------------------------------------------------------------
 
-    def write_assignment(self, topic: str) -> Program[None]:
+    def write_assignment(self, topic: str) -> operations.Program[None]:
         """Writes a topic's node as the context has it.
 
         Raises:
@@ -176,67 +161,69 @@ class ControllerStore:
         )
         data = encode_topic(content, topic_format=self._config.rules.topic_format)
         path = paths.topic_node(topic)
-        (answer,) = yield from self.write([SetData(path=path, data=data, version=None)])
-        if not isinstance(answer, DataSet):
+        (answer,) = yield from self.write([operations.SetData(path=path, data=data, version=None)])
+        if not isinstance(answer, operations.DataSet):
             raise refused(path, answer)
 
-    def read_unclean_topics(self, topics: Iterable[str]) -> Program[frozenset[str]]:
+    def read_unclean_topics(self, topics: Iterable[str]) -> operations.Program[frozenset[str]]:
         """Returns which of some topics may be led by a replica outside the ISR, by their configuration."""
         asked = tuple(dict.fromkeys(topics))
         if not asked:
             return frozenset()
         # Watched, as an offline partition is elected anew once its topic comes to allow it.
-        answers = yield tuple(GetData(path=paths.topic_config_node(topic), is_watched=True) for topic in asked)
+        answers = yield tuple(
+            operations.GetData(path=paths.topic_config_node(topic), is_watched=True) for topic in asked
+        )
         return frozenset(
             topic for topic, answer in zip(asked, answers, strict=True) if self._is_unclean_allowed(answer)
         )
 
-    def _is_unclean_allowed(self, answer: StepAnswer) -> bool:
-        configured = decode_config(answer.data).get(_UNCLEAN) if isinstance(answer, DataRead) else None
+    def _is_unclean_allowed(self, answer: operations.StepAnswer) -> bool:
+        configured = decode_config(answer.data).get(_UNCLEAN) if isinstance(answer, operations.DataRead) else None
         return self._config.unclean_leader_election_enable if configured is None else configured == "true"
 
-    def delete_recursively(self, path: str) -> Program[None]:
+    def delete_recursively(self, path: str) -> operations.Program[None]:
         """Deletes a node and all below it, leaves first; what is gone already is no error.
 
         Raises:
             ControllerMovedError: the term is over.
         """
-        (answer,) = yield (GetChildren(path=path),)
-        if not isinstance(answer, ChildrenRead):
+        (answer,) = yield (operations.GetChildren(path=path),)
+        if not isinstance(answer, operations.ChildrenRead):
             return
         for child in answer.children:
             yield from self.delete_recursively(f"{path}/{child}")
-        yield from self.write([Delete(path=path, version=None)])
+        yield from self.write([operations.Delete(path=path, version=None)])
 
 
-def children_of(answers: Answers, path: str) -> tuple[str, ...]:
+def children_of(answers: operations.Answers, path: str) -> tuple[str, ...]:
     """Returns the names in the answer to one ``GetChildren``; none where there is no such node."""
     (answer,) = answers
     match answer:
-        case ChildrenRead(children=children):
+        case operations.ChildrenRead(children=children):
             return children
-        case OperationFailed(reason=ZooKeeperFailure.NO_NODE):
+        case operations.OperationFailed(reason=operations.ZooKeeperFailure.NO_NODE):
             return ()
         case _:
             raise refused(path, answer)
 
 
-def unfenced(answer: StepAnswer) -> OperationAnswer:
+def unfenced(answer: operations.StepAnswer) -> operations.OperationAnswer:
     """Returns the answer to a fenced write itself.
 
     Raises:
         ControllerMovedError: the epoch has another version, or none.
     """
-    if not isinstance(answer, TransactionAnswer):
+    if not isinstance(answer, operations.TransactionAnswer):
         return answer
     check, written = answer.answers
-    if isinstance(check, OperationFailed) and check.reason is not ZooKeeperFailure.ROLLED_BACK:
+    if isinstance(check, operations.OperationFailed) and check.reason is not operations.ZooKeeperFailure.ROLLED_BACK:
         raise ControllerMovedError
     return written
 
 
-def refused(path: str, answer: StepAnswer) -> Exception:
+def refused(path: str, answer: operations.StepAnswer) -> Exception:
     """Returns the error for an answer that its sender has nothing to say to."""
-    if isinstance(answer, OperationFailed):
+    if isinstance(answer, operations.OperationFailed):
         return ZooKeeperRefusedError(path=path, reason=answer.reason)
     return InvariantError(f"{path}: {answer!r} answers something else")

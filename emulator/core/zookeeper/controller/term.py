@@ -7,7 +7,7 @@ ISRs before leaders are looked for, so a dead leader costs two writes here and o
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId
-from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrResponse
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.controller.alter_partition import AlterPartition
 from laststand.emulator.core.zookeeper.controller.broker_changes import BrokerChanges, read_brokers
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
@@ -25,7 +25,6 @@ from laststand.emulator.core.zookeeper.controller.topic_changes import TopicChan
 from laststand.emulator.core.zookeeper.controller.topic_deletion import TopicDeletion
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IsrChange
 from laststand.emulator.core.zookeeper.nodes import paths
-from laststand.emulator.core.zookeeper.operations import GetChildren, Program
 from laststand.emulator.core.zookeeper.rules import WatchNotifications
 
 
@@ -60,7 +59,7 @@ class Term:
         self.leaders = LeaderRequests(config, self.context, self.partitions)
         self.topics = TopicChanges(config, self.context, self.store, self.partitions, self.replicas)
 
-    def start(self) -> Program[None]:
+    def start(self) -> operations.Program[None]:
         """Takes over: watches, a complete copy, and everything that waits for a controller.
 
         Raises:
@@ -83,7 +82,7 @@ class Term:
         yield from self.reassignments.resume_all()
         yield from self.deletion.go_on()
 
-    def look_at_deletions(self) -> Program[None]:
+    def look_at_deletions(self) -> operations.Program[None]:
         """Queues the topics that somebody wants to be deleted; a request for an unknown one is deleted itself."""
         asked = yield from self._topics_to_delete()
         known = [topic for topic in asked if topic in self.context.topic_ids]
@@ -94,16 +93,18 @@ class Term:
         if new:
             yield from self.deletion.queue(new)
 
-    def look_at_config(self, topic: str) -> Program[None]:
+    def look_at_config(self, topic: str) -> operations.Program[None]:
         """Looks for leaders in a topic whose configuration allows unclean elections, whether it did before or not."""
         if topic in self.context.topic_ids and (yield from self.store.read_unclean_topics([topic])):
             yield from self.leaders.enable_unclean(topic)
 
-    def _topics_to_delete(self) -> Program[tuple[str, ...]]:
+    def _topics_to_delete(self) -> operations.Program[tuple[str, ...]]:
         path = paths.DELETE_TOPICS
-        return children_of((yield (GetChildren(path=path, is_watched=True),)), path)
+        return children_of((yield (operations.GetChildren(path=path, is_watched=True),)), path)
 
-    def handle_roles_answer(self, broker_id: BrokerId, response: LeaderAndIsrResponse) -> Program[None]:
+    def handle_roles_answer(
+        self, broker_id: BrokerId, response: control_messages.LeaderAndIsrResponse
+    ) -> operations.Program[None]:
         """Takes a broker's answer to LeaderAndIsr: replicas in a directory that failed go offline."""
         failed = {result.name for result in response.partitions if result.error is ErrorCode.KAFKA_STORAGE_ERROR}
         working = {result.name for result in response.partitions if result.error is ErrorCode.NONE}

@@ -8,6 +8,7 @@ import base64
 from collections.abc import Iterable
 
 from laststand.emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import (
     ControllerContext,
@@ -22,7 +23,6 @@ from laststand.emulator.core.zookeeper.controller.store import ControllerStore, 
 from laststand.emulator.core.zookeeper.identifiers import Zxid
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.topic import decode_topic
-from laststand.emulator.core.zookeeper.operations import DataRead, GetChildren, GetData, Program
 
 
 class TopicChanges:
@@ -42,20 +42,20 @@ class TopicChanges:
         self._partitions = partitions
         self._replicas = replicas
 
-    def load(self) -> Program[None]:
+    def load(self) -> operations.Program[None]:
         """Reads all topics of a cluster that nothing is known of."""
-        topics = children_of((yield (GetChildren(path=paths.TOPICS, is_watched=True),)), paths.TOPICS)
+        topics = children_of((yield (operations.GetChildren(path=paths.TOPICS, is_watched=True),)), paths.TOPICS)
         yield from self._read(topics)
 
-    def look(self) -> Program[None]:
+    def look(self) -> operations.Program[None]:
         """Reads which topics there are: forgets those that are gone, starts those that are new."""
-        topics = children_of((yield (GetChildren(path=paths.TOPICS, is_watched=True),)), paths.TOPICS)
+        topics = children_of((yield (operations.GetChildren(path=paths.TOPICS, is_watched=True),)), paths.TOPICS)
         for gone in sorted(self._context.topic_ids.keys() - set(topics)):
             self._context.forget_topic(gone)
         new = yield from self._read(topic for topic in topics if topic not in self._context.topic_ids)
         yield from self.start(new)
 
-    def look_at(self, topic: str) -> Program[None]:
+    def look_at(self, topic: str) -> operations.Program[None]:
         """Reads a topic whose node changed: starts partitions that were added."""
         known = set(self._context.partitions_of(topic))
         before = {name: self._context.assignments[name] for name in known}
@@ -65,7 +65,7 @@ class TopicChanges:
         if not self._context.is_being_deleted(topic):
             yield from self.start(name for name in names if name not in known)
 
-    def start(self, names: Iterable[TopicPartition]) -> Program[None]:
+    def start(self, names: Iterable[TopicPartition]) -> operations.Program[None]:
         """Brings new partitions and their replicas online."""
         new = tuple(names)
         if not new:
@@ -76,15 +76,15 @@ class TopicChanges:
         yield from self._partitions.bring_online(new, ElectionStrategy.OFFLINE)
         yield from self._replicas.enter(replicas, ReplicaPhase.ONLINE)
 
-    def _read(self, topics: Iterable[str]) -> Program[tuple[TopicPartition, ...]]:
+    def _read(self, topics: Iterable[str]) -> operations.Program[tuple[TopicPartition, ...]]:
         asked = tuple(topics)
         if not asked:
             return ()
-        answers = yield tuple(GetData(path=paths.topic_node(topic), is_watched=True) for topic in asked)
+        answers = yield tuple(operations.GetData(path=paths.topic_node(topic), is_watched=True) for topic in asked)
         names: list[TopicPartition] = []
         without_id: list[str] = []
         for topic, answer in zip(asked, answers, strict=True):
-            if not isinstance(answer, DataRead):
+            if not isinstance(answer, operations.DataRead):
                 continue
             content = decode_topic(answer.data, topic_format=self._config.rules.topic_format)
             self._context.topic_ids[topic] = content.topic_id

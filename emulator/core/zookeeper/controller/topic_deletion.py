@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId
-from laststand.emulator.core.zookeeper.control_messages import StopReplicaRequest, StopReplicaResponse
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.controller.context import (
     ControllerContext,
     PartitionPhase,
@@ -25,7 +25,6 @@ from laststand.emulator.core.zookeeper.controller.partition_states import Partit
 from laststand.emulator.core.zookeeper.controller.replica_states import ReplicaStateMachine
 from laststand.emulator.core.zookeeper.controller.store import ControllerStore
 from laststand.emulator.core.zookeeper.nodes import paths
-from laststand.emulator.core.zookeeper.operations import Delete, Program
 
 
 class TopicDeletion:
@@ -58,19 +57,19 @@ class TopicDeletion:
         }
         self._mark_ineligible(ineligible)
 
-    def queue(self, topics: Iterable[str]) -> Program[None]:
+    def queue(self, topics: Iterable[str]) -> operations.Program[None]:
         """Queues topics that somebody wants to be deleted, and begins."""
         self._context.topics_to_delete |= dict.fromkeys(sorted(topics))
         yield from self.go_on()
 
-    def resume(self, topics: Iterable[str]) -> Program[None]:
+    def resume(self, topics: Iterable[str]) -> operations.Program[None]:
         """Tries topics again that were waiting; others are left alone."""
         queued = {topic for topic in topics if self._context.is_being_deleted(topic)}
         if queued:
             self._context.topics_ineligible_for_deletion -= queued
             yield from self.go_on()
 
-    def fail(self, replicas: Iterable[Replica]) -> Program[None]:
+    def fail(self, replicas: Iterable[Replica]) -> operations.Program[None]:
         """Halts the topics of replicas that cannot be deleted now."""
         failed = [replica for replica in replicas if self._context.is_being_deleted(replica.partition.topic)]
         if failed:
@@ -78,15 +77,18 @@ class TopicDeletion:
             self._mark_ineligible({replica.partition.topic for replica in failed})
             yield from self.go_on()
 
-    def complete(self, replicas: Iterable[Replica]) -> Program[None]:
+    def complete(self, replicas: Iterable[Replica]) -> operations.Program[None]:
         """Takes note of replicas that are gone, and of topics that are with them."""
         gone = [replica for replica in replicas if self._context.is_being_deleted(replica.partition.topic)]
         yield from self._replicas.enter(gone, ReplicaPhase.DELETION_SUCCESSFUL)
         yield from self.go_on()
 
     def handle_answer(
-        self, broker_id: BrokerId, request: StopReplicaRequest, response: StopReplicaResponse
-    ) -> Program[None]:
+        self,
+        broker_id: BrokerId,
+        request: control_messages.StopReplicaRequest,
+        response: control_messages.StopReplicaResponse,
+    ) -> operations.Program[None]:
         """Takes a broker's answer to StopReplica with delete, as far as it is about topics that are being deleted."""
         asked = {
             partition.name
@@ -111,7 +113,7 @@ class TopicDeletion:
 
     # --- Going on -------------------------------------------------------------------------------------------------
 
-    def go_on(self) -> Program[None]:
+    def go_on(self) -> operations.Program[None]:
         """Does what can be done now: ends topics, resets replicas that failed, begins with topics that may go."""
         retried: list[Replica] = []
         eligible: list[str] = []
@@ -128,7 +130,7 @@ class TopicDeletion:
         if eligible:
             yield from self._begin(eligible)
 
-    def _begin(self, topics: list[str]) -> Program[None]:
+    def _begin(self, topics: list[str]) -> operations.Program[None]:
         unseen = [topic for topic in topics if topic not in self._context.topics_with_deletion_started]
         for topic in unseen:
             names = self._context.partitions_of(topic)
@@ -151,10 +153,10 @@ class TopicDeletion:
         yield from self._replicas.enter(alive, ReplicaPhase.DELETION_STARTED)
         self._mark_ineligible({replica.partition.topic for replica in dead})
 
-    def _end(self, topic: str) -> Program[None]:
+    def _end(self, topic: str) -> operations.Program[None]:
         gone = self._context.topic_replicas_in(topic, ReplicaPhase.DELETION_SUCCESSFUL)
         yield from self._replicas.enter(gone, ReplicaPhase.NON_EXISTENT)
         yield from self._store.delete_recursively(paths.topic_node(topic))
         removed = (paths.topic_config_node(topic), paths.delete_topic_node(topic))
-        yield from self._store.write(Delete(path=path, version=None) for path in removed)
+        yield from self._store.write(operations.Delete(path=path, version=None) for path in removed)
         self._context.forget_topic(topic)

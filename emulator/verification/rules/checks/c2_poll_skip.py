@@ -6,7 +6,7 @@ topic had it. Otherwise the reader was behind, or did not know the topic's id, a
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import BatchAppended
+from laststand.emulator.core import events
 from laststand.emulator.core.history import OperationType
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -25,7 +25,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     own = [acked["base_offset"], acked["crc"]]
     given = [received["base_offset"], received["crc"]]
     told = [facts.topics(received), *given]
-    stored = facts.events.rows(BatchAppended)
+    stored = facts.events.rows(events.BatchAppended)
     is_of_told = are_among(told, [facts.topics(stored), stored["base_offset"], stored["crc"]])
     is_given = are_among([topics, *own], told) | are_among(own, [each[~is_of_told] for each in given])
     for base_offset in acked["base_offset"][is_passed & ~is_given].tolist():

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from laststand.emulator.core.events import AppendRole, BatchAppended
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import span
@@ -29,8 +29,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for final in stored.rows((stored["is_control"] == 0) & ~was_sent(stored)):
         where = f"the final log of broker {final.node}"
         yield finding(where, final.base_offset, final.last_offset, final.crc, final.record_count)
-    batches = facts.events.rows(BatchAppended)
-    for appended in batches.rows(batches.has("role", AppendRole.LEADER) & ~was_sent(batches)):
+    batches = facts.events.rows(events.BatchAppended)
+    for appended in batches.rows(batches.has("role", events.AppendRole.LEADER) & ~was_sent(batches)):
         event = appended.event
         where = f"the event log of broker {appended.node}"
         yield finding(where, event.base_offset, event.last_offset, event.crc, event.record_count)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 
 import numpy as np
 
-from laststand.emulator.core.events import BatchAppended, HighWatermarkAdvanced, LogTruncated
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, LostCommit, PartitionCheck, Premise
@@ -22,7 +22,7 @@ _Identity = tuple[str, int, int, int]
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    truncations = facts.events.of(LogTruncated)
+    truncations = facts.events.of(events.LogTruncated)
     if not truncations:
         return
     cut_off = [list(_cut_off(facts, truncation)) for truncation in truncations]
@@ -37,7 +37,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     for truncation, batches in zip(truncations, cut_off, strict=True):
         cut = truncation.event
 
-        def counts(epoch: int, cut: LogTruncated = cut) -> bool:
+        def counts(epoch: int, cut: events.LogTruncated = cut) -> bool:
             return epoch < cut.leader_epoch and not any(
                 topic_id == cut.topic_id and epoch < unclean_epoch <= cut.leader_epoch
                 for topic_id, unclean_epoch in unclean
@@ -64,7 +64,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _cut_off(facts: PartitionFacts, truncation: CollectedEvent[LogTruncated]) -> Iterator[BatchAppended]:
+def _cut_off(facts: PartitionFacts, truncation: CollectedEvent[events.LogTruncated]) -> Iterator[events.BatchAppended]:
     cut = truncation.event
     log = _log_at(facts, truncation.node, cut.topic_id, (truncation.incarnation, truncation.sequence))
     is_cut_off = (log["base_offset"] >= cut.new_end_offset) & (log["last_offset"] < cut.old_end_offset)
@@ -80,7 +80,7 @@ def _committed_epochs(facts: PartitionFacts, batches: Set[_Identity]) -> dict[_I
     """
     committed: dict[_Identity, set[int]] = {}
     offsets = np.array([base_offset for _, base_offset, _, _ in batches], np.int64)
-    moves = facts.events.rows(HighWatermarkAdvanced)
+    moves = facts.events.rows(events.HighWatermarkAdvanced)
     for places in groups_of(moves["topic_id"], moves["node"], moves["leader_epoch"]) if batches else ():
         [last] = moves.rows(places[-1:])
         log = _log_at(facts, last.node, last.event.topic_id, (last.incarnation, last.sequence))
@@ -91,9 +91,9 @@ def _committed_epochs(facts: PartitionFacts, batches: Set[_Identity]) -> dict[_I
     return committed
 
 
-def _log_at(facts: PartitionFacts, node: int, topic_id: str, place: tuple[int, int]) -> EventRows[BatchAppended]:
+def _log_at(facts: PartitionFacts, node: int, topic_id: str, place: tuple[int, int]) -> EventRows[events.BatchAppended]:
     """What was in a log at a moment; an append below its end tells that what had been there was gone."""
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     incarnations, sequence = batches["incarnation"], batches["sequence"]
     is_before = (incarnations < place[0]) | ((incarnations == place[0]) & (sequence < place[1]))
     log = batches.only(batches.has("node", node) & batches.has("topic_id", topic_id) & is_before)
@@ -102,7 +102,7 @@ def _log_at(facts: PartitionFacts, node: int, topic_id: str, place: tuple[int, i
     return log.only(log["last_offset"] < next_lowest[: len(log)])
 
 
-def _identity(batch: BatchAppended) -> _Identity:
+def _identity(batch: events.BatchAppended) -> _Identity:
     return (batch.topic_id, batch.base_offset, batch.leader_epoch, batch.crc)
 
 

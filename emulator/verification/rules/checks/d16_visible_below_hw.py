@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import BecameLeader, FollowerHighWatermarkUpdated, HighWatermarkAdvanced, LogOpened
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.columns import NONE
@@ -36,13 +36,16 @@ def _high_watermarks(facts: PartitionFacts) -> dict[int, dict[int, int]]:
         epochs = found.setdefault(node, {})
         epochs[leader_epoch] = max(epochs.get(leader_epoch, 0), high_watermark)
 
-    for moves in (facts.events.rows(HighWatermarkAdvanced), facts.events.rows(FollowerHighWatermarkUpdated)):
+    for moves in (
+        facts.events.rows(events.HighWatermarkAdvanced),
+        facts.events.rows(events.FollowerHighWatermarkUpdated),
+    ):
         nodes, epochs = moves["node"], moves["leader_epoch"]
         for places in groups_of(nodes, epochs):
             note(int(nodes[places[0]]), int(epochs[places[0]]), int(moves["new"][places].max()))
-    for led in facts.events.of(BecameLeader):
+    for led in facts.events.of(events.BecameLeader):
         note(led.node, led.event.leader_epoch, led.event.high_watermark)
-    for opened in facts.events.of(LogOpened):
+    for opened in facts.events.of(events.LogOpened):
         note(opened.node, _BEFORE_ALL, opened.event.high_watermark)
     return found
 

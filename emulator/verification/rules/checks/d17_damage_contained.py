@@ -10,7 +10,7 @@ recovery point. E1 and L6 leave it out from there on.
 
 from collections.abc import Collection, Iterator
 
-from laststand.emulator.core.events import BatchAppended, BitFlipped
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import span
@@ -19,7 +19,7 @@ from laststand.emulator.verification.tables.integers import Ints
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    flips = [flip.event for flip in facts.events.of(BitFlipped)]
+    flips = [flip.event for flip in facts.events.of(events.BitFlipped)]
     damaged_disks = {(flip.flipped_node, flip.damaged_crc) for flip in flips}
     for flip in flips:
         for taker in dict.fromkeys(_takers(facts, flip, damaged_disks)):
@@ -30,11 +30,13 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _takers(facts: PartitionFacts, flip: BitFlipped, damaged_disks: Collection[tuple[int, int]]) -> Iterator[str]:
+def _takers(
+    facts: PartitionFacts, flip: events.BitFlipped, damaged_disks: Collection[tuple[int, int]]
+) -> Iterator[str]:
     received = facts.received
     for batch in received.rows(received["crc"] == flip.damaged_crc):
         yield f"{batch.process} was given"
-    appended = facts.events.rows(BatchAppended)
+    appended = facts.events.rows(events.BatchAppended)
     for event in appended.rows(_is_damaged(appended["base_offset"], appended["crc"], flip)):
         yield f"broker {event.node} appended"
     final = facts.final_batches
@@ -46,7 +48,7 @@ def _takers(facts: PartitionFacts, flip: BitFlipped, damaged_disks: Collection[t
             yield f"the final log of broker {log.node} has"
 
 
-def _is_damaged(base_offsets: Ints, crcs: Ints, flip: BitFlipped) -> Mask:
+def _is_damaged(base_offsets: Ints, crcs: Ints, flip: events.BitFlipped) -> Mask:
     is_there: Mask = (base_offsets == flip.base_offset) & (crcs == flip.damaged_crc)
     return is_there
 

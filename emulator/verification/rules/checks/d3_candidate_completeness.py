@@ -8,14 +8,7 @@ and D2, for whether it may lack records is a matter of the guarantee; and so is 
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from laststand.emulator.core.events import (
-    BrokerUnfenced,
-    FaultInjected,
-    IncarnationEnd,
-    IncarnationEnded,
-    LogOpened,
-    PartitionChanged,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import ClusterKind
 from laststand.emulator.verification.facts.batches import TermPlace
@@ -29,7 +22,7 @@ _DISK_FAULTS: Final = ("power_loss", "replace_disk")
 class _Candidate(NamedTuple):
     """A replica that may be elected by a state, and where its log ends."""
 
-    state: PartitionChanged
+    state: events.PartitionChanged
     node: int
     log_end_offset: int
 
@@ -50,7 +43,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _candidates(facts: PartitionFacts, state: PartitionChanged) -> tuple[int, ...]:
+def _candidates(facts: PartitionFacts, state: events.PartitionChanged) -> tuple[int, ...]:
     exempts = PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) and facts.cluster.kind is ClusterKind.ZOOKEEPER
     leaving = state.removing_replicas if exempts else ()
     isr = tuple(member for member in state.isr if member in state.replicas and member not in leaving)
@@ -66,10 +59,10 @@ def _deleted_topics(facts: PartitionFacts) -> Mapping[str, int]:
 
 def _damaged(facts: PartitionFacts) -> Iterator[int]:
     """Yields the nodes whose disks may have lost something."""
-    for ended in facts.cluster.events.of(IncarnationEnded):
-        if ended.event.end is IncarnationEnd.POWER_LOST:
+    for ended in facts.cluster.events.of(events.IncarnationEnded):
+        if ended.event.end is events.IncarnationEnd.POWER_LOST:
             yield ended.event.ended_node
-    for fault in facts.cluster.events.of(FaultInjected):
+    for fault in facts.cluster.events.of(events.FaultInjected):
         if fault.event.fault in _DISK_FAULTS and fault.event.target.isdigit():
             yield int(fault.event.target)
 
@@ -81,9 +74,11 @@ def _unfenced(facts: PartitionFacts) -> Iterator[_Candidate]:
         process = facts.cluster.process_of(registration.event)
         if process is not None:
             epochs[registration.event.broker_epoch] = process
-    found = {(log.node, log.incarnation, log.event.topic_id): log for log in reversed([*facts.events.of(LogOpened)])}
+    found = {
+        (log.node, log.incarnation, log.event.topic_id): log for log in reversed([*facts.events.of(events.LogOpened)])
+    }
     seen: set[tuple[int, int]] = set()  # a process whose session in ZooKeeper expired registers again
-    for unfenced in sorted(facts.cluster.events.of(BrokerUnfenced), key=lambda each: each.event.metadata_offset):
+    for unfenced in sorted(facts.cluster.events.of(events.BrokerUnfenced), key=lambda each: each.event.metadata_offset):
         broker_epoch, at = unfenced.event.broker_epoch, unfenced.event.metadata_offset
         process = epochs.get(broker_epoch)
         if process is None or process in seen:
@@ -109,7 +104,7 @@ def _final(facts: PartitionFacts) -> Iterator[_Candidate]:
             yield _Candidate(state, log.node, log.log_end_offset)
 
 
-def _kept(facts: PartitionFacts, committed: Mapping[TermPlace, int], state: PartitionChanged) -> int:
+def _kept(facts: PartitionFacts, committed: Mapping[TermPlace, int], state: events.PartitionChanged) -> int:
     """Returns what was committed before a state's leader epoch and every leader since then has had."""
     kept = 0
     for place, high_watermark in committed.items():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from laststand.emulator.core.events import BatchAppended, PowerLost
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
@@ -21,14 +21,14 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     held: dict[tuple[str | None, int, int | None], set[tuple[int, int]]] = {
         (batch.topic_id, batch.base_offset, batch.crc): set() for batch in gone
     }
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     for appended in batches.rows(np.isin(batches["base_offset"], [batch.base_offset for batch in gone])):
         event = appended.event
         holders = held.get((event.topic_id, event.base_offset, event.crc))
         if holders is not None:
             holders.add((appended.node, appended.incarnation))
     exempts = PROMISES["D4"].leaves_out(Exemption.LOST_DISKS)
-    power_losses = [loss.event for loss in facts.events.of(PowerLost) if exempts]
+    power_losses = [loss.event for loss in facts.events.of(events.PowerLost) if exempts]
     for batch in gone:
         holders = held[batch.topic_id, batch.base_offset, batch.crc]
         had = {node for node, _ in holders}

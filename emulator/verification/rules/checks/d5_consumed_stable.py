@@ -10,15 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from laststand.emulator.core.events import (
-    AppendRole,
-    BatchAppended,
-    BecameLeader,
-    LogDeleted,
-    LogOpened,
-    LogTruncated,
-    PartitionEvent,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.batches import LAST_INCARNATION, ConsumedBatch, LeaderTerm, TermPlace
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -105,10 +97,10 @@ def _leaders_logs(facts: PartitionFacts) -> Iterator[_LeadersLog]:
     if facts.cluster.is_seen_from_outside:
         return  # not every truncation is told
     changed: dict[tuple[int, int, str], int] = {}
-    told: list[CollectedEvent[PartitionEvent]] = [
-        *facts.events.of(LogOpened),
-        *facts.events.of(LogTruncated),
-        *facts.events.of(LogDeleted),
+    told: list[CollectedEvent[events.PartitionEvent]] = [
+        *facts.events.of(events.LogOpened),
+        *facts.events.of(events.LogTruncated),
+        *facts.events.of(events.LogDeleted),
     ]
     for each in told:
         process = (each.node, each.incarnation, each.event.topic_id)
@@ -121,7 +113,7 @@ def _leaders_logs(facts: PartitionFacts) -> Iterator[_LeadersLog]:
         since = min(
             (
                 each.event.leader_epoch
-                for each in facts.events.of(BecameLeader)
+                for each in facts.events.of(events.BecameLeader)
                 if (each.node, each.incarnation, each.event.topic_id) == key and each.sequence > changed.get(key, 0)
             ),
             default=None,
@@ -165,9 +157,9 @@ def _after(facts: PartitionFacts) -> _After:
     return _After(topics, epochs, incarnations)
 
 
-def _appended_in(facts: PartitionFacts, topic_id: str, term: LeaderTerm) -> EventRows[BatchAppended]:
-    appended = facts.events.rows(BatchAppended)
-    is_own = appended.has("topic_id", topic_id) & appended.has("role", AppendRole.LEADER)
+def _appended_in(facts: PartitionFacts, topic_id: str, term: LeaderTerm) -> EventRows[events.BatchAppended]:
+    appended = facts.events.rows(events.BatchAppended)
+    is_own = appended.has("topic_id", topic_id) & appended.has("role", events.AppendRole.LEADER)
     is_own &= appended.has("node", term.node) & appended.has("incarnation", term.incarnation)
     return appended.only(is_own & appended.has("leader_epoch", term.leader_epoch))
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from laststand.emulator.core.events import BatchAppended
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.matching import keys_of
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     [batch_keys] = keys_of([batches["topic_id"], batches["leader_epoch"], batches["base_offset"]])
     order = np.argsort(batch_keys, kind="stable")
     keys, last_offsets, crcs = batch_keys[order], batches["last_offset"][order], batches["crc"][order]

@@ -7,16 +7,16 @@ cache holds in between is in no event.
 from collections.abc import Iterator
 from itertools import pairwise
 
-from laststand.emulator.core.events import AppendRole, BatchAppended, LogOpened
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.final_logs import successive
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     epochs_of, current = batches["leader_epoch"], batches["current_leader_epoch"]
-    is_leader = batches.has("role", AppendRole.LEADER)
+    is_leader = batches.has("role", events.AppendRole.LEADER)
     for appended in batches.rows((epochs_of > current) | (is_leader & (epochs_of != current))):
         event = appended.event
         yield Finding(
@@ -24,7 +24,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             f"{facts}: broker {appended.node} appended a batch of epoch {event.leader_epoch} as "
             f"{event.role.value} in epoch {event.current_leader_epoch}",
         )
-    for opened in facts.events.of(LogOpened):
+    for opened in facts.events.of(events.LogOpened):
         log = opened.event
         rise = all(one[0] < other[0] and one[1] < other[1] for one, other in pairwise(log.epochs))
         has_epochs = bool(log.epochs) or log.log_start_offset == log.log_end_offset

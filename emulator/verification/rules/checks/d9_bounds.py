@@ -6,17 +6,7 @@ logs. Of a broker that does not tell how its high watermark moves, a rise of its
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import (
-    BecameFollower,
-    BecameLeader,
-    Event,
-    FollowerHighWatermarkUpdated,
-    HighWatermarkAdvanced,
-    LogOpened,
-    LogStartOffsetRaised,
-    LogTruncated,
-    PartitionEvent,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import TruncationReason
 from laststand.emulator.verification.facts.log_walk import appended_elsewhere
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -38,20 +28,23 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _problems(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[Event], str]]:
+def _problems(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[events.Event], str]]:
     for appended, end_offset in appended_elsewhere(facts):
         yield appended, f"appended at {appended.event.base_offset} to a log that ended at {end_offset}"
-    for moves in (facts.events.rows(HighWatermarkAdvanced), facts.events.rows(FollowerHighWatermarkUpdated)):
+    for moves in (
+        facts.events.rows(events.HighWatermarkAdvanced),
+        facts.events.rows(events.FollowerHighWatermarkUpdated),
+    ):
         for moved in moves.rows(moves["new"] > moves["log_end_offset"]):
             event = moved.event
             yield moved, f"moved its high watermark to {event.new}, and its log ends at {event.log_end_offset}"
-    for raised in () if facts.cluster.is_seen_from_outside else facts.events.of(LogStartOffsetRaised):
+    for raised in () if facts.cluster.is_seen_from_outside else facts.events.of(events.LogStartOffsetRaised):
         high_watermark = _high_watermark_before(facts, raised)
         if raised.event.new > high_watermark:
             yield raised, f"deleted records below {raised.event.new}, and its high watermark was {high_watermark}"
-    roles: list[CollectedEvent[LogOpened | BecameFollower]] = [
-        *facts.events.of(LogOpened),
-        *facts.events.of(BecameFollower),
+    roles: list[CollectedEvent[events.LogOpened | events.BecameFollower]] = [
+        *facts.events.of(events.LogOpened),
+        *facts.events.of(events.BecameFollower),
     ]
     for told in roles:
         problem = _problem(told.event)
@@ -59,9 +52,9 @@ def _problems(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[Event], st
             yield told, problem
 
 
-def _high_watermark_before(facts: PartitionFacts, raised: CollectedEvent[LogStartOffsetRaised]) -> int:
+def _high_watermark_before(facts: PartitionFacts, raised: CollectedEvent[events.LogStartOffsetRaised]) -> int:
     """Returns the largest high watermark that a process has told of before it raised a log start."""
-    moves = (facts.events.rows(HighWatermarkAdvanced), facts.events.rows(FollowerHighWatermarkUpdated))
+    moves = (facts.events.rows(events.HighWatermarkAdvanced), facts.events.rows(events.FollowerHighWatermarkUpdated))
     known = [
         int(new)
         for moved in moves
@@ -71,7 +64,13 @@ def _high_watermark_before(facts: PartitionFacts, raised: CollectedEvent[LogStar
             & (moved["sequence"] < raised.sequence)
         ]
     ]
-    for kind in (LogOpened, BecameLeader, BecameFollower, LogTruncated, LogStartOffsetRaised):
+    for kind in (
+        events.LogOpened,
+        events.BecameLeader,
+        events.BecameFollower,
+        events.LogTruncated,
+        events.LogStartOffsetRaised,
+    ):
         known += [
             _least_high_watermark(told.event)
             for told in facts.events.of(kind)
@@ -80,26 +79,26 @@ def _high_watermark_before(facts: PartitionFacts, raised: CollectedEvent[LogStar
     return max(known, default=0)
 
 
-def _least_high_watermark(event: PartitionEvent) -> int:
+def _least_high_watermark(event: events.PartitionEvent) -> int:
     match event:
-        case LogOpened() | BecameLeader() | BecameFollower():
+        case events.LogOpened() | events.BecameLeader() | events.BecameFollower():
             return event.high_watermark
-        case LogTruncated(reason=TruncationReason.RESTARTED):
+        case events.LogTruncated(reason=TruncationReason.RESTARTED):
             return event.new_end_offset
-        case LogStartOffsetRaised():
+        case events.LogStartOffsetRaised():
             return event.new
         case _:
             return 0
 
 
-def _problem(event: LogOpened | BecameFollower) -> str | None:
+def _problem(event: events.LogOpened | events.BecameFollower) -> str | None:
     match event:
-        case LogOpened() if not event.log_start_offset <= event.high_watermark <= event.log_end_offset:
+        case events.LogOpened() if not event.log_start_offset <= event.high_watermark <= event.log_end_offset:
             return (
                 f"opened a log from {event.log_start_offset} to {event.log_end_offset} with its high watermark at "
                 f"{event.high_watermark}"
             )
-        case BecameFollower() if event.high_watermark > event.log_end_offset:
+        case events.BecameFollower() if event.high_watermark > event.log_end_offset:
             return (
                 f"follows with its high watermark at {event.high_watermark}, and its log ends at {event.log_end_offset}"
             )

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Set
 
 import numpy as np
 
-from laststand.emulator.core.events import LogOpened, LogTruncated, PowerLost
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -85,10 +85,11 @@ def _is_undone(batch: BatchFields, node: int, undone: dict[tuple[str | None, int
 def _undone(facts: PartitionFacts) -> dict[tuple[str | None, int], int]:
     """From where on a power loss may have undone a truncation that nothing synced: old batches may lie there again."""
     power_lost = {
-        (loss.event.topic_id, loss.event.lost_node, loss.event.lost_incarnation) for loss in facts.events.of(PowerLost)
+        (loss.event.topic_id, loss.event.lost_node, loss.event.lost_incarnation)
+        for loss in facts.events.of(events.PowerLost)
     }
     undone: dict[tuple[str | None, int], int] = {}
-    for truncation in facts.events.of(LogTruncated):
+    for truncation in facts.events.of(events.LogTruncated):
         topic_id, node, incarnation = truncation.event.topic_id, truncation.node, truncation.incarnation
         started = facts.cluster.started.get((node, incarnation))
         if started is None or started.event.switches.get("truncation_sync") == "on":
@@ -106,7 +107,7 @@ def _killed(facts: PartitionFacts) -> Set[tuple[int, int]]:
 def _untold_starts(facts: PartitionFacts) -> dict[int, int]:
     """By node, up to where a process that was killed may have deleted records and not have come to say so."""
     starts: dict[int, int] = {}
-    for opened in facts.events.of(LogOpened):
+    for opened in facts.events.of(events.LogOpened):
         if (opened.node, opened.incarnation - 1) in _killed(facts):
             starts[opened.node] = max(starts.get(opened.node, 0), opened.event.log_start_offset)
     for log in facts.final_logs:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import HighWatermarkAdvanced
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import listed
@@ -11,7 +11,7 @@ from laststand.emulator.verification.tables.matching import groups_of
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     committed = {(c.new.topic_id, c.new.leader_epoch, frozenset(c.new.isr)) for c in facts.changes}
-    moves = facts.events.rows(HighWatermarkAdvanced)
+    moves = facts.events.rows(events.HighWatermarkAdvanced)
     for places in groups_of(moves["topic_id"], moves["leader_epoch"], moves["committed_isr"]):
         [first] = moves.rows(places[:1])
         isr, required = first.event.committed_isr, facts.required_isr.get(first.event.topic_id)

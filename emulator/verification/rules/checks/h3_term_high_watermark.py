@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from laststand.emulator.core.events import HighWatermarkAdvanced
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.matching import groups_of
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    moves = facts.events.rows(HighWatermarkAdvanced)
+    moves = facts.events.rows(events.HighWatermarkAdvanced)
     old, new = moves["old"], moves["new"]
     highest = np.full(len(moves), -1)
     for places in groups_of(moves["topic_id"], moves["node"], moves["incarnation"], moves["leader_epoch"]):

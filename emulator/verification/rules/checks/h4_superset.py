@@ -8,7 +8,7 @@ an earlier one may never have been sent. The ELR is empty then, by M3.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from laststand.emulator.core.events import AlterPartitionAnswered, AlterPartitionProposed, HighWatermarkAdvanced
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason, IsrAnswer
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.partition_evidence import Change
@@ -20,13 +20,13 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent
 _Term = tuple[int, int, str, int]
 """Node, incarnation, topic id and leader epoch."""
 
-_CarriedOut = tuple[CollectedEvent[AlterPartitionProposed], Change]
+_CarriedOut = tuple[CollectedEvent[events.AlterPartitionProposed], Change]
 """A proposal, and the change that it became."""
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     carried_out = _carried_out(facts)
-    moves = facts.events.rows(HighWatermarkAdvanced)
+    moves = facts.events.rows(events.HighWatermarkAdvanced)
     term_columns = (moves["node"], moves["incarnation"], moves["topic_id"], moves["leader_epoch"])
     for places in groups_of(*term_columns, moves["committed_isr"], moves["maximal_isr"], moves["effective_min_isr"]):
         [first] = moves.rows(places[:1])
@@ -42,7 +42,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _missing(
-    facts: PartitionFacts, advanced: CollectedEvent[HighWatermarkAdvanced], proposals: Iterable[_CarriedOut]
+    facts: PartitionFacts, advanced: CollectedEvent[events.HighWatermarkAdvanced], proposals: Iterable[_CarriedOut]
 ) -> Iterator[Finding]:
     event = advanced.event
     expected = set(event.committed_isr)
@@ -66,7 +66,7 @@ def _carried_out(facts: PartitionFacts) -> Mapping[_Term, Iterable[_CarriedOut]]
         if change.new.reason is ChangeReason.ALTER_PARTITION
     }
     found: dict[_Term, dict[int, _CarriedOut]] = {}
-    for proposed in facts.events.of(AlterPartitionProposed):
+    for proposed in facts.events.of(events.AlterPartitionProposed):
         event = proposed.event
         change = changes.get((event.topic_id, event.leader_epoch, event.partition_epoch + 1))
         if change is not None and set(change.new.isr) == set(event.proposed_isr):
@@ -77,9 +77,9 @@ def _carried_out(facts: PartitionFacts) -> Mapping[_Term, Iterable[_CarriedOut]]
 
 def _is_known(
     facts: PartitionFacts,
-    proposed: CollectedEvent[AlterPartitionProposed],
+    proposed: CollectedEvent[events.AlterPartitionProposed],
     change: Change,
-    advanced: CollectedEvent[HighWatermarkAdvanced],
+    advanced: CollectedEvent[events.HighWatermarkAdvanced],
 ) -> bool:
     """Whether a leader knew of a change when it moved its high watermark: by metadata, or by an answer."""
     applied = facts.cluster.applied_before(advanced.node, advanced.incarnation, advanced.sequence)
@@ -88,7 +88,7 @@ def _is_known(
     # A leader that takes an answer in moves its high watermark first and notes the answer then.
     return set(advanced.event.committed_isr) == set(change.new.isr) or any(
         answer.event.outcome is IsrAnswer.COMMITTED and answer.event.partition_epoch >= change.new.partition_epoch
-        for answer in facts.events.of(AlterPartitionAnswered)
+        for answer in facts.events.of(events.AlterPartitionAnswered)
         if (answer.node, answer.incarnation) == (advanced.node, advanced.incarnation)
         and answer.event.topic_id == change.new.topic_id
         and proposed.sequence < answer.sequence < advanced.sequence

@@ -5,7 +5,7 @@ A partition without any candidate is excused.
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import BecameLeader
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.settled_state import settled_states
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -13,7 +13,7 @@ from laststand.emulator.verification.rules.sentences import listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    led = {(each.event.topic_id, each.event.leader_epoch, each.node) for each in facts.events.of(BecameLeader)}
+    led = {(each.event.topic_id, each.event.leader_epoch, each.node) for each in facts.events.of(events.BecameLeader)}
     for state in settled_states(facts):
         if state.leader is None and (state.isr or state.elr):
             problem = f"is led by nobody (ISR {listed(state.isr)}, ELR {listed(state.elr)})"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from laststand.emulator.core.events import BatchAppended, LogTruncated
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.facts.settled_state import lasting_processes, settled_at, settled_states
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -45,9 +45,9 @@ def _cut_off(facts: PartitionFacts) -> Iterator[int]:
     """Yields the brokers that appended nothing after they had truncated their logs; none if appends are not known."""
     if facts.cluster.is_seen_from_outside:
         return
-    appended = facts.events.rows(BatchAppended)
+    appended = facts.events.rows(events.BatchAppended)
     incarnations, sequences = appended["incarnation"], appended["sequence"]
-    for truncated in facts.events.of(LogTruncated):
+    for truncated in facts.events.of(events.LogTruncated):
         is_later = (incarnations == truncated.incarnation) & (sequences > truncated.sequence)
         is_later |= incarnations > truncated.incarnation
         if not (is_later & appended.has("node", truncated.node)).any():

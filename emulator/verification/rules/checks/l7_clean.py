@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from laststand.emulator.core.events import LogDeleted, StrayDeleted, StrayDetected
+from laststand.emulator.core import events
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import StrayCleanup
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -24,10 +24,10 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _removed_own(facts: PartitionFacts) -> Iterator[Finding]:
-    removed = [(d, d.event.log_end_offset, str(d.event.reason)) for d in facts.events.of(LogDeleted)]
+    removed = [(d, d.event.log_end_offset, str(d.event.reason)) for d in facts.events.of(events.LogDeleted)]
     strays = [
         (d, d.event.log_end_offset, words(d.event.reason))
-        for d in facts.events.of(StrayDetected)
+        for d in facts.events.of(events.StrayDetected)
         if d.event.action is not StrayCleanup.OFF
     ]
     for removal, log_end_offset, why in (*removed, *strays):
@@ -47,7 +47,7 @@ def _kept_others(facts: PartitionFacts) -> Iterator[Finding]:
         for change in facts.changes
         if change.old is None or change.old.replicas != change.new.replicas
     }
-    noticed = {(s.node, s.incarnation, s.event.topic_id) for s in facts.events.of(StrayDetected)}
+    noticed = {(s.node, s.incarnation, s.event.topic_id) for s in facts.events.of(events.StrayDetected)}
     for log in facts.final_logs:
         state, applied = facts.states.get(log.topic_id or ""), facts.cluster.last_applied.get(log.node)
         if state is None or applied is None:
@@ -65,8 +65,8 @@ def _kept_others(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _deleted_early(facts: PartitionFacts) -> Iterator[Finding]:
-    known = {(s.node, s.incarnation, s.event.topic_id): s.time_ns for s in facts.events.of(StrayDetected)}
-    for deleted in facts.events.of(StrayDeleted):
+    known = {(s.node, s.incarnation, s.event.topic_id): s.time_ns for s in facts.events.of(events.StrayDetected)}
+    for deleted in facts.events.of(events.StrayDeleted):
         started = facts.cluster.started.get((deleted.node, deleted.incarnation))
         if started is None:
             continue

@@ -5,7 +5,7 @@ A partition that no replica may lead when the cluster settles cannot finish one,
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import ClusterSettled
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
@@ -13,7 +13,7 @@ from laststand.emulator.verification.rules.sentences import listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    for settled in facts.cluster.events.of(ClusterSettled):
+    for settled in facts.cluster.events.of(events.ClusterSettled):
         settled_at = settled.event.metadata_offset
         states = {c.new.topic_id: c.new for c in facts.changes if c.new.metadata_offset < settled_at}
         deleted = facts.cluster.deleted_topics if PROMISES["L8"].leaves_out(Exemption.DELETED_TOPICS) else {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import AlterPartitionDecided, PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -12,10 +12,10 @@ from laststand.emulator.verification.rules.sentences import broker, listed
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    states: dict[tuple[str, int], PartitionChanged] = {
+    states: dict[tuple[str, int], events.PartitionChanged] = {
         (change.new.topic_id, change.new.partition_epoch): change.new for change in facts.changes
     }
-    for decided in facts.events.of(AlterPartitionDecided):
+    for decided in facts.events.of(events.AlterPartitionDecided):
         event = decided.event
         if event.error != NO_ERROR:
             continue
@@ -30,7 +30,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 )
 
 
-def _problem(event: AlterPartitionDecided, on: PartitionChanged | None) -> str | None:
+def _problem(event: events.AlterPartitionDecided, on: events.PartitionChanged | None) -> str | None:
     if on is None:
         return "there was no such epoch"
     if on.leader != event.broker_id:
@@ -44,7 +44,9 @@ def _problem(event: AlterPartitionDecided, on: PartitionChanged | None) -> str |
     return None
 
 
-def _stale_members(event: AlterPartitionDecided, made: PartitionChanged | None, cluster: ClusterFacts) -> Iterator[str]:
+def _stale_members(
+    event: events.AlterPartitionDecided, made: events.PartitionChanged | None, cluster: ClusterFacts
+) -> Iterator[str]:
     if made is None or made.reason is not ChangeReason.ALTER_PARTITION:
         return
     registered = cluster.registered_before(made.metadata_offset)

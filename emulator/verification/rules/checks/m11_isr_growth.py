@@ -5,7 +5,7 @@ Where a reassignment may be cancelled with no replica in sync, one that remains 
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import Election
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -17,7 +17,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         new, old = change.new, change.old
         if old is None or not set(new.isr) - set(old.isr) or new.reason is ChangeReason.ALTER_PARTITION:
             continue
-        is_election = change.is_unclean or new.election is Election.ELR
+        is_election = change.is_unclean or new.election is events.Election.ELR
         if not is_election or new.isr != (new.leader,):
             yield Finding(
                 new.metadata_offset,

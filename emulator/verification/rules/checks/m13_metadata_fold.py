@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import BecameFollower, BecameLeader
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import broker
@@ -10,9 +10,9 @@ from laststand.emulator.verification.rules.sentences import broker
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     states = {(change.new.topic_id, change.new.partition_epoch): change.new for change in facts.changes}
-    roles: list[tuple[int, BecameLeader | BecameFollower, int | None]] = [
-        *((role.node, role.event, role.node) for role in facts.events.of(BecameLeader)),
-        *((role.node, role.event, role.event.leader) for role in facts.events.of(BecameFollower)),
+    roles: list[tuple[int, events.BecameLeader | events.BecameFollower, int | None]] = [
+        *((role.node, role.event, role.node) for role in facts.events.of(events.BecameLeader)),
+        *((role.node, role.event, role.event.leader) for role in facts.events.of(events.BecameFollower)),
     ]
     for node, event, leader in roles:
         state = states.get((event.topic_id, event.partition_epoch))

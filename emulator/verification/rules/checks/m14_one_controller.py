@@ -8,27 +8,18 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
-from laststand.emulator.core.events import (
-    BrokerFenced,
-    BrokerRegistered,
-    BrokerUnfenced,
-    ConfigChanged,
-    Event,
-    PartitionChanged,
-    TopicDeleted,
-    ZnodeWritten,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.rules.check import ClusterCheck, Finding, Premise
 
-_RECORDS: Final[tuple[type[Event], ...]] = (
-    PartitionChanged,
-    BrokerRegistered,
-    BrokerFenced,
-    BrokerUnfenced,
-    TopicDeleted,
-    ConfigChanged,
+_RECORDS: Final[tuple[type[events.Event], ...]] = (
+    events.PartitionChanged,
+    events.BrokerRegistered,
+    events.BrokerFenced,
+    events.BrokerUnfenced,
+    events.TopicDeleted,
+    events.ConfigChanged,
 )
 _LAST: Final = 1 << 63
 """Greater than any session."""
@@ -44,10 +35,10 @@ def _find(cluster: ClusterFacts) -> Iterator[Finding]:
 
 def _decisions_of_the_replaced(cluster: ClusterFacts) -> Iterator[Finding]:
     elected = cluster.controller_elections
-    writers = {each.event.metadata_offset: each.event.session_id for each in cluster.events.of(ZnodeWritten)}
+    writers = {each.event.metadata_offset: each.event.session_id for each in cluster.events.of(events.ZnodeWritten)}
     leader_epochs: dict[tuple[str, int], int] = {}
     changes = sorted(
-        (each.event for each in cluster.events.of(PartitionChanged)), key=lambda each: each.metadata_offset
+        (each.event for each in cluster.events.of(events.PartitionChanged)), key=lambda each: each.metadata_offset
     )
     for change in changes:
         key = (change.topic_id, change.partition)
@@ -79,19 +70,19 @@ def _offsets_of_two(cluster: ClusterFacts) -> Iterator[Finding]:
             )
 
 
-def _record(event: Event) -> tuple[int, str] | None:
+def _record(event: events.Event) -> tuple[int, str] | None:
     match event:
-        case PartitionChanged() if event.reason not in _CLEARED_ELR:
+        case events.PartitionChanged() if event.reason not in _CLEARED_ELR:
             return event.metadata_offset, f"a change of {event.topic}-{event.partition}"
-        case BrokerRegistered():
+        case events.BrokerRegistered():
             return event.metadata_offset, f"a registration of broker {event.broker_id}"
-        case BrokerFenced():
+        case events.BrokerFenced():
             return event.metadata_offset, f"the fencing of broker {event.broker_id}"
-        case BrokerUnfenced():
+        case events.BrokerUnfenced():
             return event.metadata_offset, f"the unfencing of broker {event.broker_id}"
-        case TopicDeleted():
+        case events.TopicDeleted():
             return event.metadata_offset, f"the end of topic {event.topic}"
-        case ConfigChanged():
+        case events.ConfigChanged():
             return event.metadata_offset, f"another {event.name}"
         case _:
             return None

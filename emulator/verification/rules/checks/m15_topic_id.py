@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import BatchAppended, BecameFollower, BecameLeader, LogOpened
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.matching import groups_of
@@ -19,7 +19,7 @@ _Misuse = tuple[int, int, str, str]
 
 def _first_logs(facts: PartitionFacts) -> Iterator[_Misuse]:
     seen: set[tuple[int, str]] = set()
-    for opened in facts.events.of(LogOpened):
+    for opened in facts.events.of(events.LogOpened):
         key, end = (opened.node, opened.event.topic_id), opened.event.log_end_offset
         if key not in seen and end > 0:
             yield end, opened.node, f"found {end} records where none can be, in its first log of", opened.event.topic_id
@@ -28,10 +28,10 @@ def _first_logs(facts: PartitionFacts) -> Iterator[_Misuse]:
 
 def _never_opened(facts: PartitionFacts) -> Iterator[_Misuse]:
     opened: dict[tuple[int, int, str], int] = {}
-    for log in facts.events.of(LogOpened):
+    for log in facts.events.of(events.LogOpened):
         opened.setdefault((log.node, log.incarnation, log.event.topic_id), log.sequence)
-    led = [(role, role.event.epoch_start_offset) for role in facts.events.of(BecameLeader)]
-    followed = [(role, role.event.log_end_offset) for role in facts.events.of(BecameFollower)]
+    led = [(role, role.event.epoch_start_offset) for role in facts.events.of(events.BecameLeader)]
+    followed = [(role, role.event.log_end_offset) for role in facts.events.of(events.BecameFollower)]
     for role, end in (*led, *followed):
         topic_id = role.event.topic_id
         if end > 0 and opened.get((role.node, role.incarnation, topic_id), role.sequence) >= role.sequence:
@@ -39,7 +39,7 @@ def _never_opened(facts: PartitionFacts) -> Iterator[_Misuse]:
 
 
 def _unknown_topics(facts: PartitionFacts) -> Iterator[_Misuse]:
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     for places in groups_of(batches["node"], batches["topic_id"]):
         node, topic_id = int(batches["node"][places[0]]), batches.words("topic_id")[batches["topic_id"][places[0]]]
         if topic_id not in facts.states:

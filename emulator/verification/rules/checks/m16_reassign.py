@@ -6,7 +6,7 @@ are added, if they are no fewer than those that leave, and every target else (KA
 
 from collections.abc import Iterator, Mapping
 
-from laststand.emulator.core.events import PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -28,7 +28,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _problem(
-    new: PartitionChanged, old: PartitionChanged, switches: Mapping[str, str], *, is_unclean: bool
+    new: events.PartitionChanged, old: events.PartitionChanged, switches: Mapping[str, str], *, is_unclean: bool
 ) -> str | None:
     was_moving = bool(old.adding_replicas or old.removing_replicas)
     is_moving = bool(new.adding_replicas or new.removing_replicas)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from laststand.emulator.core.events import AppendRole, BatchAppended, RecoveryFinished, RecoveryStarted
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.columns import Table
@@ -15,11 +15,11 @@ _Term = tuple[int, int, str, int | None]
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    started = facts.events.of(RecoveryStarted)
+    started = facts.events.of(events.RecoveryStarted)
     if not started:
         return
     finished: dict[_Term, int] = {}
-    for end in facts.events.of(RecoveryFinished):
+    for end in facts.events.of(events.RecoveryFinished):
         finished.setdefault((end.node, end.incarnation, end.event.topic_id, end.event.leader_epoch), end.sequence)
     for start in started:
         term = (start.node, start.incarnation, start.event.topic_id, start.event.leader_epoch)
@@ -37,8 +37,8 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _served(facts: PartitionFacts, term: _Term) -> Iterator[tuple[str, Table[Any]]]:
-    batches, answered = facts.events.rows(BatchAppended), facts.answered
-    yield "appended at", _of_term(batches.only(batches.has("role", AppendRole.LEADER)), term)
+    batches, answered = facts.events.rows(events.BatchAppended), facts.answered
+    yield "appended at", _of_term(batches.only(batches.has("role", events.AppendRole.LEADER)), term)
     yield "acknowledged", _of_term(answered, term)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -24,7 +24,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _is_cancelled(new: PartitionChanged, old: PartitionChanged) -> bool:
+def _is_cancelled(new: events.PartitionChanged, old: events.PartitionChanged) -> bool:
     was_moving = bool(old.adding_replicas or old.removing_replicas)
     is_moving = bool(new.adding_replicas or new.removing_replicas)
     is_back = set(new.replicas) == set(old.replicas) - set(old.adding_replicas)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import broker, listed
@@ -20,7 +20,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _problem(state: PartitionChanged) -> str | None:
+def _problem(state: events.PartitionChanged) -> str | None:
     if set(state.isr) - set(state.replicas):
         return "the ISR has members that are no replicas"
     if set(state.isr) & set(state.elr):

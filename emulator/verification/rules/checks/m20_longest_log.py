@@ -14,21 +14,7 @@ event waits for the sync of its turn, and a disk that is quick again by the elec
 from collections.abc import Iterator
 from typing import Final
 
-from laststand.emulator.core.events import (
-    BrokerRegistered,
-    Event,
-    FaultHealed,
-    FaultInjected,
-    IncarnationEnded,
-    PartitionChanged,
-    PartitionEvent,
-    ReplicaAnswer,
-    StepReached,
-    UncleanLeaderElected,
-    UncleanMethod,
-    UncleanRecoveryDropped,
-    UncleanRecoveryStarted,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import RecoveryStrategy
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.leaderless_logs import leaderless_log
@@ -47,8 +33,8 @@ they were written, on a machine under load; now they bear that of their turn."""
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     elections = {
         each.event.metadata_offset: each.event
-        for each in facts.events.of(UncleanLeaderElected)
-        if each.event.method is UncleanMethod.LONGEST_LOG
+        for each in facts.events.of(events.UncleanLeaderElected)
+        if each.event.method is events.UncleanMethod.LONGEST_LOG
     }
     if not elections:
         return
@@ -63,15 +49,17 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 def _harness(cluster: ClusterFacts) -> Timeline:
     told = (
-        each for kind in (StepReached, IncarnationEnded, FaultInjected, FaultHealed) for each in cluster.events.of(kind)
+        each
+        for kind in (events.StepReached, events.IncarnationEnded, events.FaultInjected, events.FaultHealed)
+        for each in cluster.events.of(kind)
     )
     return Timeline(events=tuple(sorted(told, key=place_of)))
 
 
 def _problems(
     facts: PartitionFacts,
-    elected: UncleanLeaderElected,
-    before: PartitionChanged | None,
+    elected: events.UncleanLeaderElected,
+    before: events.PartitionChanged | None,
     requests: UncleanRequests,
     *,
     is_hasty: bool,
@@ -97,7 +85,7 @@ def _problems(
             yield from _answer_problems(facts, elected, answer, registered[answer.broker_id], before)
 
 
-def _awaited(facts: PartitionFacts, elected: UncleanLeaderElected, before: PartitionChanged) -> set[int]:
+def _awaited(facts: PartitionFacts, elected: events.UncleanLeaderElected, before: events.PartitionChanged) -> set[int]:
     """Returns the replicas that are waited for until the timeout."""
     waits = facts.cluster.switches.get("recovery_waits") == "on"
     if waits and elected.strategy is RecoveryStrategy.BALANCED:
@@ -110,21 +98,21 @@ def _hasty(facts: PartitionFacts) -> set[int]:
     timeout_ms = facts.cluster.configuration.recovery_timeout_ms
     if facts.cluster.has_changed_clocks or facts.cluster.has_slowed_controllers:
         return set()
-    moments: list[CollectedEvent[PartitionEvent]] = [
-        *facts.events.of(UncleanRecoveryStarted),
-        *facts.events.of(UncleanRecoveryDropped),
-        *facts.events.of(UncleanLeaderElected),
+    moments: list[CollectedEvent[events.PartitionEvent]] = [
+        *facts.events.of(events.UncleanRecoveryStarted),
+        *facts.events.of(events.UncleanRecoveryDropped),
+        *facts.events.of(events.UncleanLeaderElected),
     ]
     hasty: set[int] = set()
-    began: CollectedEvent[PartitionEvent] | None = None
+    began: CollectedEvent[events.PartitionEvent] | None = None
     for each in sorted(moments, key=place_of):
         match each.event:
-            case UncleanRecoveryStarted():
+            case events.UncleanRecoveryStarted():
                 is_another = began is None or not _is_one_process(began, each)
                 began = each if is_another else began
-            case UncleanRecoveryDropped():
+            case events.UncleanRecoveryDropped():
                 began = None
-            case UncleanLeaderElected():
+            case events.UncleanLeaderElected():
                 if began is not None and _is_one_process(began, each):
                     passed_ns = each.time_ns - began.time_ns + _LATE_NS
                     hasty |= {each.event.metadata_offset} if passed_ns < timeout_ms * 1_000_000 else set()
@@ -134,18 +122,20 @@ def _hasty(facts: PartitionFacts) -> set[int]:
     return hasty
 
 
-def _is_one_process(one: CollectedEvent[Event], other: CollectedEvent[Event]) -> bool:
+def _is_one_process(one: CollectedEvent[events.Event], other: CollectedEvent[events.Event]) -> bool:
     return (one.node, one.incarnation) == (other.node, other.incarnation)
 
 
-def _is_asked_for(elected: UncleanLeaderElected, configured: RecoveryStrategy, requests: UncleanRequests) -> bool:
+def _is_asked_for(
+    elected: events.UncleanLeaderElected, configured: RecoveryStrategy, requests: UncleanRequests
+) -> bool:
     """Whether an administrator's request accounts for another strategy than the configured one."""
     if elected.strategy is RecoveryStrategy.NONE or elected.strategy is configured:
         return False
     return requests.account_for(elected.metadata_offset)
 
 
-def _rank_problems(elected: UncleanLeaderElected) -> Iterator[str]:
+def _rank_problems(elected: events.UncleanLeaderElected) -> Iterator[str]:
     winner = next((answer for answer in elected.answers if answer.broker_id == elected.leader), None)
     if winner is None:
         yield f"{broker(elected.leader)} was elected for its log, and said nothing of it that counted"
@@ -157,10 +147,10 @@ def _rank_problems(elected: UncleanLeaderElected) -> Iterator[str]:
 
 def _answer_problems(
     facts: PartitionFacts,
-    elected: UncleanLeaderElected,
-    answer: ReplicaAnswer,
-    registration: BrokerRegistered,
-    before: PartitionChanged,
+    elected: events.UncleanLeaderElected,
+    answer: events.ReplicaAnswer,
+    registration: events.BrokerRegistered,
+    before: events.PartitionChanged,
 ) -> Iterator[str]:
     if registration.broker_epoch != answer.broker_epoch:
         yield f"{broker(answer.broker_id)} answered under broker epoch {answer.broker_epoch}, which was not its own"
@@ -179,12 +169,12 @@ def _answer_problems(
         yield f"{broker(answer.broker_id)} is said to hold leader epoch {epoch} last, and its last batch has {known}"
 
 
-def _rank(answer: ReplicaAnswer) -> tuple[int, int]:
+def _rank(answer: events.ReplicaAnswer) -> tuple[int, int]:
     written = answer.last_written_leader_epoch
     return -1 if written is None else written, answer.log_end_offset
 
 
-def _remembered(before: PartitionChanged) -> set[int]:
+def _remembered(before: events.PartitionChanged) -> set[int]:
     last = () if before.last_known_leader is None else (before.last_known_leader,)
     return {*before.last_known_elr, *last} & set(before.replicas)
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.events import AlterPartitionDecided, PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -77,7 +77,7 @@ def _exclusions(cluster: ClusterFacts) -> Iterator[_Exclusion]:
 
 def _vouched(facts: PartitionFacts) -> _Vouched:
     vouched: _Vouched = {}
-    for decided in facts.events.of(AlterPartitionDecided):
+    for decided in facts.events.of(events.AlterPartitionDecided):
         event = decided.event
         if event.error in _VOUCHED_BY:
             for member, broker_epoch in zip_longest(event.proposed_isr, event.broker_epochs):
@@ -85,7 +85,7 @@ def _vouched(facts: PartitionFacts) -> _Vouched:
     return vouched
 
 
-def _readmits(change: PartitionChanged, excluded: _Exclusion, vouched: _Vouched) -> bool:
+def _readmits(change: events.PartitionChanged, excluded: _Exclusion, vouched: _Vouched) -> bool:
     if change.metadata_offset <= excluded.since:
         return False
     epochs = vouched.get((change.topic_id, change.partition_epoch, excluded.broker_id), set())
@@ -95,7 +95,7 @@ def _readmits(change: PartitionChanged, excluded: _Exclusion, vouched: _Vouched)
     return is_vouched_for or is_elected or is_put_back
 
 
-def _removes(change: PartitionChanged | None, excluded: _Exclusion) -> bool:
+def _removes(change: events.PartitionChanged | None, excluded: _Exclusion) -> bool:
     return (
         change is not None
         and change.reason is ChangeReason.BROKER_REGISTERED
@@ -103,7 +103,7 @@ def _removes(change: PartitionChanged | None, excluded: _Exclusion) -> bool:
     )
 
 
-def _finding(facts: PartitionFacts, state: PartitionChanged, excluded: _Exclusion) -> Finding:
+def _finding(facts: PartitionFacts, state: events.PartitionChanged, excluded: _Exclusion) -> Finding:
     return Finding(
         state.metadata_offset,
         f"{facts} at metadata offset {state.metadata_offset}: leader {broker(state.leader)}, ISR {listed(state.isr)}, "

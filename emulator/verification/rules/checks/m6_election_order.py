@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from laststand.emulator.core.events import Election, PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.facts.partition import PartitionFacts
@@ -28,14 +28,16 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _problem(new: PartitionChanged, old: PartitionChanged, leader: int, cluster: ClusterFacts) -> str | None:
+def _problem(
+    new: events.PartitionChanged, old: events.PartitionChanged, leader: int, cluster: ClusterFacts
+) -> str | None:
     is_alone = new.isr == (leader,)
-    if new.election is Election.ISR:
+    if new.election is events.Election.ISR:
         if leader not in new.isr:
             return "is not in the ISR"
         if new.reason not in _CHANGES_THE_ISR and leader not in old.isr:
             return "was not in the ISR"
-    if new.election is Election.ELR:
+    if new.election is events.Election.ELR:
         if leader not in old.elr:
             return "was not in the ELR"
         if not is_alone:
@@ -50,7 +52,7 @@ def _problem(new: PartitionChanged, old: PartitionChanged, leader: int, cluster:
         ]
         if candidates and new.reason is not ChangeReason.ELECT_LEADERS:
             return f"was elected uncleanly, though broker {max(candidates)} was active and had every record"
-    return "was elected, though there was no candidate" if new.election is Election.NO_CANDIDATE else None
+    return "was elected, though there was no candidate" if new.election is events.Election.NO_CANDIDATE else None
 
 
 CHECK = PartitionCheck(

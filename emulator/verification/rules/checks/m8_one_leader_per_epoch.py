@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import AppendRole, BatchAppended, BecameLeader
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.tables.matching import groups_of
@@ -14,13 +14,13 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         new = change.new
         if new.leader is not None:
             leaders.setdefault((new.topic_id, new.leader_epoch), set()).add((new.leader, "by the controller"))
-    for led in facts.events.of(BecameLeader):
+    for led in facts.events.of(events.BecameLeader):
         key = (led.event.topic_id, led.event.leader_epoch)
         leaders.setdefault(key, set()).add((led.node, "by its own word"))
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     for places in groups_of(batches["topic_id"], batches["leader_epoch"], batches["node"], batches["role"]):
         [appended] = batches.rows(places[:1])
-        if appended.event.role is AppendRole.LEADER:
+        if appended.event.role is events.AppendRole.LEADER:
             key = (appended.event.topic_id, appended.event.leader_epoch)
             leaders.setdefault(key, set()).add((appended.node, "by what it appended"))
     for (_, leader_epoch), found in leaders.items():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import BecameFollower, BecameLeader
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import broker
@@ -29,9 +29,9 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 def _went_back(facts: PartitionFacts) -> Iterator[Finding]:
     highest: dict[tuple[str, int, int], int] = {}
-    roles: list[CollectedEvent[BecameLeader] | CollectedEvent[BecameFollower]] = [
-        *facts.events.of(BecameLeader),
-        *facts.events.of(BecameFollower),
+    roles: list[CollectedEvent[events.BecameLeader] | CollectedEvent[events.BecameFollower]] = [
+        *facts.events.of(events.BecameLeader),
+        *facts.events.of(events.BecameFollower),
     ]
     for role in sorted(roles, key=place_of):
         process = (role.event.topic_id, role.node, role.incarnation)

@@ -7,13 +7,7 @@ may have appended what it did not live to tell, and one that a reassignment remo
 
 from collections.abc import Iterator, Mapping
 
-from laststand.emulator.core.events import (
-    BatchAppended,
-    HighWatermarkAdvanced,
-    LogOpened,
-    LogTruncated,
-    PartitionChanged,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -25,7 +19,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
     ends = _furthest_ends(facts)
     exempts = PROMISES["Z3"].leaves_out(Exemption.KILLED_PROCESSES)
     killed = {node for node, _ in facts.cluster.killed if exempts}
-    moves = facts.events.rows(HighWatermarkAdvanced)
+    moves = facts.events.rows(events.HighWatermarkAdvanced)
     for places in groups_of(moves["topic_id"], moves["leader_epoch"]):
         [moved] = moves.rows(places[[moves["new"][places].argmax()]])
         event = moved.event
@@ -41,7 +35,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 )
 
 
-def _staying(state: PartitionChanged) -> tuple[int, ...]:
+def _staying(state: events.PartitionChanged) -> tuple[int, ...]:
     leaving = state.removing_replicas if PROMISES["Z3"].leaves_out(Exemption.LEAVING_REPLICAS) else ()
     return tuple(each for each in state.isr if each in state.replicas and each not in leaving)
 
@@ -54,13 +48,13 @@ def _furthest_ends(facts: PartitionFacts) -> Mapping[tuple[str, int], int]:
         key = (topic_id or "", node)
         ends[key] = max(ends.get(key, 0), end)
 
-    batches = facts.events.rows(BatchAppended)
+    batches = facts.events.rows(events.BatchAppended)
     for places in groups_of(batches["topic_id"], batches["node"]):
         [furthest] = batches.rows(places[[batches["last_offset"][places].argmax()]])
         note(furthest.event.topic_id, furthest.node, furthest.event.last_offset + 1)
-    for opened in facts.events.of(LogOpened):
+    for opened in facts.events.of(events.LogOpened):
         note(opened.event.topic_id, opened.node, opened.event.log_end_offset)
-    for truncated in facts.events.of(LogTruncated):
+    for truncated in facts.events.of(events.LogTruncated):
         note(truncated.event.topic_id, truncated.node, truncated.event.new_end_offset)
     for log in facts.final_logs:
         note(log.topic_id, log.node, log.log_end_offset)

@@ -7,7 +7,7 @@ what a reassignment that was cancelled leaves behind (Z27, Z29).
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import BecameFollower, BecameLeader, LogDeleted, PartitionEvent, StrayDetected
+from laststand.emulator.core import events
 from laststand.emulator.core.types import StrayCleanup
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
@@ -15,9 +15,9 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
-    strays = [each for each in facts.events.of(StrayDetected) if each.event.action is not StrayCleanup.OFF]
+    strays = [each for each in facts.events.of(events.StrayDetected) if each.event.action is not StrayCleanup.OFF]
     removals = [
-        *((each, each.event.log_end_offset) for each in facts.events.of(LogDeleted)),
+        *((each, each.event.log_end_offset) for each in facts.events.of(events.LogDeleted)),
         *((each, each.event.log_end_offset) for each in strays),
     ]
     for removal, log_end_offset in removals:
@@ -37,11 +37,11 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
 
 
-def _next_role(facts: PartitionFacts, removal: CollectedEvent[PartitionEvent]) -> int | None:
+def _next_role(facts: PartitionFacts, removal: CollectedEvent[events.PartitionEvent]) -> int | None:
     """Returns the partition epoch of the role that a broker was given next."""
     roles = [
-        *((each, each.event.partition_epoch) for each in facts.events.of(BecameLeader)),
-        *((each, each.event.partition_epoch) for each in facts.events.of(BecameFollower)),
+        *((each, each.event.partition_epoch) for each in facts.events.of(events.BecameLeader)),
+        *((each, each.event.partition_epoch) for each in facts.events.of(events.BecameFollower)),
     ]
     later = [
         (role.incarnation, role.sequence, partition_epoch)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import ClusterSettled
+from laststand.emulator.core import events
 from laststand.emulator.core.types import ZnodeWrite
 from laststand.emulator.verification.facts.cluster import ClusterFacts
 from laststand.emulator.verification.rules.check import ClusterCheck, Evidence, Finding, Premise
 
 
 def _find(cluster: ClusterFacts) -> Iterator[Finding]:
-    settled_at = max((each.event.metadata_offset for each in cluster.events.of(ClusterSettled)), default=0)
+    settled_at = max((each.event.metadata_offset for each in cluster.events.of(events.ClusterSettled)), default=0)
     left: dict[str, int] = {}
     for notification in cluster.isr_change_notifications:
         match notification.write:

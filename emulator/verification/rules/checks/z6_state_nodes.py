@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from laststand.emulator.core.events import BecameLeader
+from laststand.emulator.core import events
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 
@@ -23,7 +23,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
             )
         if new.leader_epoch == old.leader_epoch and new.leader != old.leader:
             yield Finding(new.leader_epoch, f"{what} changed the leader of epoch {new.leader_epoch}")
-    for led in facts.events.of(BecameLeader):
+    for led in facts.events.of(events.BecameLeader):
         epoch = led.event.leader_epoch
         written = leaders.get((led.event.topic_id, epoch))
         if written is not None and led.node not in written:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from laststand.chaos.fuzz.drawing import Drawn, DrawOptions, draw, expectation_of
-from laststand.chaos.scenario.conditions import Acked, CountPer, Since, Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario import Scenario, VerdictName
 from laststand.chaos.scenario.scenario_file import read_scenario
 from laststand.emulator.core.switches import DEFAULT_ERA
@@ -51,12 +51,16 @@ def test_somebody_sends_beside_the_producers_of_the_plan(first: Drawn) -> None:
 def test_nothing_breaks_before_each_partition_has_a_record_to_lose(first: Drawn) -> None:
     scenario = scenario_of(first)
     (written,) = (step.action for step in scenario.steps if "acked" in step.text)
-    assert isinstance(written, Until)
-    assert written.condition == Acked(
-        count=1, acks=Acks.ALL, partitions=scenario.partitions, per=CountPer.PARTITION, since=Since.RUN
+    assert isinstance(written, conditions.Until)
+    assert written.condition == conditions.Acked(
+        count=1,
+        acks=Acks.ALL,
+        partitions=scenario.partitions,
+        per=conditions.CountPer.PARTITION,
+        since=conditions.Since.RUN,
     )
     before = itertools.takewhile(lambda step: step.action is not written, scenario.steps)
-    assert all(isinstance(step.action, Until) for step in before)
+    assert all(isinstance(step.action, conditions.Until) for step in before)
 
 
 @pytest.mark.parametrize("budget", Budget)

@@ -4,9 +4,9 @@ import pytest
 from msgspec import UNSET
 
 from laststand.chaos.kafka.causes import Causes
+from laststand.emulator.core import events
 from laststand.emulator.core.controller.decision import FencingCause, PartitionCause, RegistrationCause
 from laststand.emulator.core.controller.view import ClusterView
-from laststand.emulator.core.events import Election
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.records import (
@@ -71,23 +71,28 @@ def causes(
 @pytest.mark.parametrize(
     ("beside", "record", "reason", "election"),
     [
-        ([fencing(ZERO)], change(isr=(ONE, TWO), leader=ONE), ChangeReason.BROKER_FENCED, Election.ISR),
-        ([], change(isr=(ZERO, ONE)), ChangeReason.ALTER_PARTITION, Election.NONE),
-        ([registration(TWO, 9)], change(isr=(ZERO, ONE)), ChangeReason.BROKER_REGISTERED, Election.NONE),
-        ([fencing(ZERO)], change(isr=(), leader=None), ChangeReason.BROKER_FENCED, Election.NO_CANDIDATE),
-        ([], change(adding_replicas=(TWO,)), ChangeReason.REASSIGNMENT, Election.NONE),
-        ([], change(leader=ONE), ChangeReason.ELECT_LEADERS, Election.ISR),
-        ([], change(replicas=(ONE, THREE), isr=(THREE,), leader=THREE), ChangeReason.ALTER_PARTITION, Election.ISR),
+        ([fencing(ZERO)], change(isr=(ONE, TWO), leader=ONE), ChangeReason.BROKER_FENCED, events.Election.ISR),
+        ([], change(isr=(ZERO, ONE)), ChangeReason.ALTER_PARTITION, events.Election.NONE),
+        ([registration(TWO, 9)], change(isr=(ZERO, ONE)), ChangeReason.BROKER_REGISTERED, events.Election.NONE),
+        ([fencing(ZERO)], change(isr=(), leader=None), ChangeReason.BROKER_FENCED, events.Election.NO_CANDIDATE),
+        ([], change(adding_replicas=(TWO,)), ChangeReason.REASSIGNMENT, events.Election.NONE),
+        ([], change(leader=ONE), ChangeReason.ELECT_LEADERS, events.Election.ISR),
+        (
+            [],
+            change(replicas=(ONE, THREE), isr=(THREE,), leader=THREE),
+            ChangeReason.ALTER_PARTITION,
+            events.Election.ISR,
+        ),
         (
             [],
             change(leader_recovery_state=LeaderRecoveryState.RECOVERED),
             ChangeReason.ALTER_PARTITION,
-            Election.NONE,
+            events.Election.NONE,
         ),
     ],
 )
 def test_a_change_has_the_reason_of_its_batch(
-    beside: list[Record], record: PartitionChangeRecord, reason: ChangeReason, election: Election
+    beside: list[Record], record: PartitionChangeRecord, reason: ChangeReason, election: events.Election
 ) -> None:
     cause = causes([record, *beside]).of(record)
     assert isinstance(cause, PartitionCause)
@@ -97,32 +102,32 @@ def test_a_change_has_the_reason_of_its_batch(
 @pytest.mark.parametrize(
     ("before", "leader", "election"),
     [
-        (change(isr=(), leader=None, elr=(ONE,), last_known_leader=ZERO), ONE, Election.ELR),
-        (change(isr=(), leader=None, last_known_leader=ZERO), ZERO, Election.LAST_KNOWN_LEADER),
-        (change(isr=(), leader=None, last_known_leader=ZERO), TWO, Election.UNCLEAN),
+        (change(isr=(), leader=None, elr=(ONE,), last_known_leader=ZERO), ONE, events.Election.ELR),
+        (change(isr=(), leader=None, last_known_leader=ZERO), ZERO, events.Election.LAST_KNOWN_LEADER),
+        (change(isr=(), leader=None, last_known_leader=ZERO), TWO, events.Election.UNCLEAN),
     ],
 )
 def test_an_election_is_known_by_the_state_before(
-    before: PartitionChangeRecord, leader: BrokerId, election: Election
+    before: PartitionChangeRecord, leader: BrokerId, election: events.Election
 ) -> None:
     record = change(leader=leader, isr=(leader,), elr=UNSET)
     cause = causes([record], before=before).of(record)
     assert isinstance(cause, PartitionCause)
     assert cause.election is election
     assert cause.reason is ChangeReason.ELECT_LEADERS  # nobody led who could have asked for another ISR
-    assert (cause.unclean is not None) is (election is not Election.ELR)
+    assert (cause.unclean is not None) is (election is not events.Election.ELR)
 
 
 @pytest.mark.parametrize(
     ("elr", "previous", "election"),
     [
-        ((TWO,), {}, Election.LAST_KNOWN_LEADER),
-        ((TWO,), {TWO: BrokerEpoch(2)}, Election.UNCLEAN),
-        ((ONE, TWO), {}, Election.UNCLEAN),
+        ((TWO,), {}, events.Election.LAST_KNOWN_LEADER),
+        ((TWO,), {TWO: BrokerEpoch(2)}, events.Election.UNCLEAN),
+        ((ONE, TWO), {}, events.Election.UNCLEAN),
     ],
 )
 def test_a_broker_that_proves_nothing_is_out_of_the_elr_before_the_election(
-    elr: tuple[BrokerId, ...], previous: dict[BrokerId, BrokerEpoch], election: Election
+    elr: tuple[BrokerId, ...], previous: dict[BrokerId, BrokerEpoch], election: events.Election
 ) -> None:
     # S44, S46: broker 2 was all that the ELR had, and the change that drops it elects the last known leader.
     before = change(isr=(), leader=None, elr=elr, last_known_leader=ZERO)

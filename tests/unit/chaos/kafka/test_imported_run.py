@@ -12,8 +12,8 @@ from laststand.chaos.kafka import imported_run
 from laststand.cli.main import cli
 from laststand.cli.program.user_error import UserError
 from laststand.emulator.analysis.filling import BROKEN, fill_from
+from laststand.emulator.core import events
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.core.events import Election
 from laststand.emulator.report.run_files import ReportedRun, read_reported_run
 from laststand.emulator.verification.reading.run_directory import open_run_directory
 from laststand.emulator.verification.reading.run_plan import plan_run
@@ -36,11 +36,11 @@ def orders_of(run: ReportedRun) -> PartitionStory:
 def test_the_story_has_leaders_and_what_logs_hold(version: str, tmp_path: Path) -> None:
     run = imported(unpack(version, tmp_path / "kafka"), tmp_path / "run")
     orders = orders_of(run)
-    leaders = [change.leader for change in orders.changes if change.election is not Election.NONE]
+    leaders = [change.leader for change in orders.changes if change.election is not events.Election.NONE]
     assert run.story.problem is None
     assert {each.topic for each in run.story.partitions} == {"orders", "ledger", "idle"}
     assert [leader for leader in leaders if leader is not None] == [1, 3]
-    assert any(change.election is Election.UNCLEAN for change in orders.changes)
+    assert any(change.election is events.Election.UNCLEAN for change in orders.changes)
     assert run.verdict.era == ("kafka-3.9" if version == "3.9.1" else "kafka-4.2")
 
 

@@ -7,7 +7,7 @@ import pytest
 from laststand.chaos.kafka.witness import NodeWitness
 from laststand.emulator.cluster.child import EndCause
 from laststand.emulator.cluster.layout import ClusterLayout
-from laststand.emulator.core.events import MessageIntercepted
+from laststand.emulator.core import events
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.core.types import BrokerId, CauseId, MessageFate, NodeId, Way
 from laststand.emulator.plan.nodes import CONTROLLER
@@ -35,8 +35,8 @@ def layout(tmp_path: Path) -> ClusterLayout:
     )
 
 
-def touched(target: NodeId) -> MessageIntercepted:
-    return MessageIntercepted(
+def touched(target: NodeId) -> events.MessageIntercepted:
+    return events.MessageIntercepted(
         cause_id=CauseId("unit"), source=NodeId(0), target=target, api="Fetch", way=Way.REQUEST, fate=MessageFate.HELD
     )
 

@@ -9,7 +9,7 @@ from laststand.chaos.plans.scenario_of_plan import SCALE, scenario_of, settled_o
 from laststand.chaos.plans.settle_times import SettledPlan, settle
 from laststand.chaos.scenario.scenario import VerdictName
 from laststand.chaos.scenario.scenario_file import read_scenario
-from laststand.emulator.plan.actions import Kill, PowerLoss, Start
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.plan import Plan, parse_plan
 
 HEAD = """\
@@ -56,8 +56,10 @@ def test_the_scenario_waits_for_what_the_simulator_saw_and_expects_what_it_came_
     assert texts[produced - 1] == "{until: {partition: orders-0, leader: 0, isr: [0, 2], elr: []}}"
     assert texts[produced + 1] == "{until: {acked: 1, acks: all, partition: orders-0, since: run}}"
     assert "{until: {node: 2, log: orders-0, end: 1}}" in texts[produced:]
-    assert any(isinstance(step.action, PowerLoss) and step.action.loss.exact is not None for step in scenario.steps)
-    assert isinstance(scenario.steps[texts.index("{start: {node: 2}}")].action, Start)
+    assert any(
+        isinstance(step.action, actions.PowerLoss) and step.action.loss.exact is not None for step in scenario.steps
+    )
+    assert isinstance(scenario.steps[texts.index("{start: {node: 2}}")].action, actions.Start)
     expected = scenario.expectation("kip-966")
     assert expected is not None
     assert (expected.verdict, expected.guarantee) == (VerdictName.VIOLATION, "broken")
@@ -70,7 +72,10 @@ def test_the_scenario_waits_for_what_the_simulator_saw_and_expects_what_it_came_
 def test_a_plan_that_loses_nothing_expects_that() -> None:
     found = settled(f"{HEAD}produce orders-0 acks=all records=1\nwait 50\nkill 1\nwait 600\nstart 1\n")
     scenario = read_scenario(Path("plan.yaml"), scenario_of(found, name="test/plan"))
-    assert [type(step.action) for step in scenario.steps if not step.text.startswith("{until")][1:] == [Kill, Start]
+    assert [type(step.action) for step in scenario.steps if not step.text.startswith("{until")][1:] == [
+        actions.Kill,
+        actions.Start,
+    ]
     expected = scenario.expectation("kip-966")
     assert expected is not None
     assert expected.verdict is VerdictName.VALID

@@ -10,37 +10,9 @@ import pytest
 from laststand.chaos.play.administration import administer
 from laststand.chaos.play.target import Target
 from laststand.chaos.play.waiting import StepError
-from laststand.emulator.core.admin_messages import (
-    AdminRequest,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ConfigOperation,
-    ConfigResourceResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    PartitionResult,
-    RequestedElection,
-    TopicResult,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage, PartitionState
-from laststand.emulator.core.messages import (
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsResult,
-    Request,
-    Response,
-)
 from laststand.emulator.core.types import (
     BrokerId,
     ConfigResource,
@@ -77,35 +49,37 @@ class Controller:
 
     def __init__(self, error: ErrorCode) -> None:
         self.image = MetadataImage()
-        self.asked: list[AdminRequest] = []
+        self.asked: list[admin_messages.AdminRequest] = []
         self._error = error
 
-    async def ask_controller(self, request: Request) -> Response:
-        assert isinstance(request, AdminRequest)
+    async def ask_controller(self, request: messages.Request) -> messages.Response:
+        assert isinstance(request, admin_messages.AdminRequest)
         self.asked.append(request)
-        part = PartitionResult(topic="orders", partition=0, error=self._error)
-        topic = TopicResult(name="orders", error=self._error)
+        part = admin_messages.PartitionResult(topic="orders", partition=0, error=self._error)
+        topic = admin_messages.TopicResult(name="orders", error=self._error)
         match request:
-            case CreateTopicsRequest():
-                return CreateTopicsResponse(topics=(topic,))
-            case DeleteTopicsRequest():
-                return DeleteTopicsResponse(topics=(topic,))
-            case IncrementalAlterConfigsRequest():
-                result = ConfigResourceResult(resource=ConfigResource.TOPIC, resource_name="orders", error=self._error)
-                return IncrementalAlterConfigsResponse(resources=(result,))
-            case ElectLeadersRequest():
-                return ElectLeadersResponse(error=ErrorCode.NONE, partitions=(part,))
-            case AlterPartitionReassignmentsRequest():
-                return AlterPartitionReassignmentsResponse(error=self._error, partitions=())
-            case UpdateFeaturesRequest():
-                return UpdateFeaturesResponse(error=self._error)
-            case UnregisterBrokerRequest():
-                return UnregisterBrokerResponse(error=self._error)
+            case admin_messages.CreateTopicsRequest():
+                return admin_messages.CreateTopicsResponse(topics=(topic,))
+            case admin_messages.DeleteTopicsRequest():
+                return admin_messages.DeleteTopicsResponse(topics=(topic,))
+            case admin_messages.IncrementalAlterConfigsRequest():
+                result = admin_messages.ConfigResourceResult(
+                    resource=ConfigResource.TOPIC, resource_name="orders", error=self._error
+                )
+                return admin_messages.IncrementalAlterConfigsResponse(resources=(result,))
+            case admin_messages.ElectLeadersRequest():
+                return admin_messages.ElectLeadersResponse(error=ErrorCode.NONE, partitions=(part,))
+            case admin_messages.AlterPartitionReassignmentsRequest():
+                return admin_messages.AlterPartitionReassignmentsResponse(error=self._error, partitions=())
+            case admin_messages.UpdateFeaturesRequest():
+                return admin_messages.UpdateFeaturesResponse(error=self._error)
+            case admin_messages.UnregisterBrokerRequest():
+                return admin_messages.UnregisterBrokerResponse(error=self._error)
             case _:
                 raise AssertionError(request)
 
 
-def ask(action: Administration, error: ErrorCode = ErrorCode.NONE) -> tuple[AdminRequest, Outcome]:
+def ask(action: Administration, error: ErrorCode = ErrorCode.NONE) -> tuple[admin_messages.AdminRequest, Outcome]:
     controller = Controller(error)
     outcome = asyncio.run(administer(cast(Target, controller), action, chance=Random(1)))
     (asked,) = controller.asked
@@ -135,7 +109,9 @@ def actions(*answers: ErrorCode) -> list[Administration]:
         AlterConfig(
             config=ConfigChange(resource=ConfigResource.TOPIC, name="orders", changes=changes), answers=answers
         ),
-        ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(ORDERS,), leader=ONE, answers=answers),
+        ElectLeaders(
+            election=admin_messages.RequestedElection.DESIGNATED, partitions=(ORDERS,), leader=ONE, answers=answers
+        ),
         CancelReassignment(partition=ORDERS, answers=answers),
         UpdateFeature(target=FeatureLevel("f", 1), answers=answers),
         UnregisterBroker(broker_id=ONE, answers=answers),
@@ -174,24 +150,24 @@ def test_a_step_may_ask_for_no_controller() -> None:
 def test_the_request_says_what_the_step_says() -> None:
     asked = [ask(action)[0] for action in actions(ErrorCode.NONE)]
     create, delete, configs, elect, reassign, feature, unregister = asked
-    assert isinstance(create, CreateTopicsRequest)
+    assert isinstance(create, admin_messages.CreateTopicsRequest)
     assert create.topics[0].assignments == ((ONE,),)
     assert create.topics[0].configs == (("min.insync.replicas", "1"),)
-    assert delete == DeleteTopicsRequest(topics=("orders",))
-    assert isinstance(configs, IncrementalAlterConfigsRequest)
+    assert delete == admin_messages.DeleteTopicsRequest(topics=("orders",))
+    assert isinstance(configs, admin_messages.IncrementalAlterConfigsRequest)
     assert [(each.name, each.operation, each.value) for each in configs.resources[0].configs] == [
-        ("min.insync.replicas", ConfigOperation.SET, "1"),
-        ("retention.ms", ConfigOperation.DELETE, None),
+        ("min.insync.replicas", admin_messages.ConfigOperation.SET, "1"),
+        ("retention.ms", admin_messages.ConfigOperation.DELETE, None),
     ]
-    assert isinstance(elect, ElectLeadersRequest)
+    assert isinstance(elect, admin_messages.ElectLeadersRequest)
     assert elect.election_type == 2
     assert elect.partitions is not None
     assert (elect.partitions[0].topic_partition, elect.partitions[0].desired_leader) == (ORDERS, ONE)
-    assert isinstance(reassign, AlterPartitionReassignmentsRequest)
+    assert isinstance(reassign, admin_messages.AlterPartitionReassignmentsRequest)
     assert (reassign.partitions[0].topic_partition, reassign.partitions[0].replicas) == (ORDERS, None)
-    assert isinstance(feature, UpdateFeaturesRequest)
+    assert isinstance(feature, admin_messages.UpdateFeaturesRequest)
     assert (feature.feature_updates[0].feature, feature.feature_updates[0].max_version_level) == ("f", 1)
-    assert unregister == UnregisterBrokerRequest(broker_id=ONE)
+    assert unregister == admin_messages.UnregisterBrokerRequest(broker_id=ONE)
 
 
 @pytest.mark.parametrize("action", actions(ErrorCode.NONE), ids=lambda action: type(action).__name__)
@@ -212,16 +188,16 @@ class Leader:
             leader_epoch=LeaderEpoch(0),
             partition_epoch=PartitionEpoch(0),
         )
-        self.asked: list[tuple[BrokerId, Request]] = []
+        self.asked: list[tuple[BrokerId, messages.Request]] = []
         self._answers = list(answers)
 
-    async def ask_broker(self, broker_id: BrokerId, request: Request) -> Response | None:
+    async def ask_broker(self, broker_id: BrokerId, request: messages.Request) -> messages.Response | None:
         self.asked.append((broker_id, request))
         error = self._answers.pop(0)
         if error is None:
             return None
-        return DeleteRecordsResponse(
-            partitions=(DeleteRecordsResult(topic=ORDERS.topic, partition=ORDERS.partition, error=error),)
+        return messages.DeleteRecordsResponse(
+            partitions=(messages.DeleteRecordsResult(topic=ORDERS.topic, partition=ORDERS.partition, error=error),)
         )
 
     async def pause(self, *, duration_ms: int) -> None:
@@ -238,7 +214,7 @@ def test_records_are_deleted_by_the_leader() -> None:
     assert delete(cluster) == Outcome(took_effect=True, bit=True, seen="NONE")
     ((broker_id, request),) = cluster.asked
     assert broker_id == ONE
-    assert isinstance(request, DeleteRecordsRequest)
+    assert isinstance(request, messages.DeleteRecordsRequest)
     assert [(each.topic, each.partition, each.offset) for each in request.partitions] == [("orders", 0, 5)]
     assert list(actions_of(request)) == [DeleteRecords(partition=ORDERS, offset=Offset(5))]
 

@@ -4,25 +4,7 @@ import pytest
 
 from laststand.chaos.play.barriers import View, observe
 from laststand.chaos.play.roles import resolve
-from laststand.chaos.scenario.conditions import (
-    Acked,
-    AnyOf,
-    BrokerIs,
-    ClientSaw,
-    Condition,
-    Consumed,
-    CountPer,
-    Elapsed,
-    FeatureIs,
-    Intercepted,
-    LogEnds,
-    LogIs,
-    NoLeader,
-    PartitionIs,
-    RegistrationIs,
-    Since,
-    TopicIs,
-)
+from laststand.chaos.scenario import conditions
 from laststand.emulator.client.control import AckedCount, ClientCounts, ErrorCount
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import MetadataImage
@@ -133,47 +115,49 @@ VIEW = View(
 def state(
     where: TopicPartition,
     *,
-    leader: NodeRef | NoLeader | None = None,
+    leader: NodeRef | conditions.NoLeader | None = None,
     isr: tuple[NodeRef, ...] | None = None,
     elr: tuple[NodeRef, ...] | None = None,
-) -> PartitionIs:
-    return PartitionIs(partitions=(where,), leader=leader, isr=isr, elr=elr)
+) -> conditions.PartitionIs:
+    return conditions.PartitionIs(partitions=(where,), leader=leader, isr=isr, elr=elr)
 
 
-def acked(count: int, acks: Acks | None, per: CountPer = CountPer.TOTAL) -> Acked:
-    return Acked(count=count, acks=acks, partitions=(FULL, SMALL), per=per)
+def acked(count: int, acks: Acks | None, per: conditions.CountPer = conditions.CountPer.TOTAL) -> conditions.Acked:
+    return conditions.Acked(count=count, acks=acks, partitions=(FULL, SMALL), per=per)
 
 
 REACHED = [
     acked(60, Acks.ALL),
     acked(50, Acks.LEADER),
     acked(110, None),
-    acked(30, Acks.ALL, CountPer.PARTITION),
+    acked(30, Acks.ALL, conditions.CountPer.PARTITION),
     state(FULL, leader=node(2), isr=(node(0), node(1), node(2)), elr=()),
     state(FULL, leader=NamedNode(name="first")),
     state(SMALL, elr=(node(2), node(0))),
     state(SMALL, isr=(RoleNode(role=ReplicaRole.LEADER, partition=SMALL),)),
-    state(EMPTY, leader=NoLeader.NONE, isr=()),
-    BrokerIs(node=node(0), unfenced=True),
-    BrokerIs(node=node(1), unfenced=False),
-    RegistrationIs(node=node(1), exists=True),
-    RegistrationIs(node=node(2), exists=False),
-    LogIs(node=node(0), partition=FULL, exists=True),
-    LogIs(node=node(1), partition=FULL, exists=False),
-    LogEnds(node=node(0), partition=FULL, end=Offset(7)),
-    LogEnds(node=node(1), partition=FULL, end=Offset(0)),
-    Acked(count=170, acks=None, partitions=(FULL, SMALL), per=CountPer.TOTAL, since=Since.RUN),
-    TopicIs(topic="orders", exists=True),
-    TopicIs(topic="refunds", exists=False),
-    FeatureIs(feature="metadata.version", level=0),
-    ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=2),
-    Consumed(count=7),
-    Consumed(count=8, since=Since.RUN),
-    Intercepted(channel=ANSWERS, count=2),
-    Elapsed(duration_ms=20),
-    Elapsed(duration_ms=500, steps=1),
-    AnyOf(conditions=(Consumed(count=8), Consumed(count=7))),
-    PartitionIs(
+    state(EMPTY, leader=conditions.NoLeader.NONE, isr=()),
+    conditions.BrokerIs(node=node(0), unfenced=True),
+    conditions.BrokerIs(node=node(1), unfenced=False),
+    conditions.RegistrationIs(node=node(1), exists=True),
+    conditions.RegistrationIs(node=node(2), exists=False),
+    conditions.LogIs(node=node(0), partition=FULL, exists=True),
+    conditions.LogIs(node=node(1), partition=FULL, exists=False),
+    conditions.LogEnds(node=node(0), partition=FULL, end=Offset(7)),
+    conditions.LogEnds(node=node(1), partition=FULL, end=Offset(0)),
+    conditions.Acked(
+        count=170, acks=None, partitions=(FULL, SMALL), per=conditions.CountPer.TOTAL, since=conditions.Since.RUN
+    ),
+    conditions.TopicIs(topic="orders", exists=True),
+    conditions.TopicIs(topic="refunds", exists=False),
+    conditions.FeatureIs(feature="metadata.version", level=0),
+    conditions.ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=2),
+    conditions.Consumed(count=7),
+    conditions.Consumed(count=8, since=conditions.Since.RUN),
+    conditions.Intercepted(channel=ANSWERS, count=2),
+    conditions.Elapsed(duration_ms=20),
+    conditions.Elapsed(duration_ms=500, steps=1),
+    conditions.AnyOf(conditions=(conditions.Consumed(count=8), conditions.Consumed(count=7))),
+    conditions.PartitionIs(
         partitions=(MOVING,),
         replicas=(node(1), node(2)),
         adding_replicas=(node(1),),
@@ -182,58 +166,62 @@ REACHED = [
         last_known_leader=node(0),
         leader_recovery_state=LeaderRecoveryState.RECOVERING,
     ),
-    PartitionIs(partitions=(FULL,), last_known_leader=NoLeader.NONE),
+    conditions.PartitionIs(partitions=(FULL,), last_known_leader=conditions.NoLeader.NONE),
 ]
 
 NOT_REACHED = [
-    LogEnds(node=node(0), partition=FULL, end=Offset(6)),
-    LogEnds(node=node(0), partition=SMALL, end=Offset(7)),
-    Acked(count=171, acks=None, partitions=(FULL, SMALL), per=CountPer.TOTAL, since=Since.RUN),
+    conditions.LogEnds(node=node(0), partition=FULL, end=Offset(6)),
+    conditions.LogEnds(node=node(0), partition=SMALL, end=Offset(7)),
+    conditions.Acked(
+        count=171, acks=None, partitions=(FULL, SMALL), per=conditions.CountPer.TOTAL, since=conditions.Since.RUN
+    ),
     acked(61, Acks.ALL),
     acked(51, Acks.LEADER),
     acked(1, Acks.NONE),
-    acked(31, Acks.ALL, CountPer.PARTITION),
+    acked(31, Acks.ALL, conditions.CountPer.PARTITION),
     state(FULL, leader=node(1)),
-    state(FULL, leader=NoLeader.NONE),
+    state(FULL, leader=conditions.NoLeader.NONE),
     state(FULL, isr=(node(0), node(2))),
     state(SMALL, elr=(node(0),)),
     state(EMPTY, leader=node(0)),
     state(EMPTY, leader=RoleNode(role=ReplicaRole.LEADER, partition=EMPTY)),
-    state(TopicPartition("refunds", 0), leader=NoLeader.NONE),
-    PartitionIs(partitions=(FULL, SMALL), leader=node(2), isr=None, elr=None),
-    BrokerIs(node=node(0), unfenced=False),
-    BrokerIs(node=node(1), unfenced=True),
-    BrokerIs(node=node(2), unfenced=True),
-    BrokerIs(node=node(2), unfenced=False),
-    RegistrationIs(node=node(1), exists=False),
-    LogIs(node=node(0), partition=FULL, exists=False),
-    LogIs(node=node(0), partition=SMALL, exists=True),
-    TopicIs(topic="orders", exists=False),
-    FeatureIs(feature="metadata.version", level=1),
-    ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3),
-    ClientSaw(error=ErrorCode.FENCED_LEADER_EPOCH, count=1),
-    Consumed(count=8),
-    Consumed(count=9, since=Since.RUN),
-    Intercepted(channel=ANSWERS, count=3),
-    Elapsed(duration_ms=21),
-    AnyOf(conditions=(Consumed(count=8), Consumed(count=9))),
-    Intercepted(channel=ANSWERS._replace(source=RoleNode(role=ReplicaRole.LEADER, partition=EMPTY)), count=1),
-    PartitionIs(partitions=(MOVING,), adding_replicas=()),
-    PartitionIs(partitions=(MOVING,), removing_replicas=()),
-    PartitionIs(partitions=(MOVING,), replicas=(node(1),)),
-    PartitionIs(partitions=(MOVING,), last_known_elr=()),
-    PartitionIs(partitions=(MOVING,), last_known_leader=NoLeader.NONE),
-    PartitionIs(partitions=(MOVING,), leader_recovery_state=LeaderRecoveryState.RECOVERED),
+    state(TopicPartition("refunds", 0), leader=conditions.NoLeader.NONE),
+    conditions.PartitionIs(partitions=(FULL, SMALL), leader=node(2), isr=None, elr=None),
+    conditions.BrokerIs(node=node(0), unfenced=False),
+    conditions.BrokerIs(node=node(1), unfenced=True),
+    conditions.BrokerIs(node=node(2), unfenced=True),
+    conditions.BrokerIs(node=node(2), unfenced=False),
+    conditions.RegistrationIs(node=node(1), exists=False),
+    conditions.LogIs(node=node(0), partition=FULL, exists=False),
+    conditions.LogIs(node=node(0), partition=SMALL, exists=True),
+    conditions.TopicIs(topic="orders", exists=False),
+    conditions.FeatureIs(feature="metadata.version", level=1),
+    conditions.ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3),
+    conditions.ClientSaw(error=ErrorCode.FENCED_LEADER_EPOCH, count=1),
+    conditions.Consumed(count=8),
+    conditions.Consumed(count=9, since=conditions.Since.RUN),
+    conditions.Intercepted(channel=ANSWERS, count=3),
+    conditions.Elapsed(duration_ms=21),
+    conditions.AnyOf(conditions=(conditions.Consumed(count=8), conditions.Consumed(count=9))),
+    conditions.Intercepted(
+        channel=ANSWERS._replace(source=RoleNode(role=ReplicaRole.LEADER, partition=EMPTY)), count=1
+    ),
+    conditions.PartitionIs(partitions=(MOVING,), adding_replicas=()),
+    conditions.PartitionIs(partitions=(MOVING,), removing_replicas=()),
+    conditions.PartitionIs(partitions=(MOVING,), replicas=(node(1),)),
+    conditions.PartitionIs(partitions=(MOVING,), last_known_elr=()),
+    conditions.PartitionIs(partitions=(MOVING,), last_known_leader=conditions.NoLeader.NONE),
+    conditions.PartitionIs(partitions=(MOVING,), leader_recovery_state=LeaderRecoveryState.RECOVERED),
 ]
 
 
 @pytest.mark.parametrize("condition", REACHED)
-def test_a_condition_that_holds_is_reached(condition: Condition) -> None:
+def test_a_condition_that_holds_is_reached(condition: conditions.Condition) -> None:
     assert observe(condition, VIEW).reached
 
 
 @pytest.mark.parametrize("condition", NOT_REACHED)
-def test_a_condition_that_does_not_hold_is_not_reached_and_tells_the_state(condition: Condition) -> None:
+def test_a_condition_that_does_not_hold_is_not_reached_and_tells_the_state(condition: conditions.Condition) -> None:
     sight = observe(condition, VIEW)
     assert not sight.reached
     assert sight.text

@@ -10,9 +10,8 @@ from laststand.chaos.play.barriers import Observation
 from laststand.chaos.play.ending import restore_and_settle
 from laststand.chaos.play.target import Target
 from laststand.chaos.play.waiting import StepError
-from laststand.emulator.core.admin_messages import DescribeClusterResponse, DescribedBroker
+from laststand.emulator.core import admin_messages, events
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import ClusterSettled, Event
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, CauseId, IncarnationId, MetadataOffset, NodeId
 
@@ -32,7 +31,7 @@ class Cluster:
     def __init__(self, *told: int | None) -> None:
         self.image = MetadataImage()
         self.image.next_offset = END
-        self.notes: list[Event] = []
+        self.notes: list[events.Event] = []
         self.waits = 0
         self._end = END
         self._told = list(told)
@@ -52,11 +51,11 @@ class Cluster:
         assert duration_ms > 0
         self.waits += 1
 
-    async def ask_controller(self, _request: object) -> DescribeClusterResponse:
+    async def ask_controller(self, _request: object) -> admin_messages.DescribeClusterResponse:
         offset = self._told[0] if len(self._told) == 1 else self._told.pop(0)
         if offset == FENCED:
             self._end = MetadataOffset(self._end + 1)
-        broker = DescribedBroker(
+        broker = admin_messages.DescribedBroker(
             broker_id=BrokerId(NodeId(0)),
             broker_epoch=BrokerEpoch(1),
             incarnation_id=IncarnationId("a"),
@@ -64,7 +63,7 @@ class Cluster:
             in_controlled_shutdown=False,
             applied_offset=None if offset is None else MetadataOffset(offset),
         )
-        return DescribeClusterResponse(
+        return admin_messages.DescribeClusterResponse(
             error=ErrorCode.NONE,
             cluster_id="c",
             controller_id=NodeId(100),
@@ -72,7 +71,7 @@ class Cluster:
             brokers=(broker,),
         )
 
-    def note(self, event: Event) -> None:
+    def note(self, event: events.Event) -> None:
         self.notes.append(event)
 
 
@@ -84,7 +83,7 @@ async def test_a_cluster_has_settled_once_every_broker_has_applied_all_metadata(
     cluster = Cluster(None, 2, 4)
     await settle(cluster)
     assert cluster.waits == 2
-    assert cluster.notes == [ClusterSettled(cause_id=cluster.cause_id, metadata_offset=END)]
+    assert cluster.notes == [events.ClusterSettled(cause_id=cluster.cause_id, metadata_offset=END)]
 
 
 async def test_a_broker_that_stays_behind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +97,7 @@ async def test_a_broker_that_stays_behind_is_told(monkeypatch: pytest.MonkeyPatc
 async def test_a_broker_that_is_fenced_while_it_is_behind_makes_the_cluster_settle_again() -> None:
     cluster = Cluster(2, FENCED, 2, 5)
     await settle(cluster)
-    assert cluster.notes == [ClusterSettled(cause_id=cluster.cause_id, metadata_offset=MetadataOffset(END + 1))]
+    assert cluster.notes == [events.ClusterSettled(cause_id=cluster.cause_id, metadata_offset=MetadataOffset(END + 1))]
 
 
 async def test_a_broker_that_is_fenced_again_and_again_is_told() -> None:

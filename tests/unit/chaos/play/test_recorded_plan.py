@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from laststand.chaos.play.recorded_plan import PlayedStep, write_plan
-from laststand.chaos.scenario.conditions import BrokerIs, Until
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario_file import load_scenario
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages, events
 from laststand.emulator.core.disk import Keep
-from laststand.emulator.core.events import RequestedDeletion
 from laststand.emulator.core.switches import era_switches
 from laststand.emulator.core.types import CauseId, NodeId, Offset, TopicPartition
-from laststand.emulator.plan.actions import DeleteRecords, ElectLeaders, Kill, PowerLoss, effective
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import NamedNode
 from laststand.emulator.plan.power import DiskLoss
 
@@ -29,10 +28,10 @@ ONE, TWO = NodeId(1), NodeId(2)
 def test_a_recorded_plan_can_be_loaded_and_says_what_was_really_done(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     steps = [
-        PlayedStep(action=Kill(nodes=(ONE,)), outcome=effective("process 17 was killed")),
+        PlayedStep(action=actions.Kill(nodes=(ONE,)), outcome=actions.effective("process 17 was killed")),
         PlayedStep(
-            action=PowerLoss(nodes=(TWO,), loss=DiskLoss(keep=Keep.NONE, seed=5)),
-            outcome=effective("odd: text # with\nnewline"),
+            action=actions.PowerLoss(nodes=(TWO,), loss=DiskLoss(keep=Keep.NONE, seed=5)),
+            outcome=actions.effective("odd: text # with\nnewline"),
         ),
     ]
     rules = era_switches("kafka-3.9")
@@ -55,23 +54,25 @@ def test_a_recorded_plan_can_be_loaded_and_says_what_was_really_done(tmp_path: P
 
 
 def test_names_of_nodes_are_recorded_as_ids() -> None:
-    barrier = Until(condition=BrokerIs(node=NamedNode(name="first"), unfenced=False))
-    played = PlayedStep(action=barrier.with_names({"first": ONE}), outcome=effective("node 1 is fenced"))
+    barrier = conditions.Until(condition=conditions.BrokerIs(node=NamedNode(name="first"), unfenced=False))
+    played = PlayedStep(action=barrier.with_names({"first": ONE}), outcome=actions.effective("node 1 is fenced"))
     assert played.text == "{until: {node: 1, unfenced: false}}"
 
 
 @pytest.mark.parametrize(
     ("election", "asked_for"),
-    [(RequestedElection.PREFERRED, ()), (RequestedElection.UNCLEAN, ("orders-0",))],
+    [(admin_messages.RequestedElection.PREFERRED, ()), (admin_messages.RequestedElection.UNCLEAN, ("orders-0",))],
 )
-def test_a_step_that_may_elect_uncleanly_says_where(election: RequestedElection, asked_for: tuple[str, ...]) -> None:
-    action = ElectLeaders(election=election, partitions=(TopicPartition("orders", 0),))
-    reached = PlayedStep(action=action, outcome=effective("NONE")).reached(4, cause_id=CauseId("step-4"))
+def test_a_step_that_may_elect_uncleanly_says_where(
+    election: admin_messages.RequestedElection, asked_for: tuple[str, ...]
+) -> None:
+    action = actions.ElectLeaders(election=election, partitions=(TopicPartition("orders", 0),))
+    reached = PlayedStep(action=action, outcome=actions.effective("NONE")).reached(4, cause_id=CauseId("step-4"))
     assert (reached.step, reached.seen, reached.unclean_elections) == (4, "NONE", asked_for)
 
 
 @pytest.mark.parametrize("offset", [Offset(5), None])
 def test_a_step_that_has_records_deleted_says_which(offset: Offset | None) -> None:
-    action = DeleteRecords(partition=TopicPartition("orders", 0), offset=offset)
-    reached = PlayedStep(action=action, outcome=effective("NONE")).reached(4, cause_id=CauseId("step-4"))
-    assert reached.deletions == (RequestedDeletion("orders-0", offset),)
+    action = actions.DeleteRecords(partition=TopicPartition("orders", 0), offset=offset)
+    reached = PlayedStep(action=action, outcome=actions.effective("NONE")).reached(4, cause_id=CauseId("step-4"))
+    assert reached.deletions == (events.RequestedDeletion("orders-0", offset),)

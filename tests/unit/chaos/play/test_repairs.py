@@ -8,12 +8,12 @@ from laststand.chaos.play.ending import restore_and_settle
 from laststand.chaos.play.step_player import StepPlayer
 from laststand.chaos.scenario.scenario_file import read_scenario
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.plan.actions import Action, Start, Stop
+from laststand.emulator.plan import actions
 from tests.unit.chaos.play.virtual_time import ready
 
 NODE = NodeId(2)
 UNREGISTER = f"unregister_broker: {{node: {NODE}}}"
-RESTART = (Stop(nodes=(NODE,)), Start(nodes=(NODE,)))
+RESTART = (actions.Stop(nodes=(NODE,)), actions.Start(nodes=(NODE,)))
 
 TEXT = """\
 name: unregistered
@@ -35,7 +35,7 @@ steps:
     ids=["still idle", "started since", "down, and started in any case"],
 )
 async def test_who_was_unregistered_belongs_to_the_cluster_again_at_the_end(
-    steps: tuple[str, ...], restart: tuple[Action, ...], tmp_path: Path
+    steps: tuple[str, ...], restart: tuple[actions.Action, ...], tmp_path: Path
 ) -> None:
     text = TEXT.format(steps="\n".join(f"  - {step}" for step in steps))
     scenario = read_scenario(Path("unregistered.yaml"), text)

@@ -5,33 +5,18 @@ from collections.abc import Iterator
 import pytest
 
 from laststand.chaos.process.faults_in_force import FaultsInForce
-from laststand.emulator.core.events import Event
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId
-from laststand.emulator.plan.actions import (
-    Action,
-    ClockRate,
-    Cut,
-    HealAll,
-    HealNodes,
-    Isolate,
-    Kill,
-    LoseSyncs,
-    Pause,
-    Reset,
-    Resume,
-    SlowDisk,
-    Start,
-    Switched,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.faults import fault_events
 
 ONE = (NodeId(1),)
-CUT = Cut(link=Link(NodeId(0), NodeId(1)))
-LYING = LoseSyncs(nodes=ONE)
+CUT = actions.Cut(link=Link(NodeId(0), NodeId(1)))
+LYING = actions.LoseSyncs(nodes=ONE)
 
 
-def events_of(action: Action, *, second: int, bit: str | None = "seen") -> Iterator[Event]:
+def events_of(action: actions.Action, *, second: int, bit: str | None = "seen") -> Iterator[events.Event]:
     return fault_events(
         action,
         bit=bit,
@@ -47,18 +32,18 @@ def events_of(action: Action, *, second: int, bit: str | None = "seen") -> Itera
 @pytest.mark.parametrize(
     ("actions", "left"),
     [
-        ((Kill(nodes=ONE),), ["kill on node 1"]),
-        ((LYING, SlowDisk(nodes=ONE, delay_ms=40)), ["lost_sync on node 1", "slow_disk on node 1"]),
-        ((CUT, LYING, Isolate(nodes=ONE), HealAll()), ["lost_sync on node 1"]),
-        ((CUT, ClockRate(nodes=ONE, rate_ppm=2_000_000), HealAll()), ["clock on node 1"]),
-        ((LYING, LoseSyncs(nodes=ONE, state=Switched.OFF)), []),
-        ((Isolate(nodes=ONE), HealNodes(nodes=ONE)), []),
-        ((Kill(nodes=ONE), Pause(nodes=(NodeId(2),)), Start(nodes=ONE)), ["pause on node 2"]),
-        ((Pause(nodes=ONE), Resume(nodes=ONE)), []),
-        ((Reset(link=CUT.link),), []),
+        ((actions.Kill(nodes=ONE),), ["kill on node 1"]),
+        ((LYING, actions.SlowDisk(nodes=ONE, delay_ms=40)), ["lost_sync on node 1", "slow_disk on node 1"]),
+        ((CUT, LYING, actions.Isolate(nodes=ONE), actions.HealAll()), ["lost_sync on node 1"]),
+        ((CUT, actions.ClockRate(nodes=ONE, rate_ppm=2_000_000), actions.HealAll()), ["clock on node 1"]),
+        ((LYING, actions.LoseSyncs(nodes=ONE, state=actions.Switched.OFF)), []),
+        ((actions.Isolate(nodes=ONE), actions.HealNodes(nodes=ONE)), []),
+        ((actions.Kill(nodes=ONE), actions.Pause(nodes=(NodeId(2),)), actions.Start(nodes=ONE)), ["pause on node 2"]),
+        ((actions.Pause(nodes=ONE), actions.Resume(nodes=ONE)), []),
+        ((actions.Reset(link=CUT.link),), []),
     ],
 )
-def test_a_fault_is_in_force_until_it_is_healed(actions: tuple[Action, ...], left: list[str]) -> None:
+def test_a_fault_is_in_force_until_it_is_healed(actions: tuple[actions.Action, ...], left: list[str]) -> None:
     faults = FaultsInForce()
     for second, action in enumerate(actions, start=1):
         for event in events_of(action, second=second):

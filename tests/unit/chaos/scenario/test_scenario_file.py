@@ -7,27 +7,11 @@ from typing import Final
 import pytest
 
 from laststand.chaos.play.workload import producers_of
-from laststand.chaos.scenario.conditions import (
-    Acked,
-    AnyOf,
-    BrokerIs,
-    ClientSaw,
-    Consumed,
-    CountPer,
-    FeatureIs,
-    Intercepted,
-    LogIs,
-    NoLeader,
-    PartitionIs,
-    RegistrationIs,
-    Since,
-    TopicIs,
-    Until,
-)
+from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.conditions_yaml import until_entry
 from laststand.chaos.scenario.scenario import Bound, Ending, Scenario, VerdictName
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario, read_scenario, scenario_names
-from laststand.emulator.core.admin_messages import RequestedElection
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
 from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.types import (
@@ -41,30 +25,7 @@ from laststand.emulator.core.types import (
     TopicPartition,
     Way,
 )
-from laststand.emulator.plan.actions import (
-    ActionTemplate,
-    AlterConfig,
-    CancelReassignment,
-    Clients,
-    CreateTopic,
-    Cut,
-    DeleteRecords,
-    DeleteTopic,
-    ElectLeaders,
-    HealAll,
-    HealLink,
-    HealNodes,
-    Isolate,
-    Kill,
-    LoseResponses,
-    PowerLoss,
-    Produce,
-    Reassign,
-    ReplaceDisk,
-    Start,
-    UnregisterBroker,
-    UpdateFeature,
-)
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.administration_fields import ConfigChange, FeatureLevel
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.drivers import DriverName
@@ -94,7 +55,7 @@ def read(text: str) -> Scenario:
     return read_scenario(Path("story.yaml"), text)
 
 
-def step(text: str) -> Until | ActionTemplate:
+def step(text: str) -> conditions.Until | actions.ActionTemplate:
     return read(f"{HEAD}steps:\n  - {text}\n").steps[0].action
 
 
@@ -113,28 +74,31 @@ def link(source: int, target: int) -> Link[NodeId]:
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        ("kill: {node: 1}", Kill(nodes=(node(1),))),
-        ("kill: {node: controller}", Kill(nodes=(node(100),))),
-        ("isolate: {node: 0}", Isolate(nodes=(node(0),), clients=Clients.CUT)),
-        ("isolate: {node: 0, clients: connected}", Isolate(nodes=(node(0),), clients=Clients.CONNECTED)),
-        ("cut: {from: 0, to: controller}", Cut(link=link(0, 100))),
-        ("cut: {from: client, to: 2}", Cut(link=link(1000, 2))),
-        ("lose: {responses: 0 -> 1}", LoseResponses(link=link(0, 1))),
-        ("lose: {responses: 0→1}", LoseResponses(link=link(0, 1))),
-        ("heal: all", HealAll()),
-        ("heal: {node: 2}", HealNodes(nodes=(node(2),))),
-        ("heal: {from: 0, to: 1}", HealLink(link=link(0, 1))),
-        ("power_loss: {node: 2, keep: torn}", PowerLoss(nodes=(node(2),), loss=DiskLoss(keep=Keep.TORN))),
+        ("kill: {node: 1}", actions.Kill(nodes=(node(1),))),
+        ("kill: {node: controller}", actions.Kill(nodes=(node(100),))),
+        ("isolate: {node: 0}", actions.Isolate(nodes=(node(0),), clients=actions.Clients.CUT)),
+        (
+            "isolate: {node: 0, clients: connected}",
+            actions.Isolate(nodes=(node(0),), clients=actions.Clients.CONNECTED),
+        ),
+        ("cut: {from: 0, to: controller}", actions.Cut(link=link(0, 100))),
+        ("cut: {from: client, to: 2}", actions.Cut(link=link(1000, 2))),
+        ("lose: {responses: 0 -> 1}", actions.LoseResponses(link=link(0, 1))),
+        ("lose: {responses: 0→1}", actions.LoseResponses(link=link(0, 1))),
+        ("heal: all", actions.HealAll()),
+        ("heal: {node: 2}", actions.HealNodes(nodes=(node(2),))),
+        ("heal: {from: 0, to: 1}", actions.HealLink(link=link(0, 1))),
+        ("power_loss: {node: 2, keep: torn}", actions.PowerLoss(nodes=(node(2),), loss=DiskLoss(keep=Keep.TORN))),
         (
             "power_loss: {node: 2, keep: prefix, kept: 3, truncation: kept}",
-            PowerLoss(
+            actions.PowerLoss(
                 nodes=(node(2),),
                 loss=DiskLoss(keep=Keep.PREFIX, exact=ExactLoss(kept=3, truncation=TruncationFate.KEPT)),
             ),
         ),
         (
             "power_loss: {node: 2, names: kept}",
-            PowerLoss(
+            actions.PowerLoss(
                 nodes=(node(2),),
                 loss=DiskLoss(
                     keep=Keep.NONE,
@@ -144,40 +108,44 @@ def link(source: int, target: int) -> Link[NodeId]:
         ),
         (
             "produce: {producer: producer-0, partition: orders-0, records: 2}",
-            Produce(producer="producer-0", partition=TopicPartition("orders", 0), records=2),
+            actions.Produce(producer="producer-0", partition=TopicPartition("orders", 0), records=2),
         ),
-        ("replace_disk: {node: 2}", ReplaceDisk(nodes=(node(2),))),
+        ("replace_disk: {node: 2}", actions.ReplaceDisk(nodes=(node(2),))),
         (
             "power_loss: {nodes: [0, 2], seed: 7}",
-            PowerLoss(nodes=(node(0), node(2)), loss=DiskLoss(keep=Keep.NONE, seed=7)),
+            actions.PowerLoss(nodes=(node(0), node(2)), loss=DiskLoss(keep=Keep.NONE, seed=7)),
         ),
-        ("kill: {node: leader(orders-0)}", Kill(nodes=(RoleNode(role=ReplicaRole.LEADER, partition=ORDERS),))),
-        ("kill: {node: last-isr}", Kill(nodes=(RoleNode(role=ReplicaRole.LAST_ISR, partition=ORDERS),))),
+        ("kill: {node: leader(orders-0)}", actions.Kill(nodes=(RoleNode(role=ReplicaRole.LEADER, partition=ORDERS),))),
+        ("kill: {node: last-isr}", actions.Kill(nodes=(RoleNode(role=ReplicaRole.LAST_ISR, partition=ORDERS),))),
         (
             "until: {acked: 500, acks: all, within: 45 s}",
-            Until(
-                condition=Acked(count=500, acks=Acks.ALL, partitions=(ORDERS,), per=CountPer.TOTAL),
+            conditions.Until(
+                condition=conditions.Acked(
+                    count=500, acks=Acks.ALL, partitions=(ORDERS,), per=conditions.CountPer.TOTAL
+                ),
                 within_ms=45_000,
             ),
         ),
         (
             "until: {partition: orders-0, leader: none}",
-            Until(
-                condition=PartitionIs(partitions=(ORDERS,), leader=NoLeader.NONE, isr=None, elr=None),
+            conditions.Until(
+                condition=conditions.PartitionIs(
+                    partitions=(ORDERS,), leader=conditions.NoLeader.NONE, isr=None, elr=None
+                ),
                 within_ms=30_000,
             ),
         ),
         (
             "until: {partition: all, leader: 1, isr: [1, 2], elr: []}",
-            Until(
-                condition=PartitionIs(partitions=(ORDERS,), leader=node(1), isr=(node(1), node(2)), elr=()),
+            conditions.Until(
+                condition=conditions.PartitionIs(partitions=(ORDERS,), leader=node(1), isr=(node(1), node(2)), elr=()),
                 within_ms=30_000,
             ),
         ),
         (
             "until: {partition: orders-0, leader_recovery_state: RECOVERING, last_known_leader: 2, last_known_elr: []}",
-            Until(
-                condition=PartitionIs(
+            conditions.Until(
+                condition=conditions.PartitionIs(
                     partitions=(ORDERS,),
                     leader_recovery_state=LeaderRecoveryState.RECOVERING,
                     last_known_leader=node(2),
@@ -188,8 +156,8 @@ def link(source: int, target: int) -> Link[NodeId]:
         ),
         (
             "until: {partition: orders-0, replicas: [2, 0], adding_replicas: [0], removing_replicas: []}",
-            Until(
-                condition=PartitionIs(
+            conditions.Until(
+                condition=conditions.PartitionIs(
                     partitions=(ORDERS,),
                     replicas=(node(2), node(0)),
                     adding_replicas=(node(0),),
@@ -198,28 +166,35 @@ def link(source: int, target: int) -> Link[NodeId]:
                 within_ms=30_000,
             ),
         ),
-        ("until: {consumed: 9}", Until(condition=Consumed(count=9), within_ms=30_000)),
-        ("until: {consumed: 9, since: run}", Until(condition=Consumed(count=9, since=Since.RUN), within_ms=30_000)),
+        ("until: {consumed: 9}", conditions.Until(condition=conditions.Consumed(count=9), within_ms=30_000)),
+        (
+            "until: {consumed: 9, since: run}",
+            conditions.Until(condition=conditions.Consumed(count=9, since=conditions.Since.RUN), within_ms=30_000),
+        ),
         (
             "until: {topic: orders, exists: false}",
-            Until(condition=TopicIs(topic="orders", exists=False), within_ms=30_000),
+            conditions.Until(condition=conditions.TopicIs(topic="orders", exists=False), within_ms=30_000),
         ),
         (
             "until: {node: 1, log: orders-0, exists: false}",
-            Until(condition=LogIs(node=node(1), partition=ORDERS, exists=False), within_ms=30_000),
+            conditions.Until(
+                condition=conditions.LogIs(node=node(1), partition=ORDERS, exists=False), within_ms=30_000
+            ),
         ),
         (
             "until: {node: 1, registered: false}",
-            Until(condition=RegistrationIs(node=node(1), exists=False), within_ms=30_000),
+            conditions.Until(condition=conditions.RegistrationIs(node=node(1), exists=False), within_ms=30_000),
         ),
         (
             "until: {error: NOT_LEADER_OR_FOLLOWER, count: 3}",
-            Until(condition=ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3), within_ms=30_000),
+            conditions.Until(
+                condition=conditions.ClientSaw(error=ErrorCode.NOT_LEADER_OR_FOLLOWER, count=3), within_ms=30_000
+            ),
         ),
         (
             "until: {intercepted: 2, responses: Fetch, from: 1, to: leader(orders-0)}",
-            Until(
-                condition=Intercepted(
+            conditions.Until(
+                condition=conditions.Intercepted(
                     channel=Channel(
                         node(1),
                         RoleNode(role=ReplicaRole.LEADER, partition=TopicPartition("orders", 0)),
@@ -233,20 +208,20 @@ def link(source: int, target: int) -> Link[NodeId]:
         ),
         (
             "until: {feature: metadata.version, level: 4.0-IV1}",
-            Until(condition=FeatureIs(feature="metadata.version", level=23), within_ms=30_000),
+            conditions.Until(condition=conditions.FeatureIs(feature="metadata.version", level=23), within_ms=30_000),
         ),
         (
             "create_topic: {name: refunds, replicas: [[2, 1]], min.insync.replicas: 1}",
-            CreateTopic(
+            actions.CreateTopic(
                 topic=PlannedTopic(
                     name="refunds", replicas=((broker(2), broker(1)),), properties=(("min.insync.replicas", "1"),)
                 )
             ),
         ),
-        ("delete_topic: {name: orders}", DeleteTopic(name="orders")),
+        ("delete_topic: {name: orders}", actions.DeleteTopic(name="orders")),
         (
             "alter_config: {topic: orders, set: {min.insync.replicas: 1}, delete: [retention.ms]}",
-            AlterConfig(
+            actions.AlterConfig(
                 config=ConfigChange(
                     resource=ConfigResource.TOPIC,
                     name="orders",
@@ -256,14 +231,14 @@ def link(source: int, target: int) -> Link[NodeId]:
         ),
         (
             "alter_config: {broker: 1, set: {min.insync.replicas: 1}, answer: [INVALID_CONFIG]}",
-            AlterConfig(
+            actions.AlterConfig(
                 config=ConfigChange(resource=ConfigResource.BROKER, name="1", changes=(("min.insync.replicas", "1"),)),
                 answers=(ErrorCode.INVALID_CONFIG,),
             ),
         ),
         (
             "alter_config: {cluster: default, set: {unclean.leader.election.enable: true}}",
-            AlterConfig(
+            actions.AlterConfig(
                 config=ConfigChange(
                     resource=ConfigResource.BROKER, name="", changes=(("unclean.leader.election.enable", "true"),)
                 ),
@@ -271,12 +246,14 @@ def link(source: int, target: int) -> Link[NodeId]:
         ),
         (
             "elect_leaders: {type: designated, partition: orders-0, leader: 2}",
-            ElectLeaders(election=RequestedElection.DESIGNATED, partitions=(ORDERS,), leader=broker(2)),
+            actions.ElectLeaders(
+                election=admin_messages.RequestedElection.DESIGNATED, partitions=(ORDERS,), leader=broker(2)
+            ),
         ),
         (
             "elect_leaders: {type: preferred, partition: all, answer: [NONE, ELECTION_NOT_NEEDED]}",
-            ElectLeaders(
-                election=RequestedElection.PREFERRED,
+            actions.ElectLeaders(
+                election=admin_messages.RequestedElection.PREFERRED,
                 partitions=(ORDERS,),
                 leader=None,
                 answers=(ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED),
@@ -284,28 +261,28 @@ def link(source: int, target: int) -> Link[NodeId]:
         ),
         (
             "reassign: {partition: orders-0, replicas: [1, 2]}",
-            Reassign(partition=ORDERS, replicas=(broker(1), broker(2))),
+            actions.Reassign(partition=ORDERS, replicas=(broker(1), broker(2))),
         ),
-        ("cancel_reassignment: {partition: orders-0}", CancelReassignment(partition=ORDERS)),
+        ("cancel_reassignment: {partition: orders-0}", actions.CancelReassignment(partition=ORDERS)),
         (
             "update_feature: {feature: eligible.leader.replicas.version, level: 0, upgrade_type: SAFE_DOWNGRADE}",
-            UpdateFeature(
+            actions.UpdateFeature(
                 target=FeatureLevel("eligible.leader.replicas.version", 0),
                 upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE,
             ),
         ),
-        ("unregister_broker: {node: 2}", UnregisterBroker(broker_id=broker(2))),
-        ("delete_records: {partition: orders-0, offset: 5}", DeleteRecords(partition=ORDERS, offset=Offset(5))),
-        ("delete_records: {partition: orders-0, offset: -1}", DeleteRecords(partition=ORDERS, offset=None)),
+        ("unregister_broker: {node: 2}", actions.UnregisterBroker(broker_id=broker(2))),
+        ("delete_records: {partition: orders-0, offset: 5}", actions.DeleteRecords(partition=ORDERS, offset=Offset(5))),
+        ("delete_records: {partition: orders-0, offset: -1}", actions.DeleteRecords(partition=ORDERS, offset=None)),
         (
             "until: {node: 2, fenced: true}",
-            Until(condition=BrokerIs(node=node(2), unfenced=False), within_ms=30_000),
+            conditions.Until(condition=conditions.BrokerIs(node=node(2), unfenced=False), within_ms=30_000),
         ),
     ],
 )
-def test_a_step_is_read_and_written(text: str, action: Until | ActionTemplate) -> None:
+def test_a_step_is_read_and_written(text: str, action: conditions.Until | actions.ActionTemplate) -> None:
     assert step(text) == action
-    written = flow_text(until_entry(action) if isinstance(action, Until) else action_entry(action))
+    written = flow_text(until_entry(action) if isinstance(action, conditions.Until) else action_entry(action))
     assert step(written) == action
 
 
@@ -314,7 +291,7 @@ def test_a_topic_that_a_step_creates_may_be_named_by_later_ones() -> None:
         f"{HEAD}steps:\n  - create_topic: {{name: refunds, replicas: [[1]]}}\n"
         "  - until: {partition: refunds-0, leader: 1}\n  - delete_topic: {name: refunds}\n"
     ).steps
-    assert steps[2].action == DeleteTopic(name="refunds")
+    assert steps[2].action == actions.DeleteTopic(name="refunds")
 
 
 REFUNDS: Final = "steps:\n  - create_topic: {name: refunds, replicas: [[1], [2]]}\n"
@@ -355,7 +332,7 @@ def test_partitions_that_a_step_adds_may_be_named_by_later_ones() -> None:
 def test_a_name_given_by_a_step_stands_for_its_node_in_later_steps() -> None:
     steps = read(f"{HEAD}steps:\n  - kill: {{node: leader, as: first}}\n  - start: {{node: first}}\n").steps
     assert steps[0].bind == "first"
-    assert steps[1].action == Start(nodes=(NamedNode(name="first"),))
+    assert steps[1].action == actions.Start(nodes=(NamedNode(name="first"),))
 
 
 @pytest.mark.parametrize(
@@ -612,18 +589,22 @@ def test_what_is_played_at_once_is_so_in_each_round_by_itself() -> None:
 def test_any_of_several_conditions_is_read_and_written_back() -> None:
     text = "  - wait_for_any: {of: [{consumed: 1}, {node: 1, unfenced: false}], within: 10 s}\n"
     (step,) = read_scenario(Path("x.yaml"), f"{HEAD}steps:\n{text}").steps
-    assert isinstance(step.action, Until)
-    consumed, fenced = Consumed(count=1), BrokerIs(node=node(1), unfenced=False)
-    assert step.action == Until(condition=AnyOf(conditions=(consumed, fenced)), within_ms=10_000)
+    assert isinstance(step.action, conditions.Until)
+    consumed, fenced = conditions.Consumed(count=1), conditions.BrokerIs(node=node(1), unfenced=False)
+    assert step.action == conditions.Until(condition=conditions.AnyOf(conditions=(consumed, fenced)), within_ms=10_000)
     assert until_entry(step.action) == {
         "wait_for_any": {"of": [{"consumed": 1}, {"node": 1, "unfenced": False}], "within": "10000 ms"}
     }
 
 
 def test_names_are_put_into_each_of_several_conditions() -> None:
-    condition = AnyOf(conditions=(BrokerIs(node=NamedNode(name="first"), unfenced=True), Consumed(count=1)))
-    found = Until(condition=condition).with_names({"first": node(2)}).condition
-    assert found == AnyOf(conditions=(BrokerIs(node=node(2), unfenced=True), Consumed(count=1)))
+    condition = conditions.AnyOf(
+        conditions=(conditions.BrokerIs(node=NamedNode(name="first"), unfenced=True), conditions.Consumed(count=1))
+    )
+    found = conditions.Until(condition=condition).with_names({"first": node(2)}).condition
+    assert found == conditions.AnyOf(
+        conditions=(conditions.BrokerIs(node=node(2), unfenced=True), conditions.Consumed(count=1))
+    )
 
 
 def expecting(label: str) -> Scenario:

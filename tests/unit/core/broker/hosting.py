@@ -1,5 +1,6 @@
 """A hosted partition on its own, with followers 1 and 2 registered, for tests of one rule."""
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
@@ -7,10 +8,7 @@ from laststand.emulator.core.broker.replicas.isr_changes import maybe_expand_isr
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import RecordEvent
-from laststand.emulator.core.events import Event
 from laststand.emulator.core.image import BrokerRegistration, MetadataImage, PartitionState
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.properties import NodeProperties, topic_properties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
@@ -44,9 +42,9 @@ def batch(base_offset: int, leader_epoch: int, *, count: int = 1) -> BatchDescri
     )
 
 
-def found_log(topic_id: TopicId | None = TOPIC_ID, *, is_clean: bool = False) -> LoadedLog:
+def found_log(topic_id: TopicId | None = TOPIC_ID, *, is_clean: bool = False) -> inputs.LoadedLog:
     """An empty log that a broker finds when it starts."""
-    return LoadedLog(
+    return inputs.LoadedLog(
         partition=NAME,
         topic_id=topic_id,
         is_clean=is_clean,
@@ -60,8 +58,8 @@ def found_log(topic_id: TopicId | None = TOPIC_ID, *, is_clean: bool = False) ->
     )
 
 
-def events_of(turn: Turn) -> list[Event]:
-    return [effect.event for effect in turn.effects() if isinstance(effect, RecordEvent)]
+def events_of(turn: Turn) -> list[events.Event]:
+    return [effect.event for effect in turn.effects() if isinstance(effect, effects.RecordEvent)]
 
 
 class Hosting:

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from laststand.emulator.core.admin_messages import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from laststand.emulator.core import admin_messages, events, inputs, messages, records
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.effects import (
     AppendMetadata,
@@ -13,24 +13,9 @@ from laststand.emulator.core.effects import (
     SendRequest,
     SendResponse,
 )
-from laststand.emulator.core.events import Event
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import ControllerInput, MetadataSynced, RequestReceived, Started, TimerFired
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    IsrMember,
-    Request,
-    Response,
-)
 from laststand.emulator.core.metadata_version import BROKER_FEATURES
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -73,24 +58,24 @@ class ControllerDriver:
         self.switches = switches
         self.properties = properties
         self.now_ms = 0
-        self.log: list[MetadataBatch] = []
+        self.log: list[records.MetadataBatch] = []
         self.synced = MetadataOffset(0)
-        self.published: list[MetadataBatch] = []
-        self.events: list[Event] = []
-        self.responses: dict[RequestId, Response] = {}
+        self.published: list[records.MetadataBatch] = []
+        self.events: list[events.Event] = []
+        self.responses: dict[RequestId, messages.Response] = {}
         self.requests: list[SendRequest] = []
         self.draws_wanted = 0
         self.auto_sync = True
         self.broker_epochs: dict[BrokerId, BrokerEpoch] = {}
         self._requests = 0
         self.controller = Controller(properties, switches, CLUSTER, CONTROLLER)
-        self.step(Started(cause_id=CAUSE))
+        self.step(inputs.Started(cause_id=CAUSE))
 
     @property
     def image(self) -> MetadataImage:
         return self.controller.image
 
-    def step(self, incoming: ControllerInput) -> list[ControllerEffect]:
+    def step(self, incoming: inputs.ControllerInput) -> list[ControllerEffect]:
         effects = self.controller.step(incoming, now_ms=self.now_ms)
         self._take(effects)
         if self.auto_sync:
@@ -101,7 +86,7 @@ class ControllerDriver:
         end = self.log[-1].end_offset if self.log else MetadataOffset(0)
         while self.synced < end:
             self.synced = end
-            self._take(self.controller.step(MetadataSynced(cause_id=CAUSE, end_offset=end), now_ms=self.now_ms))
+            self._take(self.controller.step(inputs.MetadataSynced(cause_id=CAUSE, end_offset=end), now_ms=self.now_ms))
 
     def _take(self, effects: list[ControllerEffect]) -> None:
         for effect in effects:
@@ -129,23 +114,23 @@ class ControllerDriver:
                 case _:
                     pass
 
-    def send(self, request: Request) -> RequestId:
+    def send(self, request: messages.Request) -> RequestId:
         self._requests += 1
         request_id = RequestId(self._requests)
-        self.step(RequestReceived(cause_id=CAUSE, request_id=request_id, request=request))
+        self.step(inputs.RequestReceived(cause_id=CAUSE, request_id=request_id, request=request))
         return request_id
 
-    def ask(self, request: Request, expected: type[ResponseType]) -> ResponseType:
+    def ask(self, request: messages.Request, expected: type[ResponseType]) -> ResponseType:
         response = self.responses[self.send(request)]
         assert isinstance(response, expected)
         return response
 
     def register(
         self, broker_id: int, incarnation: str, *, previous: BrokerEpoch | None = None
-    ) -> BrokerRegistrationResponse:
+    ) -> messages.BrokerRegistrationResponse:
         [node] = ids(broker_id)
         response = self.ask(
-            BrokerRegistrationRequest(
+            messages.BrokerRegistrationRequest(
                 broker_id=node,
                 cluster_id=CLUSTER,
                 incarnation_id=IncarnationId(incarnation),
@@ -153,15 +138,15 @@ class ControllerDriver:
                 features=BROKER_FEATURES,
                 previous_broker_epoch=previous,
             ),
-            BrokerRegistrationResponse,
+            messages.BrokerRegistrationResponse,
         )
         if response.broker_epoch is not None:
             self.broker_epochs[node] = response.broker_epoch
         return response
 
-    def heartbeat_request(self, broker_id: int, *wants: str) -> BrokerHeartbeatRequest:
+    def heartbeat_request(self, broker_id: int, *wants: str) -> messages.BrokerHeartbeatRequest:
         [node] = ids(broker_id)
-        return BrokerHeartbeatRequest(
+        return messages.BrokerHeartbeatRequest(
             broker_id=node,
             broker_epoch=self.broker_epochs[node],
             current_metadata_offset=APPLIED_ALL,
@@ -169,40 +154,40 @@ class ControllerDriver:
             want_shut_down="shut_down" in wants,
         )
 
-    def heartbeat(self, broker_id: int, *wants: str) -> BrokerHeartbeatResponse:
-        return self.ask(self.heartbeat_request(broker_id, *wants), BrokerHeartbeatResponse)
+    def heartbeat(self, broker_id: int, *wants: str) -> messages.BrokerHeartbeatResponse:
+        return self.ask(self.heartbeat_request(broker_id, *wants), messages.BrokerHeartbeatResponse)
 
     def boot(self, *broker_ids: int) -> None:
         for broker_id in broker_ids:
             self.register(broker_id, f"incarnation-{broker_id}")
             self.heartbeat(broker_id)
 
-    def create_topic(self, name: str, *assignments: tuple[BrokerId, ...]) -> CreateTopicsResponse:
-        topic = CreatableTopic(name=name, topic_id=TopicId(f"{name}-id"), assignments=assignments)
-        return self.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    def create_topic(self, name: str, *assignments: tuple[BrokerId, ...]) -> admin_messages.CreateTopicsResponse:
+        topic = admin_messages.CreatableTopic(name=name, topic_id=TopicId(f"{name}-id"), assignments=assignments)
+        return self.ask(admin_messages.CreateTopicsRequest(topics=(topic,)), admin_messages.CreateTopicsResponse)
 
     def fire_timers(self) -> None:
         deadline = self.controller.next_deadline_ms()
         while deadline is not None and deadline <= self.now_ms:
-            self.step(TimerFired(cause_id=CAUSE))
+            self.step(inputs.TimerFired(cause_id=CAUSE))
             deadline = self.controller.next_deadline_ms()
 
-    def alter_request(self, sender: int, isr: tuple[int, ...], *, age: int = 0) -> AlterPartitionRequest:
+    def alter_request(self, sender: int, isr: tuple[int, ...], *, age: int = 0) -> messages.AlterPartitionRequest:
         [node] = ids(sender)
         state = self.image.partitions[ORDERS]
-        data = AlterPartitionData(
+        data = messages.AlterPartitionData(
             topic=ORDERS.topic,
             topic_id=state.topic_id,
             partition=0,
             leader_epoch=state.leader_epoch,
             partition_epoch=type(state.partition_epoch)(state.partition_epoch - age),
-            new_isr=tuple(IsrMember(member, self.broker_epochs.get(member)) for member in ids(*isr)),
+            new_isr=tuple(messages.IsrMember(member, self.broker_epochs.get(member)) for member in ids(*isr)),
             leader_recovery_state=LeaderRecoveryState.RECOVERED,
         )
-        return AlterPartitionRequest(broker_id=node, broker_epoch=self.broker_epochs[node], partitions=(data,))
+        return messages.AlterPartitionRequest(broker_id=node, broker_epoch=self.broker_epochs[node], partitions=(data,))
 
-    def alter(self, sender: int, isr: tuple[int, ...], *, age: int = 0) -> AlterPartitionResponse:
-        return self.ask(self.alter_request(sender, isr, age=age), AlterPartitionResponse)
+    def alter(self, sender: int, isr: tuple[int, ...], *, age: int = 0) -> messages.AlterPartitionResponse:
+        return self.ask(self.alter_request(sender, isr, age=age), messages.AlterPartitionResponse)
 
     def restart(self) -> None:
         """Loses everything that is not durable."""
@@ -210,4 +195,4 @@ class ControllerDriver:
         self.controller = Controller(self.properties, self.switches, CLUSTER, CONTROLLER)
         for batch in self.log:
             self.controller.replay(batch)
-        self.step(Started(cause_id=CAUSE))
+        self.step(inputs.Started(cause_id=CAUSE))

@@ -3,49 +3,11 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.admin_messages import (
-    AlterableConfig,
-    AlterConfigsResource,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ConfigOperation,
-    CreatablePartitions,
-    CreatableTopic,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
-    DescribeFeaturesRequest,
-    DescribeFeaturesResponse,
-    ElectablePartition,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    FeatureUpdate,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    ReassignablePartition,
-    RequestedElection,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from laststand.emulator.core import admin_messages, events, messages
 from laststand.emulator.core.controller.elect_leaders import ELECT_LIMIT, sweep_preferred, sweep_unclean
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.effective_config import effective_topic_properties
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import ConfigChanged, ElrCleared, PartitionChanged
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    IsrMember,
-)
 from laststand.emulator.core.metadata_version import ELR, ELR_VERSION, LATEST, METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.switches import ClearElr, Switches
@@ -67,20 +29,30 @@ def view_of(made: ControllerDriver) -> ClusterView:
     return ClusterView(image=made.image, properties=made.properties, switches=made.switches, node_id=CONTROLLER)
 
 
-def elect(made: ControllerDriver, election: int, *asked: ElectablePartition) -> ElectLeadersResponse:
-    return made.ask(ElectLeadersRequest(election_type=election, partitions=asked), ElectLeadersResponse)
+def elect(
+    made: ControllerDriver, election: int, *asked: admin_messages.ElectablePartition
+) -> admin_messages.ElectLeadersResponse:
+    return made.ask(
+        admin_messages.ElectLeadersRequest(election_type=election, partitions=asked),
+        admin_messages.ElectLeadersResponse,
+    )
 
 
 # --- ElectLeaders -------------------------------------------------------------------------------------------------
 
 
 def test_an_election_type_that_does_not_exist_fails_the_request() -> None:
-    assert elect(driver(), 127, ElectablePartition(topic="orders", partition=0)).error is ErrorCode.INVALID_REQUEST
+    assert (
+        elect(driver(), 127, admin_messages.ElectablePartition(topic="orders", partition=0)).error
+        is ErrorCode.INVALID_REQUEST
+    )
 
 
 def test_a_designated_leader_is_per_partition_so_not_for_all() -> None:
-    request = ElectLeadersRequest(election_type=RequestedElection.DESIGNATED, partitions=None)
-    assert driver().ask(request, ElectLeadersResponse).error is ErrorCode.INVALID_REQUEST
+    request = admin_messages.ElectLeadersRequest(
+        election_type=admin_messages.RequestedElection.DESIGNATED, partitions=None
+    )
+    assert driver().ask(request, admin_messages.ElectLeadersResponse).error is ErrorCode.INVALID_REQUEST
 
 
 def test_all_partitions_means_those_that_need_an_election() -> None:
@@ -90,8 +62,10 @@ def test_all_partitions_means_those_that_need_an_election() -> None:
     made.heartbeat(1, "fence")
     made.heartbeat(1)
 
-    request = ElectLeadersRequest(election_type=RequestedElection.PREFERRED, partitions=None)
-    response = made.ask(request, ElectLeadersResponse)
+    request = admin_messages.ElectLeadersRequest(
+        election_type=admin_messages.RequestedElection.PREFERRED, partitions=None
+    )
+    response = made.ask(request, admin_messages.ElectLeadersResponse)
 
     [result] = response.partitions
     assert (result.topic_partition, result.error) == (
@@ -101,9 +75,9 @@ def test_all_partitions_means_those_that_need_an_election() -> None:
 
 
 def test_a_request_is_served_a_thousand_partitions() -> None:
-    asked = [ElectablePartition(topic="nowhere", partition=index) for index in range(ELECT_LIMIT + 2)]
+    asked = [admin_messages.ElectablePartition(topic="nowhere", partition=index) for index in range(ELECT_LIMIT + 2)]
 
-    results = elect(driver(), RequestedElection.PREFERRED, *asked).partitions
+    results = elect(driver(), admin_messages.RequestedElection.PREFERRED, *asked).partitions
 
     assert [result.error for result in results] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * ELECT_LIMIT + [
         ErrorCode.REQUEST_LIMIT_REACHED
@@ -111,7 +85,7 @@ def test_a_request_is_served_a_thousand_partitions() -> None:
 
 
 def test_no_partitions_is_not_all_partitions() -> None:
-    assert elect(driver(), RequestedElection.UNCLEAN).partitions == ()
+    assert elect(driver(), admin_messages.RequestedElection.UNCLEAN).partitions == ()
 
 
 def test_the_search_for_preferred_leaders_mends_every_partition_that_it_finds() -> None:
@@ -124,8 +98,8 @@ def test_the_search_for_preferred_leaders_mends_every_partition_that_it_finds() 
         state = made.image.partitions[name]
         member = state.leader
         assert member is not None
-        isr = tuple(IsrMember(broker_id, made.broker_epochs[broker_id]) for broker_id in (member, *ids(1)))
-        data = AlterPartitionData(
+        isr = tuple(messages.IsrMember(broker_id, made.broker_epochs[broker_id]) for broker_id in (member, *ids(1)))
+        data = messages.AlterPartitionData(
             topic="events",
             topic_id=state.topic_id,
             partition=index,
@@ -133,8 +107,10 @@ def test_the_search_for_preferred_leaders_mends_every_partition_that_it_finds() 
             partition_epoch=state.partition_epoch,
             new_isr=isr,
         )
-        request = AlterPartitionRequest(broker_id=member, broker_epoch=made.broker_epochs[member], partitions=(data,))
-        made.ask(request, AlterPartitionResponse)
+        request = messages.AlterPartitionRequest(
+            broker_id=member, broker_epoch=made.broker_epochs[member], partitions=(data,)
+        )
+        made.ask(request, messages.AlterPartitionResponse)
     assert len(sweep_preferred(view_of(made))) == 2
 
 
@@ -144,25 +120,30 @@ def test_the_search_for_preferred_leaders_mends_every_partition_that_it_finds() 
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
-        (CreatablePartitions(name="nowhere", count=2), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (CreatablePartitions(name="orders", count=1), ErrorCode.INVALID_PARTITIONS),
-        (CreatablePartitions(name="orders", count=0), ErrorCode.INVALID_PARTITIONS),
+        (admin_messages.CreatablePartitions(name="nowhere", count=2), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (admin_messages.CreatablePartitions(name="orders", count=1), ErrorCode.INVALID_PARTITIONS),
+        (admin_messages.CreatablePartitions(name="orders", count=0), ErrorCode.INVALID_PARTITIONS),
         (
-            CreatablePartitions(name="orders", count=3, assignments=(ids(0, 1, 2),)),
+            admin_messages.CreatablePartitions(name="orders", count=3, assignments=(ids(0, 1, 2),)),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         ),
-        (CreatablePartitions(name="orders", count=2, assignments=(ids(0, 1),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         (
-            CreatablePartitions(name="orders", count=2, assignments=(ids(0, 1, 9),)),
+            admin_messages.CreatablePartitions(name="orders", count=2, assignments=(ids(0, 1),)),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         ),
-        (CreatablePartitions(name="orders", count=2, assignments=(ids(2, 1, 0),)), ErrorCode.NONE),
-        (CreatablePartitions(name="orders", count=3), ErrorCode.NONE),
+        (
+            admin_messages.CreatablePartitions(name="orders", count=2, assignments=(ids(0, 1, 9),)),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        ),
+        (admin_messages.CreatablePartitions(name="orders", count=2, assignments=(ids(2, 1, 0),)), ErrorCode.NONE),
+        (admin_messages.CreatablePartitions(name="orders", count=3), ErrorCode.NONE),
     ],
 )
-def test_partitions_are_added(asked: CreatablePartitions, error: ErrorCode) -> None:
+def test_partitions_are_added(asked: admin_messages.CreatablePartitions, error: ErrorCode) -> None:
     made = driver()
-    [result] = made.ask(CreatePartitionsRequest(topics=(asked,)), CreatePartitionsResponse).topics
+    [result] = made.ask(
+        admin_messages.CreatePartitionsRequest(topics=(asked,)), admin_messages.CreatePartitionsResponse
+    ).topics
 
     assert result.error is error
     expected = asked.count if error is ErrorCode.NONE else 1
@@ -173,10 +154,12 @@ def test_partitions_are_added(asked: CreatablePartitions, error: ErrorCode) -> N
 
 def test_new_partitions_need_as_many_brokers_as_the_topic_has_replicas() -> None:
     made = driver()
-    made.ask(UnregisterBrokerRequest(broker_id=ids(2)[0]), UnregisterBrokerResponse)
+    made.ask(admin_messages.UnregisterBrokerRequest(broker_id=ids(2)[0]), admin_messages.UnregisterBrokerResponse)
 
-    request = CreatePartitionsRequest(topics=(CreatablePartitions(name="orders", count=2),))
-    [result] = made.ask(request, CreatePartitionsResponse).topics
+    request = admin_messages.CreatePartitionsRequest(
+        topics=(admin_messages.CreatablePartitions(name="orders", count=2),)
+    )
+    [result] = made.ask(request, admin_messages.CreatePartitionsResponse).topics
 
     assert result.error is ErrorCode.INVALID_REPLICATION_FACTOR
 
@@ -184,16 +167,16 @@ def test_new_partitions_need_as_many_brokers_as_the_topic_has_replicas() -> None
 def test_one_request_may_start_and_cancel_and_fail() -> None:
     made = driver()
     made.create_topic("events", ids(0))
-    request = AlterPartitionReassignmentsRequest(
+    request = admin_messages.AlterPartitionReassignmentsRequest(
         partitions=(
-            ReassignablePartition(topic="events", partition=0, replicas=ids(1)),
-            ReassignablePartition(topic="events", partition=0, replicas=None),
-            ReassignablePartition(topic="events", partition=0, replicas=None),
-            ReassignablePartition(topic="events", partition=0, replicas=()),
-            ReassignablePartition(topic="events", partition=7, replicas=ids(0)),
+            admin_messages.ReassignablePartition(topic="events", partition=0, replicas=ids(1)),
+            admin_messages.ReassignablePartition(topic="events", partition=0, replicas=None),
+            admin_messages.ReassignablePartition(topic="events", partition=0, replicas=None),
+            admin_messages.ReassignablePartition(topic="events", partition=0, replicas=()),
+            admin_messages.ReassignablePartition(topic="events", partition=7, replicas=ids(0)),
         )
     )
-    response = made.ask(request, AlterPartitionReassignmentsResponse)
+    response = made.ask(request, admin_messages.AlterPartitionReassignmentsResponse)
 
     assert [result.error for result in response.partitions] == [
         ErrorCode.NONE,
@@ -207,12 +190,17 @@ def test_one_request_may_start_and_cancel_and_fail() -> None:
 def test_reassignments_are_listed_of_the_partitions_that_are_named() -> None:
     made = driver()
     made.create_topic("events", ids(0), ids(0))
-    moves = tuple(ReassignablePartition(topic="events", partition=index, replicas=ids(1)) for index in (0, 1))
-    made.ask(AlterPartitionReassignmentsRequest(partitions=moves), AlterPartitionReassignmentsResponse)
+    moves = tuple(
+        admin_messages.ReassignablePartition(topic="events", partition=index, replicas=ids(1)) for index in (0, 1)
+    )
+    made.ask(
+        admin_messages.AlterPartitionReassignmentsRequest(partitions=moves),
+        admin_messages.AlterPartitionReassignmentsResponse,
+    )
 
     def listed(*names: tuple[str, int]) -> list[tuple[str, int]]:
-        request = ListPartitionReassignmentsRequest(partitions=names or None)
-        response = made.ask(request, ListPartitionReassignmentsResponse)
+        request = admin_messages.ListPartitionReassignmentsRequest(partitions=names or None)
+        response = made.ask(request, admin_messages.ListPartitionReassignmentsResponse)
         return [(moving.topic, moving.partition) for moving in response.partitions]
 
     assert listed() == [("events", 0), ("events", 1)]
@@ -220,9 +208,11 @@ def test_reassignments_are_listed_of_the_partitions_that_are_named() -> None:
 
 
 def test_the_replica_count_may_be_held_fixed() -> None:
-    target = ReassignablePartition(topic="orders", partition=0, replicas=ids(0, 1))
-    request = AlterPartitionReassignmentsRequest(partitions=(target,), allow_replication_factor_change=False)
-    [result] = driver().ask(request, AlterPartitionReassignmentsResponse).partitions
+    target = admin_messages.ReassignablePartition(topic="orders", partition=0, replicas=ids(0, 1))
+    request = admin_messages.AlterPartitionReassignmentsRequest(
+        partitions=(target,), allow_replication_factor_change=False
+    )
+    [result] = driver().ask(request, admin_messages.AlterPartitionReassignmentsResponse).partitions
 
     assert result.error is ErrorCode.INVALID_REPLICATION_FACTOR
 
@@ -230,14 +220,14 @@ def test_the_replica_count_may_be_held_fixed() -> None:
 # --- Configuration ------------------------------------------------------------------------------------------------
 
 
-def set_configs(made: ControllerDriver, *changes: AlterableConfig, topic: str = "orders") -> ErrorCode:
-    resource = AlterConfigsResource(resource=ConfigResource.TOPIC, resource_name=topic, configs=changes)
-    request = IncrementalAlterConfigsRequest(resources=(resource,))
-    return made.ask(request, IncrementalAlterConfigsResponse).resources[0].error
+def set_configs(made: ControllerDriver, *changes: admin_messages.AlterableConfig, topic: str = "orders") -> ErrorCode:
+    resource = admin_messages.AlterConfigsResource(resource=ConfigResource.TOPIC, resource_name=topic, configs=changes)
+    request = admin_messages.IncrementalAlterConfigsRequest(resources=(resource,))
+    return made.ask(request, admin_messages.IncrementalAlterConfigsResponse).resources[0].error
 
 
-def setting(name: str, value: str | None) -> AlterableConfig:
-    return AlterableConfig(name=name, operation=ConfigOperation.SET, value=value)
+def setting(name: str, value: str | None) -> admin_messages.AlterableConfig:
+    return admin_messages.AlterableConfig(name=name, operation=admin_messages.ConfigOperation.SET, value=value)
 
 
 @pytest.mark.parametrize(
@@ -245,13 +235,25 @@ def setting(name: str, value: str | None) -> AlterableConfig:
     [
         ((setting(MIN_ISR, "2"), setting(MIN_ISR, "3")), ErrorCode.INVALID_REQUEST),
         ((setting(MIN_ISR, None),), ErrorCode.INVALID_REQUEST),
-        ((AlterableConfig(name=MIN_ISR, operation=ConfigOperation.DELETE, value="2"),), ErrorCode.INVALID_REQUEST),
-        ((AlterableConfig(name=MIN_ISR, operation=ConfigOperation.SUBTRACT, value="2"),), ErrorCode.INVALID_CONFIG),
+        (
+            (admin_messages.AlterableConfig(name=MIN_ISR, operation=admin_messages.ConfigOperation.DELETE, value="2"),),
+            ErrorCode.INVALID_REQUEST,
+        ),
+        (
+            (
+                admin_messages.AlterableConfig(
+                    name=MIN_ISR, operation=admin_messages.ConfigOperation.SUBTRACT, value="2"
+                ),
+            ),
+            ErrorCode.INVALID_CONFIG,
+        ),
         ((setting("flush.ms", "5"), setting(MIN_ISR, "none")), ErrorCode.INVALID_CONFIG),
     ],
     ids=["twice", "without a value", "a deletion with one", "no list", "one of two is wrong"],
 )
-def test_a_resource_is_changed_as_a_whole_or_not_at_all(changes: tuple[AlterableConfig, ...], error: ErrorCode) -> None:
+def test_a_resource_is_changed_as_a_whole_or_not_at_all(
+    changes: tuple[admin_messages.AlterableConfig, ...], error: ErrorCode
+) -> None:
     made = driver()
     assert set_configs(made, *changes) is error
     assert made.image.configs(ConfigResource.TOPIC, "orders") == {}
@@ -259,10 +261,13 @@ def test_a_resource_is_changed_as_a_whole_or_not_at_all(changes: tuple[Alterable
 
 def test_a_resource_that_is_named_twice_is_changed_by_neither() -> None:
     made = driver()
-    resource = AlterConfigsResource(
+    resource = admin_messages.AlterConfigsResource(
         resource=ConfigResource.TOPIC, resource_name="orders", configs=(setting("flush.ms", "1"),)
     )
-    response = made.ask(IncrementalAlterConfigsRequest(resources=(resource, resource)), IncrementalAlterConfigsResponse)
+    response = made.ask(
+        admin_messages.IncrementalAlterConfigsRequest(resources=(resource, resource)),
+        admin_messages.IncrementalAlterConfigsResponse,
+    )
 
     assert [result.error for result in response.resources] == [ErrorCode.INVALID_REQUEST] * 2
     assert made.image.configs(ConfigResource.TOPIC, "orders") == {}
@@ -271,8 +276,10 @@ def test_a_resource_that_is_named_twice_is_changed_by_neither() -> None:
 @pytest.mark.parametrize("name", ["", "7", "one"])
 def test_what_does_not_exist_has_no_configuration(name: str) -> None:
     resource = ConfigResource.TOPIC if not name else ConfigResource.BROKER
-    request = DescribeConfigsRequest(resources=(DescribeConfigsResource(resource=resource, resource_name=name),))
-    [described] = driver().ask(request, DescribeConfigsResponse).resources
+    request = admin_messages.DescribeConfigsRequest(
+        resources=(admin_messages.DescribeConfigsResource(resource=resource, resource_name=name),)
+    )
+    [described] = driver().ask(request, admin_messages.DescribeConfigsResponse).resources
 
     assert described.error in (
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -309,15 +316,15 @@ def test_a_new_min_isr_and_the_elr(rule: ClearElr, min_isr: str, elr: tuple[int,
     assert after.leader_epoch == before.leader_epoch
     if not elr:
         *config, change = made.events[-3 if rule is ClearElr.ALWAYS else -2 :]
-        assert [type(event) for event in config] == [ConfigChanged, ElrCleared][: len(config)]
-        assert isinstance(change, PartitionChanged)
+        assert [type(event) for event in config] == [events.ConfigChanged, events.ElrCleared][: len(config)]
+        assert isinstance(change, events.PartitionChanged)
         assert (change.reason, change.elr) == ("min_isr_changed", ())
 
 
 def test_clearing_an_elr_is_written_down_where_there_was_none() -> None:
     made = driver(switches=Switches(clear_elr_on_min_isr_change=ClearElr.ALWAYS))
     set_configs(made, setting(MIN_ISR, "3"))
-    assert [type(event) for event in made.events[-2:]] == [ConfigChanged, ElrCleared]
+    assert [type(event) for event in made.events[-2:]] == [events.ConfigChanged, events.ElrCleared]
 
 
 def test_a_cluster_default_leaves_topics_alone_that_have_their_own() -> None:
@@ -325,12 +332,21 @@ def test_a_cluster_default_leaves_topics_alone_that_have_their_own() -> None:
     made.create_topic("events", ids(0, 1, 2))
     set_configs(made, setting(MIN_ISR, "3"), topic="orders")
     set_configs(made, setting(MIN_ISR, "3"), topic="events")
-    set_configs(made, AlterableConfig(name=MIN_ISR, operation=ConfigOperation.DELETE), topic="events")
+    set_configs(
+        made,
+        admin_messages.AlterableConfig(name=MIN_ISR, operation=admin_messages.ConfigOperation.DELETE),
+        topic="events",
+    )
     made.alter(0, (0, 1))
     assert made.image.partitions[ORDERS].elr == ids(2)
 
-    resource = AlterConfigsResource(resource=ConfigResource.BROKER, resource_name="", configs=(setting(MIN_ISR, "1"),))
-    made.ask(IncrementalAlterConfigsRequest(resources=(resource,)), IncrementalAlterConfigsResponse)
+    resource = admin_messages.AlterConfigsResource(
+        resource=ConfigResource.BROKER, resource_name="", configs=(setting(MIN_ISR, "1"),)
+    )
+    made.ask(
+        admin_messages.IncrementalAlterConfigsRequest(resources=(resource,)),
+        admin_messages.IncrementalAlterConfigsResponse,
+    )
 
     assert made.image.partitions[ORDERS].elr == ids(2)
 
@@ -346,8 +362,13 @@ def test_brokers_and_the_controller_resolve_alike(node_id: NodeId) -> None:
         ).min_insync_replicas
 
     def set_on(resource: ConfigResource, name: str, text: str) -> None:
-        changes = AlterConfigsResource(resource=resource, resource_name=name, configs=(setting(MIN_ISR, text),))
-        made.ask(IncrementalAlterConfigsRequest(resources=(changes,)), IncrementalAlterConfigsResponse)
+        changes = admin_messages.AlterConfigsResource(
+            resource=resource, resource_name=name, configs=(setting(MIN_ISR, text),)
+        )
+        made.ask(
+            admin_messages.IncrementalAlterConfigsRequest(resources=(changes,)),
+            admin_messages.IncrementalAlterConfigsResponse,
+        )
 
     found = [value()]
     set_on(ConfigResource.BROKER, "", "3")
@@ -363,10 +384,11 @@ def test_brokers_and_the_controller_resolve_alike(node_id: NodeId) -> None:
 # --- Features and brokers -----------------------------------------------------------------------------------------
 
 
-def update(*updates: tuple[str, int], upgrade_type: FeatureUpgradeType) -> UpdateFeaturesRequest:
-    return UpdateFeaturesRequest(
+def update(*updates: tuple[str, int], upgrade_type: FeatureUpgradeType) -> admin_messages.UpdateFeaturesRequest:
+    return admin_messages.UpdateFeaturesRequest(
         feature_updates=tuple(
-            FeatureUpdate(feature=name, max_version_level=level, upgrade_type=upgrade_type) for name, level in updates
+            admin_messages.FeatureUpdate(feature=name, max_version_level=level, upgrade_type=upgrade_type)
+            for name, level in updates
         )
     )
 
@@ -383,7 +405,9 @@ def update(*updates: tuple[str, int], upgrade_type: FeatureUpgradeType) -> Updat
 )
 def test_features_change_together_or_not_at_all(updates: list[tuple[str, int]], error: ErrorCode) -> None:
     made = driver()
-    response = made.ask(update(*updates, upgrade_type=FeatureUpgradeType.UNSAFE_DOWNGRADE), UpdateFeaturesResponse)
+    response = made.ask(
+        update(*updates, upgrade_type=FeatureUpgradeType.UNSAFE_DOWNGRADE), admin_messages.UpdateFeaturesResponse
+    )
 
     assert response.error is error
     changed = made.image.feature_level(ELR_VERSION) == 0
@@ -393,7 +417,7 @@ def test_features_change_together_or_not_at_all(updates: list[tuple[str, int]], 
 def test_a_cluster_that_never_had_the_feature_may_go_below_the_version_that_it_needs() -> None:
     made = driver(switches=Switches(elr=False))
     request = update((METADATA_VERSION, ELR - 1), upgrade_type=FeatureUpgradeType.UNSAFE_DOWNGRADE)
-    assert made.ask(request, UpdateFeaturesResponse).error is ErrorCode.NONE
+    assert made.ask(request, admin_messages.UpdateFeaturesResponse).error is ErrorCode.NONE
 
 
 def test_the_level_at_hand_leaves_the_elr_alone() -> None:
@@ -402,13 +426,15 @@ def test_the_level_at_hand_leaves_the_elr_alone() -> None:
         made.heartbeat(broker_id, "fence")
     eligible = made.image.partitions[ORDERS].elr
     assert eligible
-    made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), UpdateFeaturesResponse)
+    made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), admin_messages.UpdateFeaturesResponse)
     assert made.image.partitions[ORDERS].elr == eligible
 
 
 def test_a_feature_that_the_switch_forbids_is_not_supported() -> None:
     made = driver(switches=Switches(elr=False))
-    response = made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), UpdateFeaturesResponse)
+    response = made.ask(
+        update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), admin_messages.UpdateFeaturesResponse
+    )
 
     assert response.error is ErrorCode.UNSUPPORTED_VERSION
 
@@ -417,7 +443,9 @@ def test_a_broker_that_was_forgotten_while_it_shut_down_starts_over() -> None:
     made = driver()
     made.heartbeat(0, "shut_down")  # it leads, so it may not stop at once
     assert made.image.brokers[BrokerId(NodeId(0))].in_controlled_shutdown
-    made.ask(UnregisterBrokerRequest(broker_id=BrokerId(NodeId(0))), UnregisterBrokerResponse)
+    made.ask(
+        admin_messages.UnregisterBrokerRequest(broker_id=BrokerId(NodeId(0))), admin_messages.UnregisterBrokerResponse
+    )
     made.register(0, "another")
 
     assert [made.heartbeat(0).is_fenced for _ in range(2)] == [False, False]
@@ -426,8 +454,10 @@ def test_a_broker_that_was_forgotten_while_it_shut_down_starts_over() -> None:
 
 def test_topic_ids_that_are_taken_are_refused_in_one_request() -> None:
     made = driver()
-    twins = tuple(CreatableTopic(name=name, topic_id=TopicId("same"), num_partitions=1) for name in ("a", "b"))
-    response = made.ask(CreateTopicsRequest(topics=twins), CreateTopicsResponse)
+    twins = tuple(
+        admin_messages.CreatableTopic(name=name, topic_id=TopicId("same"), num_partitions=1) for name in ("a", "b")
+    )
+    response = made.ask(admin_messages.CreateTopicsRequest(topics=twins), admin_messages.CreateTopicsResponse)
 
     assert [result.error for result in response.topics] == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
 
@@ -440,25 +470,31 @@ def test_an_elr_that_a_downgrade_left_is_gone_when_the_feature_returns(
     made.heartbeat(2, "fence")
     made.heartbeat(1, "fence")
     assert made.image.partitions[ORDERS].elr == (1,)
-    made.ask(update((ELR_VERSION, 0), upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE), UpdateFeaturesResponse)
+    made.ask(
+        update((ELR_VERSION, 0), upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE), admin_messages.UpdateFeaturesResponse
+    )
     assert made.image.partitions[ORDERS].elr == (1,), "it goes with the next change"
     for _ in range(2):  # the second is no upgrade, and forgets nothing
-        made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), UpdateFeaturesResponse)
+        made.ask(
+            update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), admin_messages.UpdateFeaturesResponse
+        )
         assert made.image.partitions[ORDERS].elr == elr
-    cleared = [event for event in made.events if isinstance(event, ElrCleared)]
+    cleared = [event for event in made.events if isinstance(event, events.ElrCleared)]
     assert len(cleared) == downgrade_ignores_elr
 
 
 def test_a_feature_returns_without_a_word_where_nothing_is_left_over() -> None:
     made = driver()
-    made.ask(update((ELR_VERSION, 0), upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE), UpdateFeaturesResponse)
-    made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), UpdateFeaturesResponse)
-    assert not any(isinstance(event, ElrCleared) for event in made.events)
+    made.ask(
+        update((ELR_VERSION, 0), upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE), admin_messages.UpdateFeaturesResponse
+    )
+    made.ask(update((ELR_VERSION, 1), upgrade_type=FeatureUpgradeType.UPGRADE), admin_messages.UpdateFeaturesResponse)
+    assert not any(isinstance(event, events.ElrCleared) for event in made.events)
 
 
 @pytest.mark.parametrize("upgrade_type", list(FeatureUpgradeType))
 def test_the_level_at_hand_is_no_change_of_any_kind(upgrade_type: FeatureUpgradeType) -> None:
-    response = driver().ask(update((ELR_VERSION, 1), upgrade_type=upgrade_type), UpdateFeaturesResponse)
+    response = driver().ask(update((ELR_VERSION, 1), upgrade_type=upgrade_type), admin_messages.UpdateFeaturesResponse)
     assert response.error is ErrorCode.NONE
 
 
@@ -485,15 +521,17 @@ def test_a_value_that_is_set_again_is_written_again_for_the_cluster_alone(
     resource: ConfigResource, name: str, written: int
 ) -> None:
     made = driver()
-    before = sum(isinstance(event, ConfigChanged) for event in made.events)
-    change = AlterConfigsResource(resource=resource, resource_name=name, configs=(setting("flush.ms", "77"),))
+    before = sum(isinstance(event, events.ConfigChanged) for event in made.events)
+    change = admin_messages.AlterConfigsResource(
+        resource=resource, resource_name=name, configs=(setting("flush.ms", "77"),)
+    )
     if resource is ConfigResource.BROKER:
         change = msgspec.structs.replace(change, configs=(setting("log.flush.interval.ms", "77"),))
     for _ in range(2):
-        request = IncrementalAlterConfigsRequest(resources=(change,))
-        [result] = made.ask(request, IncrementalAlterConfigsResponse).resources
+        request = admin_messages.IncrementalAlterConfigsRequest(resources=(change,))
+        [result] = made.ask(request, admin_messages.IncrementalAlterConfigsResponse).resources
         assert result.error is ErrorCode.NONE, result
-    assert sum(isinstance(event, ConfigChanged) for event in made.events) - before == written
+    assert sum(isinstance(event, events.ConfigChanged) for event in made.events) - before == written
 
 
 def test_the_search_for_unclean_leaders_mends_every_partition_whose_topic_allows_it() -> None:
@@ -510,23 +548,33 @@ def test_the_search_for_unclean_leaders_mends_every_partition_whose_topic_allows
 def test_an_item_may_be_taken_from_a_list() -> None:
     made = driver()
     set_configs(made, setting("cleanup.policy", "compact,delete"))
-    absent = AlterableConfig(name="cleanup.policy", operation=ConfigOperation.SUBTRACT, value="missing")
+    absent = admin_messages.AlterableConfig(
+        name="cleanup.policy", operation=admin_messages.ConfigOperation.SUBTRACT, value="missing"
+    )
     assert set_configs(made, absent) is ErrorCode.NONE
     assert made.image.config(ConfigResource.TOPIC, "orders", "cleanup.policy") == "compact,delete"
-    taken = AlterableConfig(name="cleanup.policy", operation=ConfigOperation.SUBTRACT, value="compact, missing")
+    taken = admin_messages.AlterableConfig(
+        name="cleanup.policy", operation=admin_messages.ConfigOperation.SUBTRACT, value="compact, missing"
+    )
     assert set_configs(made, taken) is ErrorCode.NONE
     assert made.image.config(ConfigResource.TOPIC, "orders", "cleanup.policy") == "delete"
-    nothing = AlterableConfig(name="cleanup.policy", operation=ConfigOperation.APPEND, value="")
+    nothing = admin_messages.AlterableConfig(
+        name="cleanup.policy", operation=admin_messages.ConfigOperation.APPEND, value=""
+    )
     assert set_configs(made, nothing) is ErrorCode.NONE
-    given = AlterableConfig(name="cleanup.policy", operation=ConfigOperation.APPEND, value="delete,compact")
+    given = admin_messages.AlterableConfig(
+        name="cleanup.policy", operation=admin_messages.ConfigOperation.APPEND, value="delete,compact"
+    )
     assert set_configs(made, given) is ErrorCode.NONE
     assert made.image.config(ConfigResource.TOPIC, "orders", "cleanup.policy") == "delete,compact"
 
 
 def test_what_a_running_node_cannot_change_is_described_as_read_only() -> None:
     def read_only(resource: ConfigResource, name: str) -> dict[str, bool]:
-        request = DescribeConfigsRequest(resources=(DescribeConfigsResource(resource=resource, resource_name=name),))
-        [described] = driver().ask(request, DescribeConfigsResponse).resources
+        request = admin_messages.DescribeConfigsRequest(
+            resources=(admin_messages.DescribeConfigsResource(resource=resource, resource_name=name),)
+        )
+        [described] = driver().ask(request, admin_messages.DescribeConfigsResponse).resources
         return {config.name: config.read_only for config in described.configs}
 
     broker = read_only(ConfigResource.BROKER, "1")
@@ -552,16 +600,20 @@ def test_a_cancelled_reassignment_elects_as_its_topic_allows() -> None:
         made.image.partitions[ORDERS], adding_replicas=ids(2), isr=ids(2), elr=(), leader=ids(2)[0]
     )
     made.image.partitions[ORDERS] = moving
-    target = ReassignablePartition(topic="orders", partition=0, replicas=None)
-    request = AlterPartitionReassignmentsRequest(partitions=(target,))
-    [result] = made.ask(request, AlterPartitionReassignmentsResponse).partitions
+    target = admin_messages.ReassignablePartition(topic="orders", partition=0, replicas=None)
+    request = admin_messages.AlterPartitionReassignmentsRequest(partitions=(target,))
+    [result] = made.ask(request, admin_messages.AlterPartitionReassignmentsResponse).partitions
     after = made.image.partitions[ORDERS]
     assert (result.error, after.replicas, after.leader) == (ErrorCode.NONE, ids(0, 1), 1)
 
 
 @pytest.mark.parametrize(("elr", "highest"), [(True, 1), (False, 0)])
 def test_features_are_described_as_far_as_the_switches_let_them_go(*, elr: bool, highest: int) -> None:
-    described = driver(switches=Switches(elr=elr)).ask(DescribeFeaturesRequest(), DescribeFeaturesResponse).features
+    described = (
+        driver(switches=Switches(elr=elr))
+        .ask(admin_messages.DescribeFeaturesRequest(), admin_messages.DescribeFeaturesResponse)
+        .features
+    )
     assert {feature.name: feature.max_supported_version for feature in described} == {
         ELR_VERSION: highest,
         METADATA_VERSION: LATEST,

@@ -9,23 +9,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from laststand.emulator.core.admin_messages import (
-    AlterableConfig,
-    AlterConfigsResource,
-    AlterPartitionReassignmentsRequest,
-    ConfigOperation,
-    ElectablePartition,
-    ElectLeadersRequest,
-    FeatureUpdate,
-    IncrementalAlterConfigsRequest,
-    ReassignablePartition,
-    RequestedElection,
-    UnregisterBrokerRequest,
-    UpdateFeaturesRequest,
-)
+from laststand.emulator.core import admin_messages, events
 from laststand.emulator.core.controller import invariants
 from laststand.emulator.core.controller.features import is_elr_enabled
-from laststand.emulator.core.events import PartitionChanged
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.switches import ERAS, Switches
@@ -44,31 +30,35 @@ class AdministeredMachine(ControllerMachine):
 
     @rule(partition=partitions, replicas=st.lists(broker_ids, max_size=4, unique=True))
     def reassign(self, partition: TopicPartition, replicas: list[int]) -> None:
-        target = ReassignablePartition(
+        target = admin_messages.ReassignablePartition(
             topic=partition.topic, partition=partition.partition, replicas=ids(*replicas) or None
         )
-        self.driver.send(AlterPartitionReassignmentsRequest(partitions=(target,)))
+        self.driver.send(admin_messages.AlterPartitionReassignmentsRequest(partitions=(target,)))
 
-    @rule(partition=partitions, election=st.sampled_from(RequestedElection), leader=broker_ids)
-    def elect(self, partition: TopicPartition, election: RequestedElection, leader: int) -> None:
-        asked = ElectablePartition(topic=partition.topic, partition=partition.partition, desired_leader=ids(leader)[0])
-        self.driver.send(ElectLeadersRequest(election_type=election, partitions=(asked,)))
+    @rule(partition=partitions, election=st.sampled_from(admin_messages.RequestedElection), leader=broker_ids)
+    def elect(self, partition: TopicPartition, election: admin_messages.RequestedElection, leader: int) -> None:
+        asked = admin_messages.ElectablePartition(
+            topic=partition.topic, partition=partition.partition, desired_leader=ids(leader)[0]
+        )
+        self.driver.send(admin_messages.ElectLeadersRequest(election_type=election, partitions=(asked,)))
 
     @rule(topic=st.sampled_from(("orders", "payments", None)), min_isr=st.integers(1, 4))
     def set_min_isr(self, topic: str | None, min_isr: int) -> None:
-        change = AlterableConfig(name="min.insync.replicas", operation=ConfigOperation.SET, value=str(min_isr))
+        change = admin_messages.AlterableConfig(
+            name="min.insync.replicas", operation=admin_messages.ConfigOperation.SET, value=str(min_isr)
+        )
         resource = ConfigResource.BROKER if topic is None else ConfigResource.TOPIC
-        asked = AlterConfigsResource(resource=resource, resource_name=topic or "", configs=(change,))
-        self.driver.send(IncrementalAlterConfigsRequest(resources=(asked,)))
+        asked = admin_messages.AlterConfigsResource(resource=resource, resource_name=topic or "", configs=(change,))
+        self.driver.send(admin_messages.IncrementalAlterConfigsRequest(resources=(asked,)))
 
     @rule(level=st.integers(0, 1), upgrade_type=st.sampled_from(FeatureUpgradeType))
     def set_feature(self, level: int, upgrade_type: FeatureUpgradeType) -> None:
-        update = FeatureUpdate(feature=ELR_VERSION, max_version_level=level, upgrade_type=upgrade_type)
-        self.driver.send(UpdateFeaturesRequest(feature_updates=(update,)))
+        update = admin_messages.FeatureUpdate(feature=ELR_VERSION, max_version_level=level, upgrade_type=upgrade_type)
+        self.driver.send(admin_messages.UpdateFeaturesRequest(feature_updates=(update,)))
 
     @rule(broker_id=broker_ids)
     def unregister(self, broker_id: int) -> None:
-        self.driver.send(UnregisterBrokerRequest(broker_id=ids(broker_id)[0]))
+        self.driver.send(admin_messages.UnregisterBrokerRequest(broker_id=ids(broker_id)[0]))
 
     @invariant()
     def partitions_are_sound(self) -> None:
@@ -93,7 +83,7 @@ class AdministeredMachine(ControllerMachine):
         if not is_elr_enabled(self.driver.image, ERAS[self.era]):
             return
         for event in self.driver.events[self.told :]:
-            if isinstance(event, PartitionChanged) and event.elr:
+            if isinstance(event, events.PartitionChanged) and event.elr:
                 assert len(event.isr) < event.effective_min_isr, event
         self.told = len(self.driver.events)
 

@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.events import AlterPartitionDecided
-from laststand.emulator.core.messages import AlterPartitionResponse, BrokerHeartbeatResponse
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.types import MetadataOffset, TopicId
 from tests.unit.core.controller.controller_driver import ControllerDriver
 from tests.unit.core.controller.test_controller import booted
@@ -13,7 +12,7 @@ from tests.unit.core.controller.test_controller import booted
 def tells(made: ControllerDriver, broker_id: int, offset: int) -> None:
     """A broker says up to where it has applied metadata."""
     request = msgspec.structs.replace(made.heartbeat_request(broker_id), current_metadata_offset=MetadataOffset(offset))
-    made.ask(request, BrokerHeartbeatResponse)
+    made.ask(request, messages.BrokerHeartbeatResponse)
 
 
 def test_a_broker_may_stop_once_every_active_one_has_applied_that_it_leaves() -> None:
@@ -44,6 +43,8 @@ def test_a_verdict_names_the_topic_that_was_meant(
     request = made.alter_request(0, (0, 1))
     wanted = None if topic_id is None else TopicId(topic_id)
     data = msgspec.structs.replace(request.partitions[0], topic=topic, topic_id=wanted)
-    made.ask(msgspec.structs.replace(request, api_version=api_version, partitions=(data,)), AlterPartitionResponse)
-    verdicts = [event for event in made.events if isinstance(event, AlterPartitionDecided)]
+    made.ask(
+        msgspec.structs.replace(request, api_version=api_version, partitions=(data,)), messages.AlterPartitionResponse
+    )
+    verdicts = [event for event in made.events if isinstance(event, events.AlterPartitionDecided)]
     assert [(event.topic, event.topic_id) for event in verdicts] == told

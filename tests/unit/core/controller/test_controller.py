@@ -3,47 +3,13 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    FeatureUpdate,
-    ReassignablePartition,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
+from laststand.emulator.core import admin_messages, effects, events, inputs, messages, records
 from laststand.emulator.core.controller.controller import Controller
 from laststand.emulator.core.controller.fencing import unfence_broker
 from laststand.emulator.core.controller.view import ClusterView
-from laststand.emulator.core.effects import StopNode
 from laststand.emulator.core.errors import ConfigError, ErrorCode, InvariantError
-from laststand.emulator.core.events import (
-    AlterPartitionDecided,
-    BrokerFenced,
-    BrokerRegistered,
-    Election,
-    LogDirectoriesChanged,
-    PartitionChanged,
-    ProducerIdsAllocated,
-    TopicCreated,
-)
-from laststand.emulator.core.inputs import MetadataSynced, RequestReceived, ShutdownRequested
-from laststand.emulator.core.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    AlterPartitionResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    FeatureRange,
-    MetadataRequest,
-)
 from laststand.emulator.core.metadata_version import BROKER_FEATURES, ELR, ELR_VERSION, LATEST, LEVELS, METADATA_VERSION
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import BrokerRegistrationChangeRecord, MetadataBatch
 from laststand.emulator.core.switches import ERAS, SessionCheck, Switches, with_switch
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -81,9 +47,9 @@ def booted(era: str = "kip-966", *, switches: Switches | None = None) -> Control
     return made
 
 
-def elections(made: ControllerDriver) -> list[tuple[int | None, Election]]:
-    changes = [event for event in made.events if isinstance(event, PartitionChanged)]
-    return [(change.leader, change.election) for change in changes if change.election is not Election.NONE]
+def elections(made: ControllerDriver) -> list[tuple[int | None, events.Election]]:
+    changes = [event for event in made.events if isinstance(event, events.PartitionChanged)]
+    return [(change.leader, change.election) for change in changes if change.election is not events.Election.NONE]
 
 
 def expire(made: ControllerDriver, *broker_ids: int, alive: tuple[int, ...] = ()) -> None:
@@ -111,7 +77,7 @@ def test_nothing_leaves_before_its_records_are_durable() -> None:
     made.sync()
     assert {altered, beaten} <= made.responses.keys()
     assert made.published[-1].records == made.log[-1].records
-    assert isinstance(made.events[-1], AlterPartitionDecided)
+    assert isinstance(made.events[-1], events.AlterPartitionDecided)
 
 
 def test_one_sync_releases_several_turns_events_first() -> None:
@@ -120,7 +86,7 @@ def test_one_sync_releases_several_turns_events_first() -> None:
     made.send(made.alter_request(0, (0, 1)))
     made.send(made.alter_request(0, (0,)))
     effects = made.controller.step(
-        MetadataSynced(cause_id=CAUSE, end_offset=made.log[-1].end_offset), now_ms=made.now_ms
+        inputs.MetadataSynced(cause_id=CAUSE, end_offset=made.log[-1].end_offset), now_ms=made.now_ms
     )
     kinds = [type(effect).__name__ for effect in effects]
     assert kinds == ["RecordEvent"] * 4 + ["PublishMetadata", "SendResponse"] * 2
@@ -132,7 +98,7 @@ def test_a_partial_sync_releases_what_it_covers() -> None:
     first = made.send(made.alter_request(0, (0, 1)))
     second = made.send(made.alter_request(0, (0,)))
     made.synced = made.log[-2].end_offset
-    made._take(made.controller.step(MetadataSynced(cause_id=CAUSE, end_offset=made.synced), now_ms=0))
+    made._take(made.controller.step(inputs.MetadataSynced(cause_id=CAUSE, end_offset=made.synced), now_ms=0))
     assert first in made.responses
     assert second not in made.responses
 
@@ -141,21 +107,21 @@ def test_a_sync_of_what_was_never_appended_is_a_bug() -> None:
     made = driver()
     beyond = MetadataOffset(made.image.next_offset + 1)
     with pytest.raises(InvariantError):
-        made.controller.step(MetadataSynced(cause_id=CAUSE, end_offset=beyond), now_ms=0)
+        made.controller.step(inputs.MetadataSynced(cause_id=CAUSE, end_offset=beyond), now_ms=0)
 
 
 def test_a_stop_waits_for_answers_that_wait() -> None:
     made = booted()
     made.auto_sync = False
     made.send(made.alter_request(0, (0, 1)))
-    assert made.controller.step(ShutdownRequested(cause_id=CAUSE), now_ms=0) == []
-    synced = MetadataSynced(cause_id=CAUSE, end_offset=made.log[-1].end_offset)
-    assert made.controller.step(synced, now_ms=0)[-1] == StopNode()
+    assert made.controller.step(inputs.ShutdownRequested(cause_id=CAUSE), now_ms=0) == []
+    synced = inputs.MetadataSynced(cause_id=CAUSE, end_offset=made.log[-1].end_offset)
+    assert made.controller.step(synced, now_ms=0)[-1] == effects.StopNode()
 
 
 def test_a_request_for_a_broker_is_a_bug() -> None:
     made = driver()
-    stray = RequestReceived(cause_id=CAUSE, request_id=RequestId(99), request=MetadataRequest())
+    stray = inputs.RequestReceived(cause_id=CAUSE, request_id=RequestId(99), request=messages.MetadataRequest())
     with pytest.raises(InvariantError):
         made.controller.step(stray, now_ms=0)
 
@@ -227,7 +193,7 @@ def test_replay_refuses_a_gap() -> None:
     made = driver()
     fresh = Controller(PROPERTIES, ERAS["kip-966"], CLUSTER, CONTROLLER)
     with pytest.raises(InvariantError):
-        fresh.replay(MetadataBatch(base_offset=MetadataOffset(1), records=made.log[0].records))
+        fresh.replay(records.MetadataBatch(base_offset=MetadataOffset(1), records=made.log[0].records))
 
 
 # --- Sessions -----------------------------------------------------------------------------------------------------
@@ -241,7 +207,7 @@ def test_a_session_lasts_exactly_its_timeout() -> None:
     made.now_ms = SESSION_MS + 1
     made.fire_timers()
     assert all(broker.fenced for broker in made.image.brokers.values())
-    assert [event.reason for event in made.events if isinstance(event, BrokerFenced)] == ["session_expired"] * 3
+    assert [event.reason for event in made.events if isinstance(event, events.BrokerFenced)] == ["session_expired"] * 3
 
 
 def test_brokers_that_expire_together_are_fenced_one_by_one() -> None:
@@ -297,7 +263,7 @@ def test_without_elr_the_emptied_broker_leads() -> None:
     last_replica_standing(made)
     state = made.image.partitions[ORDERS]
     assert (state.leader, state.isr, state.elr) == (2, ids(2), ())
-    assert elections(made)[-1] == (2, Election.ISR)
+    assert elections(made)[-1] == (2, events.Election.ISR)
 
 
 @pytest.mark.parametrize("era", ["kip-966", "kafka-4.2"])
@@ -312,14 +278,14 @@ def test_with_elr_the_partition_waits_for_the_eligible_one(era: str) -> None:
     made.heartbeat(1)
     state = made.image.partitions[ORDERS]
     assert (state.leader, state.isr, state.elr) == (1, ids(1), ())
-    assert elections(made)[-1] == (1, Election.ELR)
+    assert elections(made)[-1] == (1, events.Election.ELR)
 
 
 def test_what_detection_finds_is_what_keeps_the_emptied_broker_out() -> None:
     made = booted(switches=with_switch(ERAS["kip-966"], "unclean_detection", "off"))
     last_replica_standing(made)
     assert made.image.partitions[ORDERS].leader == 2
-    registered = [event for event in made.events if isinstance(event, BrokerRegistered)][-1]
+    registered = [event for event in made.events if isinstance(event, events.BrokerRegistered)][-1]
     assert registered.is_clean
     assert registered.previous_broker_epoch is None
 
@@ -328,7 +294,7 @@ def test_a_proved_clean_restart_stays_eligible() -> None:
     made = booted()
     last_replica_standing(made, previous=made.broker_epochs[ids(2)[0]])
     assert made.image.partitions[ORDERS].leader == 2
-    assert elections(made)[-1] == (2, Election.ELR)
+    assert elections(made)[-1] == (2, events.Election.ELR)
 
 
 # --- AlterPartition -----------------------------------------------------------------------------------------------
@@ -372,7 +338,7 @@ def test_topics_are_named_by_id_from_version_two_on(
     wanted = None if topic_id is None else TopicId(topic_id)
     data = msgspec.structs.replace(request.partitions[0], topic=topic, topic_id=wanted)
     request = msgspec.structs.replace(request, api_version=api_version, partitions=(data,))
-    (result,) = made.ask(request, AlterPartitionResponse).partitions
+    (result,) = made.ask(request, messages.AlterPartitionResponse).partitions
     assert (result.error, result.topic, result.topic_id) == (error, topic, topic_id)
 
 
@@ -383,10 +349,13 @@ def test_a_change_that_moved_the_leadership_says_so_from_version_two_on(api_vers
     # Broker 0 proposes the ISR that completes the reassignment which takes it out.
     made = booted()
     made.alter(0, (0, 1))
-    move = ReassignablePartition(topic="orders", partition=0, replicas=ids(1, 2))
-    made.ask(AlterPartitionReassignmentsRequest(partitions=(move,)), AlterPartitionReassignmentsResponse)
+    move = admin_messages.ReassignablePartition(topic="orders", partition=0, replicas=ids(1, 2))
+    made.ask(
+        admin_messages.AlterPartitionReassignmentsRequest(partitions=(move,)),
+        admin_messages.AlterPartitionReassignmentsResponse,
+    )
     proposal = msgspec.structs.replace(made.alter_request(0, (0, 1, 2)), api_version=api_version)
-    (result,) = made.ask(proposal, AlterPartitionResponse).partitions
+    (result,) = made.ask(proposal, messages.AlterPartitionResponse).partitions
     assert (result.error, result.leader, result.isr) == (word, None, ())
     assert made.image.partitions[ORDERS].leader == 1
 
@@ -404,7 +373,7 @@ def test_a_version_before_topic_ids_has_another_word_for_a_fenced_member(api_ver
     made.alter(0, (0, 1))
     proposal = msgspec.structs.replace(made.alter_request(0, (0, 1, 2)), api_version=api_version)
     made.heartbeat(2, "fence")
-    assert made.ask(proposal, AlterPartitionResponse).partitions[0].error is refusal
+    assert made.ask(proposal, messages.AlterPartitionResponse).partitions[0].error is refusal
 
 
 @pytest.mark.parametrize(("api_version", "error"), [(0, ErrorCode.NONE), (1, ErrorCode.INVALID_REQUEST)])
@@ -417,7 +386,7 @@ def test_a_version_without_recovery_state_says_that_the_leader_has_recovered(
     (data,) = request.partitions
     data = msgspec.structs.replace(data, leader_recovery_state=LeaderRecoveryState.RECOVERING)
     request = msgspec.structs.replace(request, api_version=api_version, partitions=(data,))
-    assert made.ask(request, AlterPartitionResponse).partitions[0].error is error
+    assert made.ask(request, messages.AlterPartitionResponse).partitions[0].error is error
     assert made.image.partitions[ORDERS].leader_recovery_state is LeaderRecoveryState.RECOVERED
 
 
@@ -429,7 +398,9 @@ def test_an_answer_has_the_recovery_state_after_the_change() -> None:
     request = made.alter_request(0, (0,))
     (data,) = request.partitions
     data = msgspec.structs.replace(data, leader_recovery_state=LeaderRecoveryState.RECOVERING)
-    (answer,) = made.ask(msgspec.structs.replace(request, partitions=(data,)), AlterPartitionResponse).partitions
+    (answer,) = made.ask(
+        msgspec.structs.replace(request, partitions=(data,)), messages.AlterPartitionResponse
+    ).partitions
     assert (answer.error, answer.leader_recovery_state) == (ErrorCode.NONE, LeaderRecoveryState.RECOVERING)
 
 
@@ -453,7 +424,7 @@ def test_a_broker_that_shut_down_leads_nothing_when_it_is_unfenced() -> None:
         made.image.partitions[ORDERS], leader=None, isr=(), elr=(leaving,)
     )
     (unfenced,) = unfence_broker(view_of(made), leaving)
-    assert isinstance(unfenced.record, BrokerRegistrationChangeRecord)
+    assert isinstance(unfenced.record, records.BrokerRegistrationChangeRecord)
 
 
 def test_a_broker_that_is_unfenced_is_put_into_no_isr() -> None:
@@ -471,7 +442,7 @@ def test_a_copy_of_a_refused_proposal_is_not_carried_out_later(refusals_are_fina
     made.heartbeat(2, "fence")
     refused = made.responses[made.send(proposal)]
     assert [result.error.name for result in getattr(refused, "partitions", ())] == ["INELIGIBLE_REPLICA"]
-    changes = [event for event in made.events if isinstance(event, PartitionChanged)]
+    changes = [event for event in made.events if isinstance(event, events.PartitionChanged)]
     assert changes[-1].broker_id == 0, "whose proposal it was, if it changed anything"
     made.heartbeat(2)
     copy = made.responses[made.send(proposal)]
@@ -497,8 +468,8 @@ def test_placement_goes_round_the_unfenced_brokers() -> None:
     made = driver()
     made.boot(0, 1, 2, 3)
     made.heartbeat(1, "fence")
-    topic = CreatableTopic(name="t", topic_id=TopicId("t-id"), num_partitions=4, replication_factor=2)
-    made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    topic = admin_messages.CreatableTopic(name="t", topic_id=TopicId("t-id"), num_partitions=4, replication_factor=2)
+    made.ask(admin_messages.CreateTopicsRequest(topics=(topic,)), admin_messages.CreateTopicsResponse)
     assert [made.image.partitions[partition].replicas for partition in made.image.partitions_of("t")] == [
         ids(0, 2),
         ids(2, 3),
@@ -512,8 +483,8 @@ def test_placement_goes_round_the_fenced_brokers_too() -> None:
     made.boot(0, 1, 2, 3)
     for broker_id in (1, 2, 3):
         made.heartbeat(broker_id, "fence")
-    topic = CreatableTopic(name="t", topic_id=TopicId("t-id"), num_partitions=2, replication_factor=4)
-    made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    topic = admin_messages.CreatableTopic(name="t", topic_id=TopicId("t-id"), num_partitions=2, replication_factor=4)
+    made.ask(admin_messages.CreateTopicsRequest(topics=(topic,)), admin_messages.CreateTopicsResponse)
     assert [made.image.partitions[partition].replicas for partition in made.image.partitions_of("t")] == [
         ids(0, 1, 2, 3),
         ids(0, 2, 3, 1),
@@ -524,8 +495,8 @@ def test_fenced_brokers_are_chosen_last_and_stay_out_of_the_isr() -> None:
     made = driver()
     made.boot(0, 1, 2)
     made.heartbeat(1, "fence")
-    topic = CreatableTopic(name="t", topic_id=TopicId("t-id"), num_partitions=1, replication_factor=3)
-    made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    topic = admin_messages.CreatableTopic(name="t", topic_id=TopicId("t-id"), num_partitions=1, replication_factor=3)
+    made.ask(admin_messages.CreateTopicsRequest(topics=(topic,)), admin_messages.CreateTopicsResponse)
     state = made.image.partitions[made.image.partitions_of("t")[0]]
     assert state.replicas == ids(0, 2, 1)
     assert state.isr == ids(0, 2)
@@ -534,37 +505,49 @@ def test_fenced_brokers_are_chosen_last_and_stay_out_of_the_isr() -> None:
 @pytest.mark.parametrize(
     ("topic", "error"),
     [
-        (CreatableTopic(name="orders", topic_id=TopicId("x")), ErrorCode.TOPIC_ALREADY_EXISTS),
-        (CreatableTopic(name="", topic_id=TopicId("x")), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (CreatableTopic(name="..", topic_id=TopicId("x")), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (CreatableTopic(name="a b", topic_id=TopicId("x")), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (CreatableTopic(name="n", topic_id=TopicId("orders-id")), ErrorCode.INVALID_REQUEST),
-        (CreatableTopic(name="n", topic_id=TopicId("x"), num_partitions=0), ErrorCode.INVALID_PARTITIONS),
-        (CreatableTopic(name="n", topic_id=TopicId("x"), replication_factor=4), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (CreatableTopic(name="n", topic_id=TopicId("x"), replication_factor=0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (admin_messages.CreatableTopic(name="orders", topic_id=TopicId("x")), ErrorCode.TOPIC_ALREADY_EXISTS),
+        (admin_messages.CreatableTopic(name="", topic_id=TopicId("x")), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (admin_messages.CreatableTopic(name="..", topic_id=TopicId("x")), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (admin_messages.CreatableTopic(name="a b", topic_id=TopicId("x")), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (admin_messages.CreatableTopic(name="n", topic_id=TopicId("orders-id")), ErrorCode.INVALID_REQUEST),
         (
-            CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(0, 0),)),
+            admin_messages.CreatableTopic(name="n", topic_id=TopicId("x"), num_partitions=0),
+            ErrorCode.INVALID_PARTITIONS,
+        ),
+        (
+            admin_messages.CreatableTopic(name="n", topic_id=TopicId("x"), replication_factor=4),
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+        ),
+        (
+            admin_messages.CreatableTopic(name="n", topic_id=TopicId("x"), replication_factor=0),
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+        ),
+        (
+            admin_messages.CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(0, 0),)),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         ),
         (
-            CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(0, 1), ids(0))),
+            admin_messages.CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(0, 1), ids(0))),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         ),
         (
-            CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(7),)),
+            admin_messages.CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(7),)),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         ),
         (
-            CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(0),), num_partitions=1),
+            admin_messages.CreatableTopic(name="n", topic_id=TopicId("x"), assignments=(ids(0),), num_partitions=1),
             ErrorCode.INVALID_REQUEST,
         ),
-        (CreatableTopic(name="n", topic_id=TopicId("x"), configs=(("no.such", "1"),)), ErrorCode.INVALID_CONFIG),
+        (
+            admin_messages.CreatableTopic(name="n", topic_id=TopicId("x"), configs=(("no.such", "1"),)),
+            ErrorCode.INVALID_CONFIG,
+        ),
     ],
 )
-def test_a_topic_that_cannot_be_created_leaves_nothing(topic: CreatableTopic, error: ErrorCode) -> None:
+def test_a_topic_that_cannot_be_created_leaves_nothing(topic: admin_messages.CreatableTopic, error: ErrorCode) -> None:
     made = booted()
     batches = len(made.log)
-    response = made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
+    response = made.ask(admin_messages.CreateTopicsRequest(topics=(topic,)), admin_messages.CreateTopicsResponse)
     assert response.topics[0].error is error
     assert response.topics[0].error_message
     assert len(made.log) == batches
@@ -572,20 +555,25 @@ def test_a_topic_that_cannot_be_created_leaves_nothing(topic: CreatableTopic, er
 
 def test_a_topic_comes_with_its_configuration_and_goes_with_it() -> None:
     made = booted()
-    topic = CreatableTopic(name="t", topic_id=TopicId("t-id"), configs=(("min.insync.replicas", "1"),))
-    made.ask(CreateTopicsRequest(topics=(topic,)), CreateTopicsResponse)
-    created = [event for event in made.events if isinstance(event, PartitionChanged)][-1]
+    topic = admin_messages.CreatableTopic(name="t", topic_id=TopicId("t-id"), configs=(("min.insync.replicas", "1"),))
+    made.ask(admin_messages.CreateTopicsRequest(topics=(topic,)), admin_messages.CreateTopicsResponse)
+    created = [event for event in made.events if isinstance(event, events.PartitionChanged)][-1]
     assert (created.reason, created.effective_min_isr) == ("created", 1)
-    deleted = made.ask(DeleteTopicsRequest(topics=("t", "t", "missing")), DeleteTopicsResponse)
+    deleted = made.ask(
+        admin_messages.DeleteTopicsRequest(topics=("t", "t", "missing")), admin_messages.DeleteTopicsResponse
+    )
     assert [result.error for result in deleted.topics] == [
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_REQUEST,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ]
-    assert made.ask(DeleteTopicsRequest(topics=("t",)), DeleteTopicsResponse).topics[0].error is ErrorCode.NONE
+    assert (
+        made.ask(admin_messages.DeleteTopicsRequest(topics=("t",)), admin_messages.DeleteTopicsResponse).topics[0].error
+        is ErrorCode.NONE
+    )
     assert "t" not in made.image.topics
     assert made.image.configs(ConfigResource.TOPIC, "t") == {}
-    assert [event.topic for event in made.events if isinstance(event, TopicCreated)] == ["orders", "t"]
+    assert [event.topic for event in made.events if isinstance(event, events.TopicCreated)] == ["orders", "t"]
 
 
 def test_producer_id_blocks_are_given_once() -> None:
@@ -593,27 +581,27 @@ def test_producer_id_blocks_are_given_once() -> None:
     starts = []
     for broker_id in (0, 1):
         [node] = ids(broker_id)
-        request = AllocateProducerIdsRequest(broker_id=node, broker_epoch=made.broker_epochs[node])
-        starts.append(made.ask(request, AllocateProducerIdsResponse).producer_id_start)
+        request = messages.AllocateProducerIdsRequest(broker_id=node, broker_epoch=made.broker_epochs[node])
+        starts.append(made.ask(request, messages.AllocateProducerIdsResponse).producer_id_start)
     assert starts == [0, 1000]
-    blocks = [event for event in made.events if isinstance(event, ProducerIdsAllocated)]
+    blocks = [event for event in made.events if isinstance(event, events.ProducerIdsAllocated)]
     assert [(block.broker_id, block.next_producer_id) for block in blocks] == [(0, 1000), (1, 2000)]
-    stale = AllocateProducerIdsRequest(broker_id=ids(0)[0], broker_epoch=BrokerEpoch(0))
-    assert made.ask(stale, AllocateProducerIdsResponse).error is ErrorCode.STALE_BROKER_EPOCH
+    stale = messages.AllocateProducerIdsRequest(broker_id=ids(0)[0], broker_epoch=BrokerEpoch(0))
+    assert made.ask(stale, messages.AllocateProducerIdsResponse).error is ErrorCode.STALE_BROKER_EPOCH
 
 
 def test_a_process_that_registers_again_with_other_log_directories_is_written_down() -> None:
     made = booted()
     [node] = ids(0)
-    request = BrokerRegistrationRequest(
+    request = messages.BrokerRegistrationRequest(
         broker_id=node,
         cluster_id=CLUSTER,
         incarnation_id=made.image.brokers[node].incarnation_id,
         log_dirs=("another",),
         features=BROKER_FEATURES,
     )
-    assert made.ask(request, BrokerRegistrationResponse).error is ErrorCode.NONE
-    [changed] = [event for event in made.events if isinstance(event, LogDirectoriesChanged)]
+    assert made.ask(request, messages.BrokerRegistrationResponse).error is ErrorCode.NONE
+    [changed] = [event for event in made.events if isinstance(event, events.LogDirectoriesChanged)]
     assert (changed.broker_id, changed.log_dirs) == (0, ("another",))
 
 
@@ -633,10 +621,10 @@ def registration(
     broker_id: int,
     *,
     log_dirs: tuple[str, ...] = ("new",),
-    features: tuple[FeatureRange, ...] = BROKER_FEATURES,
-) -> BrokerRegistrationRequest:
+    features: tuple[messages.FeatureRange, ...] = BROKER_FEATURES,
+) -> messages.BrokerRegistrationRequest:
     [node] = ids(broker_id)
-    return BrokerRegistrationRequest(
+    return messages.BrokerRegistrationRequest(
         broker_id=node,
         cluster_id=CLUSTER,
         incarnation_id=IncarnationId("unseen"),
@@ -672,11 +660,11 @@ RESERVED = "AAAAAAAAAAAAAAAAAAAAAQ"
 )
 def test_log_directories_are_named_once_and_have_one_owner(log_dirs: tuple[str, ...], error: ErrorCode) -> None:
     made = booted()
-    assert made.ask(registration(9, log_dirs=log_dirs), BrokerRegistrationResponse).error is error
+    assert made.ask(registration(9, log_dirs=log_dirs), messages.BrokerRegistrationResponse).error is error
 
 
-def feature(name: str, low: int, high: int) -> FeatureRange:
-    return FeatureRange(name=name, min_supported_version=low, max_supported_version=high)
+def feature(name: str, low: int, high: int) -> messages.FeatureRange:
+    return messages.FeatureRange(name=name, min_supported_version=low, max_supported_version=high)
 
 
 @pytest.mark.parametrize(
@@ -698,14 +686,18 @@ def test_a_broker_must_support_the_features_as_they_are(
     ranges = {METADATA_VERSION: metadata, ELR_VERSION: elr}
     features = tuple(feature(name, *levels) for name, levels in ranges.items() if levels is not None)
     made = booted()
-    assert made.ask(registration(9, features=features), BrokerRegistrationResponse).error is error
+    assert made.ask(registration(9, features=features), messages.BrokerRegistrationResponse).error is error
 
 
 @pytest.mark.parametrize("elr", [(), (feature(ELR_VERSION, 1, 1),)])
-def test_what_a_broker_supports_of_a_feature_that_is_off_does_not_matter(elr: tuple[FeatureRange, ...]) -> None:
+def test_what_a_broker_supports_of_a_feature_that_is_off_does_not_matter(
+    elr: tuple[messages.FeatureRange, ...],
+) -> None:
     made = booted()
-    off = FeatureUpdate(feature=ELR_VERSION, max_version_level=0, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE)
-    made.ask(UpdateFeaturesRequest(feature_updates=(off,)), UpdateFeaturesResponse)
+    off = admin_messages.FeatureUpdate(
+        feature=ELR_VERSION, max_version_level=0, upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE
+    )
+    made.ask(admin_messages.UpdateFeaturesRequest(feature_updates=(off,)), admin_messages.UpdateFeaturesResponse)
     assert made.image.feature_level(ELR_VERSION) == 0
     request = registration(9, features=(feature(METADATA_VERSION, 1, LATEST), *elr))
-    assert made.ask(request, BrokerRegistrationResponse).error is ErrorCode.NONE
+    assert made.ask(request, messages.BrokerRegistrationResponse).error is ErrorCode.NONE

@@ -8,14 +8,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from laststand.emulator.core import messages, records
 from laststand.emulator.core.controller import invariants
 from laststand.emulator.core.controller.min_isr import MinIsr, configured_min_isr
 from laststand.emulator.core.controller.registration import Shutdown
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.messages import BrokerRegistrationRequest
 from laststand.emulator.core.metadata_version import BROKER_FEATURES
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.switches import ERAS
 from laststand.emulator.core.types import BrokerEpoch, IncarnationId, MetadataOffset
 from tests.unit.core.controller.controller_driver import CLUSTER, CONTROLLER, ORDERS, ControllerDriver, ids
@@ -63,7 +62,7 @@ class ControllerMachine(RuleBasedStateMachine):
         previous: BrokerEpoch | None = None
         if shutdown is Shutdown.CLEAN:
             previous = self.driver.broker_epochs.get(node)
-        request = BrokerRegistrationRequest(
+        request = messages.BrokerRegistrationRequest(
             broker_id=node,
             cluster_id=CLUSTER,
             incarnation_id=IncarnationId(f"incarnation-{broker_id}-{self.incarnations[broker_id]}"),
@@ -140,7 +139,7 @@ def check_image(image: MetadataImage, *, era: str) -> None:
         )
 
 
-def fold_checked(image: MetadataImage, batch: MetadataBatch, *, era: str) -> None:
+def fold_checked(image: MetadataImage, batch: records.MetadataBatch, *, era: str) -> None:
     """Replays a published batch and checks each record against the state before it."""
     for index, record in enumerate(batch.records):
         partitions, brokers = dict(image.partitions), dict(image.brokers)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from laststand.emulator.core import events
 from laststand.emulator.core.controller.election import Candidates, elect_leader
 from laststand.emulator.core.controller.recovery import RecoveryAction, decide_recovery
-from laststand.emulator.core.events import Election
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.switches import LastKnown
 from laststand.emulator.core.types import BrokerId, ElectionType, LeaderEpoch, PartitionEpoch, RecoveryStrategy, TopicId
@@ -28,23 +28,23 @@ def candidates(
 @pytest.mark.parametrize(
     ("mode", "last_known", "election"),
     [
-        (ElectionType.CLEAN, LastKnown.LEADER, Election.NO_CANDIDATE),
-        (ElectionType.CLEAN, LastKnown.KIP, Election.NO_CANDIDATE),
-        (ElectionType.ONLINE, LastKnown.LEADER, Election.LAST_KNOWN_LEADER),
-        (ElectionType.ONLINE, LastKnown.KIP, Election.LAST_KNOWN_LEADER),
-        (ElectionType.PREFERRED, LastKnown.LEADER, Election.LAST_KNOWN_LEADER),
-        (ElectionType.UNCLEAN, LastKnown.LEADER, Election.LAST_KNOWN_LEADER),
-        (ElectionType.UNCLEAN, LastKnown.KIP, Election.UNCLEAN),
+        (ElectionType.CLEAN, LastKnown.LEADER, events.Election.NO_CANDIDATE),
+        (ElectionType.CLEAN, LastKnown.KIP, events.Election.NO_CANDIDATE),
+        (ElectionType.ONLINE, LastKnown.LEADER, events.Election.LAST_KNOWN_LEADER),
+        (ElectionType.ONLINE, LastKnown.KIP, events.Election.LAST_KNOWN_LEADER),
+        (ElectionType.PREFERRED, LastKnown.LEADER, events.Election.LAST_KNOWN_LEADER),
+        (ElectionType.UNCLEAN, LastKnown.LEADER, events.Election.LAST_KNOWN_LEADER),
+        (ElectionType.UNCLEAN, LastKnown.KIP, events.Election.UNCLEAN),
     ],
 )
-def test_nobody_eligible_is_left(mode: ElectionType, last_known: LastKnown, election: Election) -> None:
+def test_nobody_eligible_is_left(mode: ElectionType, last_known: LastKnown, election: events.Election) -> None:
     assert elect_leader(candidates(live=(1, 2, 3)), mode=mode, last_known=last_known).election is election
 
 
 @pytest.mark.parametrize("mode", list(ElectionType))
 def test_every_mode_takes_a_clean_candidate_first(mode: ElectionType) -> None:
     result = elect_leader(candidates(isr=(2, 3), live=(1, 2, 3)), mode=mode, last_known=LastKnown.KIP)
-    assert (result.leader, result.election) == (2, Election.ISR)
+    assert (result.leader, result.election) == (2, events.Election.ISR)
 
 
 @pytest.mark.parametrize("last_known", list(LastKnown))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.controller.registration import Shutdown, judge_shutdown
-from laststand.emulator.core.messages import BrokerRegistrationRequest
 from laststand.emulator.core.metadata_version import BROKER_FEATURES, LATEST, level_of
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, IncarnationId, NodeId
@@ -28,7 +28,7 @@ CLEAN, UNCLEAN = Shutdown.CLEAN, Shutdown.UNCLEAN
 def test_a_clean_shutdown_is_proved_by_the_epoch_from_its_metadata_version_on(
     metadata_level: int, api_version: int, told: int | None, stored: int | None, shutdown: Shutdown
 ) -> None:
-    request = BrokerRegistrationRequest(
+    request = messages.BrokerRegistrationRequest(
         broker_id=BrokerId(NodeId(1)),
         cluster_id="c",
         incarnation_id=IncarnationId("i"),

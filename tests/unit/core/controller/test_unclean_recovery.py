@@ -6,28 +6,10 @@ from typing import Literal
 import msgspec
 import pytest
 
-from laststand.emulator.core.admin_messages import (
-    AlterableConfig,
-    AlterConfigsResource,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ConfigOperation,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectablePartition,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ReassignablePartition,
-    RequestedElection,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-)
+from laststand.emulator.core import admin_messages, effects, inputs, messages, records
 from laststand.emulator.core.controller import unclean_recovery
 from laststand.emulator.core.controller.unclean_recovery import UncleanRecoveries
 from laststand.emulator.core.controller.view import ClusterView
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.events import (
     DrawReceived,
@@ -39,10 +21,7 @@ from laststand.emulator.core.events import (
     UncleanRecoveryStarted,
 )
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.inputs import NumberDrawn, RequestFailed, ResponseReceived
-from laststand.emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
 from laststand.emulator.core.switches import Switches, era_switches, with_switch
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -116,7 +95,7 @@ def state(cluster: ControllerDriver, partition: TopicPartition = ORDERS) -> Part
     return cluster.image.partitions[partition]
 
 
-def asked(cluster: ControllerDriver) -> dict[int, SendRequest]:
+def asked(cluster: ControllerDriver) -> dict[int, effects.SendRequest]:
     """Takes the requests that were sent since the last call, by broker."""
     taken = {int(request.destination): request for request in cluster.requests}
     assert len(taken) == len(cluster.requests), "two requests to one broker at once"
@@ -124,14 +103,14 @@ def asked(cluster: ControllerDriver) -> dict[int, SendRequest]:
     return taken
 
 
-def partitions_of(request: SendRequest) -> int:
-    assert isinstance(request.request, GetReplicaLogInfoRequest)
+def partitions_of(request: effects.SendRequest) -> int:
+    assert isinstance(request.request, messages.GetReplicaLogInfoRequest)
     return len(request.request.partitions)
 
 
 def answer(
     cluster: ControllerDriver,
-    request: SendRequest,
+    request: effects.SendRequest,
     *,
     last_epoch: int | None,
     end: int,
@@ -140,10 +119,10 @@ def answer(
     limit: int = 1000,
 ) -> None:
     """Answers like the broker that was asked, with the same log for every partition."""
-    assert isinstance(request.request, GetReplicaLogInfoRequest)
+    assert isinstance(request.request, messages.GetReplicaLogInfoRequest)
     registered = cluster.broker_epochs[ids(request.destination)[0]]
     told = tuple(
-        ReplicaLogInfo(
+        messages.ReplicaLogInfo(
             topic_id=topic_id,
             partition=partition,
             error=ErrorCode.NONE if index < limit else ErrorCode.REQUEST_LIMIT_REACHED,
@@ -157,14 +136,16 @@ def answer(
         )
         for index, (topic_id, partition) in enumerate(request.request.partitions)
     )
-    response = GetReplicaLogInfoResponse(
+    response = messages.GetReplicaLogInfoResponse(
         broker_epoch=registered if broker_epoch is None else BrokerEpoch(broker_epoch), partitions=told
     )
-    cluster.step(ResponseReceived(cause_id=CAUSE, correlation_id=request.correlation_id, response=response))
+    cluster.step(inputs.ResponseReceived(cause_id=CAUSE, correlation_id=request.correlation_id, response=response))
 
 
-def fail(cluster: ControllerDriver, request: SendRequest) -> None:
-    failed = RequestFailed(cause_id=CAUSE, correlation_id=request.correlation_id, failure=RequestFailure.DISCONNECTED)
+def fail(cluster: ControllerDriver, request: effects.SendRequest) -> None:
+    failed = inputs.RequestFailed(
+        cause_id=CAUSE, correlation_id=request.correlation_id, failure=RequestFailure.DISCONNECTED
+    )
     cluster.step(failed)
 
 
@@ -319,7 +300,7 @@ def test_the_controller_wants_to_be_woken_at_the_timeout_and_when_a_broker_may_b
     assert recoveries.next_deadline_ms() == cluster.now_ms + RETRY_BACKOFF_MS
     wait(cluster, RETRY_BACKOFF_MS)
     assert recoveries.next_deadline_ms() == timeout_at_ms
-    cluster.send(elect(RequestedElection.LONGEST_LOG_AGGRESSIVE))
+    cluster.send(elect(admin_messages.RequestedElection.LONGEST_LOG_AGGRESSIVE))
     assert recoveries.next_deadline_ms() == timeout_at_ms, "the earlier one counts"
 
 
@@ -381,15 +362,19 @@ def sweep(cluster: ControllerDriver) -> None:
 
 
 def reassign(cluster: ControllerDriver, *replicas: int) -> None:
-    asked_for = ReassignablePartition(topic=ORDERS.topic, partition=ORDERS.partition, replicas=ids(*replicas) or None)
-    request = AlterPartitionReassignmentsRequest(partitions=(asked_for,))
-    cluster.ask(request, AlterPartitionReassignmentsResponse)
+    asked_for = admin_messages.ReassignablePartition(
+        topic=ORDERS.topic, partition=ORDERS.partition, replicas=ids(*replicas) or None
+    )
+    request = admin_messages.AlterPartitionReassignmentsRequest(partitions=(asked_for,))
+    cluster.ask(request, admin_messages.AlterPartitionReassignmentsResponse)
 
 
 def elect_preferred(cluster: ControllerDriver) -> None:
-    asked_for = ElectablePartition(topic=ORDERS.topic, partition=ORDERS.partition)
-    request = ElectLeadersRequest(election_type=RequestedElection.PREFERRED, partitions=(asked_for,))
-    cluster.ask(request, ElectLeadersResponse)
+    asked_for = admin_messages.ElectablePartition(topic=ORDERS.topic, partition=ORDERS.partition)
+    request = admin_messages.ElectLeadersRequest(
+        election_type=admin_messages.RequestedElection.PREFERRED, partitions=(asked_for,)
+    )
+    cluster.ask(request, admin_messages.ElectLeadersResponse)
 
 
 def reassign_and_cancel(cluster: ControllerDriver) -> None:
@@ -408,7 +393,7 @@ def restart_another(cluster: ControllerDriver) -> None:
 
 
 def unregister(cluster: ControllerDriver) -> None:
-    cluster.ask(UnregisterBrokerRequest(broker_id=ids(1)[0]), UnregisterBrokerResponse)
+    cluster.ask(admin_messages.UnregisterBrokerRequest(broker_id=ids(1)[0]), admin_messages.UnregisterBrokerResponse)
 
 
 TOUCHES = (
@@ -441,17 +426,23 @@ def test_without_the_manager_nothing_makes_none_take_the_last_known_leader(
     assert state(cluster).leader is None
 
 
-@pytest.mark.parametrize("election", [RequestedElection.UNCLEAN, RequestedElection.DESIGNATED])
+@pytest.mark.parametrize(
+    "election", [admin_messages.RequestedElection.UNCLEAN, admin_messages.RequestedElection.DESIGNATED]
+)
 @pytest.mark.parametrize("era", ["kip-966", "kafka-4.2"])
-def test_under_none_an_administrator_may_have_an_unclean_leader(election: RequestedElection, era: str) -> None:
+def test_under_none_an_administrator_may_have_an_unclean_leader(
+    election: admin_messages.RequestedElection, era: str
+) -> None:
     cluster = driver(strategy="None", switches=era_switches(era))
     cluster.properties = msgspec.structs.replace(cluster.properties, unclean_recovery_manager_enabled=False)
     cluster.restart()
     lose_all(cluster, 1, 2, 3)
-    desired = ids(3)[0] if election is RequestedElection.DESIGNATED else None
-    asked_for = ElectablePartition(topic=ORDERS.topic, partition=ORDERS.partition, desired_leader=desired)
-    request = ElectLeadersRequest(election_type=election, partitions=(asked_for,))
-    assert cluster.ask(request, ElectLeadersResponse).partitions[0].error is ErrorCode.NONE
+    desired = ids(3)[0] if election is admin_messages.RequestedElection.DESIGNATED else None
+    asked_for = admin_messages.ElectablePartition(
+        topic=ORDERS.topic, partition=ORDERS.partition, desired_leader=desired
+    )
+    request = admin_messages.ElectLeadersRequest(election_type=election, partitions=(asked_for,))
+    assert cluster.ask(request, admin_messages.ElectLeadersResponse).partitions[0].error is ErrorCode.NONE
     assert state(cluster).leader is not None
 
 
@@ -537,9 +528,9 @@ def test_a_replica_that_knows_the_topic_not_yet_is_asked_again() -> None:
     cluster = driver()
     lose_all(cluster, 1, 2, 3)
     correlation_id = asked(cluster)[1].correlation_id
-    unknown = ReplicaLogInfo(topic_id=state(cluster).topic_id, partition=0, error=ErrorCode.UNKNOWN_TOPIC_ID)
-    response = GetReplicaLogInfoResponse(broker_epoch=cluster.broker_epochs[ids(1)[0]], partitions=(unknown,))
-    cluster.step(ResponseReceived(cause_id=CAUSE, correlation_id=correlation_id, response=response))
+    unknown = messages.ReplicaLogInfo(topic_id=state(cluster).topic_id, partition=0, error=ErrorCode.UNKNOWN_TOPIC_ID)
+    response = messages.GetReplicaLogInfoResponse(broker_epoch=cluster.broker_epochs[ids(1)[0]], partitions=(unknown,))
+    cluster.step(inputs.ResponseReceived(cause_id=CAUSE, correlation_id=correlation_id, response=response))
     assert asked(cluster) == {}, "not at once"
 
     wait(cluster, RETRY_BACKOFF_MS)
@@ -549,7 +540,7 @@ def test_a_replica_that_knows_the_topic_not_yet_is_asked_again() -> None:
 def test_what_stands_beside_an_error_says_nothing_of_the_replica() -> None:
     cluster = driver(strategy="Aggressive")
     lose_all(cluster, 1, 2, 3)
-    failed = ReplicaLogInfo(
+    failed = messages.ReplicaLogInfo(
         topic_id=state(cluster).topic_id,
         partition=0,
         error=ErrorCode.KAFKA_STORAGE_ERROR,
@@ -558,8 +549,8 @@ def test_what_stands_beside_an_error_says_nothing_of_the_replica() -> None:
         log_end_offset=Offset(900),
     )
     requests = asked(cluster)
-    response = GetReplicaLogInfoResponse(broker_epoch=cluster.broker_epochs[ids(1)[0]], partitions=(failed,))
-    cluster.step(ResponseReceived(cause_id=CAUSE, correlation_id=requests[1].correlation_id, response=response))
+    response = messages.GetReplicaLogInfoResponse(broker_epoch=cluster.broker_epochs[ids(1)[0]], partitions=(failed,))
+    cluster.step(inputs.ResponseReceived(cause_id=CAUSE, correlation_id=requests[1].correlation_id, response=response))
     for broker_id in (2, 3):
         answer(cluster, requests[broker_id], last_epoch=0, end=10)
     assert state(cluster).leader is None, "broker 1 may still answer"
@@ -570,7 +561,9 @@ def test_what_stands_beside_an_error_says_nothing_of_the_replica() -> None:
 def test_an_answer_that_nobody_asked_for_is_a_bug() -> None:
     cluster = driver()
     with pytest.raises(InvariantError, match="no request 7 under way"):
-        cluster.step(RequestFailed(cause_id=CAUSE, correlation_id=CorrelationId(7), failure=RequestFailure.TIMED_OUT))
+        cluster.step(
+            inputs.RequestFailed(cause_id=CAUSE, correlation_id=CorrelationId(7), failure=RequestFailure.TIMED_OUT)
+        )
 
 
 # --- Limits -------------------------------------------------------------------------------------------------------
@@ -615,9 +608,16 @@ def test_a_request_has_no_more_partitions_than_the_kip_allows(monkeypatch: pytes
 
 
 def change_strategy(cluster: ControllerDriver, strategy: str) -> None:
-    change = AlterableConfig(name="unclean.recovery.strategy", operation=ConfigOperation.SET, value=strategy)
-    topic = AlterConfigsResource(resource=ConfigResource.TOPIC, resource_name="orders", configs=(change,))
-    response = cluster.ask(IncrementalAlterConfigsRequest(resources=(topic,)), IncrementalAlterConfigsResponse)
+    change = admin_messages.AlterableConfig(
+        name="unclean.recovery.strategy", operation=admin_messages.ConfigOperation.SET, value=strategy
+    )
+    topic = admin_messages.AlterConfigsResource(
+        resource=ConfigResource.TOPIC, resource_name="orders", configs=(change,)
+    )
+    response = cluster.ask(
+        admin_messages.IncrementalAlterConfigsRequest(resources=(topic,)),
+        admin_messages.IncrementalAlterConfigsResponse,
+    )
     assert response.resources[0].error is ErrorCode.NONE
 
 
@@ -640,11 +640,11 @@ def test_a_deleted_topic_is_recovered_no_further() -> None:
     cluster = driver()
     lose_all(cluster, 1, 2, 3)
     requests = asked(cluster)
-    cluster.ask(DeleteTopicsRequest(topics=("orders",)), DeleteTopicsResponse)
+    cluster.ask(admin_messages.DeleteTopicsRequest(topics=("orders",)), admin_messages.DeleteTopicsResponse)
     assert dropped(cluster) == ["deleted"]
 
-    told = GetReplicaLogInfoResponse(broker_epoch=cluster.broker_epochs[ids(1)[0]], partitions=())
-    cluster.step(ResponseReceived(cause_id=CAUSE, correlation_id=requests[1].correlation_id, response=told))
+    told = messages.GetReplicaLogInfoResponse(broker_epoch=cluster.broker_epochs[ids(1)[0]], partitions=())
+    cluster.step(inputs.ResponseReceived(cause_id=CAUSE, correlation_id=requests[1].correlation_id, response=told))
     assert elected(cluster) == []
 
 
@@ -666,10 +666,10 @@ def test_a_topic_of_the_same_name_is_not_taken_for_the_deleted_one() -> None:
         return [(type(event).__name__, event.topic_id) for event in wanted]
 
     assert told() == [("UncleanRecoveryStarted", deleted.topic_id)]
-    partition = PartitionRecord(topic_id=recreated, partition=0, replicas=ids(1, 2), isr=(), leader=None)
+    partition = records.PartitionRecord(topic_id=recreated, partition=0, replicas=ids(1, 2), isr=(), leader=None)
     for record in (
-        RemoveTopicRecord(topic_id=deleted.topic_id),
-        TopicRecord(name="orders", topic_id=recreated),
+        records.RemoveTopicRecord(topic_id=deleted.topic_id),
+        records.TopicRecord(name="orders", topic_id=recreated),
         partition,
     ):
         cluster.image.replay(record, offset=cluster.image.next_offset)
@@ -678,14 +678,14 @@ def test_a_topic_of_the_same_name_is_not_taken_for_the_deleted_one() -> None:
 
 def test_a_designated_leader_that_is_eligible_is_no_unclean_one() -> None:
     cluster = driver()
-    cluster.ask(elect(RequestedElection.DESIGNATED, desired=2), ElectLeadersResponse)
+    cluster.ask(elect(admin_messages.RequestedElection.DESIGNATED, desired=2), admin_messages.ElectLeadersResponse)
     assert (state(cluster).leader, elected(cluster)) == (2, [])
 
 
 def test_the_longest_log_is_a_clean_election_where_a_member_of_the_isr_lives() -> None:
     cluster = driver()
     cluster.image.partitions[ORDERS] = msgspec.structs.replace(state(cluster), leader=None)
-    request_id = cluster.send(elect(RequestedElection.LONGEST_LOG_BALANCED))
+    request_id = cluster.send(elect(admin_messages.RequestedElection.LONGEST_LOG_BALANCED))
     assert errors(cluster, request_id) == [ErrorCode.NONE]
     assert (state(cluster).leader, elected(cluster)) == (1, [])
 
@@ -694,7 +694,7 @@ def test_with_the_manager_on_no_request_takes_the_last_known_leader() -> None:
     cluster = driver()
     lose_all(cluster, 1, 2, 3)
     assert state(cluster).last_known_leader == 3
-    request_id = cluster.send(elect(RequestedElection.PREFERRED))
+    request_id = cluster.send(elect(admin_messages.RequestedElection.PREFERRED))
     assert errors(cluster, request_id) == [ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE]
     assert state(cluster).leader is None
 
@@ -703,7 +703,7 @@ def test_a_leader_that_was_designated_meanwhile_ends_the_recovery() -> None:
     cluster = driver()
     lose_all(cluster, 1, 2, 3)
     requests = asked(cluster)
-    cluster.ask(elect(RequestedElection.DESIGNATED, desired=1), ElectLeadersResponse)
+    cluster.ask(elect(admin_messages.RequestedElection.DESIGNATED, desired=1), admin_messages.ElectLeadersResponse)
     assert (state(cluster).leader, dropped(cluster)) == (1, ["elected"])
     assert elected(cluster)[0].method is UncleanMethod.DESIGNATED
 
@@ -725,12 +725,14 @@ def test_balanced_begins_anew_when_somebody_it_must_hear_from_goes_away() -> Non
 # --- ElectLeaders -------------------------------------------------------------------------------------------------
 
 
-def elect(election: RequestedElection, *, desired: int | None = None, partitions: int = 1) -> ElectLeadersRequest:
+def elect(
+    election: admin_messages.RequestedElection, *, desired: int | None = None, partitions: int = 1
+) -> admin_messages.ElectLeadersRequest:
     desired_leader = None if desired is None else ids(desired)[0]
-    return ElectLeadersRequest(
+    return admin_messages.ElectLeadersRequest(
         election_type=election,
         partitions=tuple(
-            ElectablePartition(topic="orders", partition=index, desired_leader=desired_leader)
+            admin_messages.ElectablePartition(topic="orders", partition=index, desired_leader=desired_leader)
             for index in range(partitions)
         ),
     )
@@ -740,12 +742,16 @@ def errors(cluster: ControllerDriver, request_id: RequestId) -> list[ErrorCode] 
     response = cluster.responses.get(request_id)
     if response is None:
         return None
-    assert isinstance(response, ElectLeadersResponse)
+    assert isinstance(response, admin_messages.ElectLeadersResponse)
     return [result.error for result in response.partitions]
 
 
-@pytest.mark.parametrize("election", [RequestedElection.LONGEST_LOG_AGGRESSIVE, RequestedElection.UNCLEAN])
-def test_an_administrator_s_recovery_is_answered_when_it_has_elected(election: RequestedElection) -> None:
+@pytest.mark.parametrize(
+    "election", [admin_messages.RequestedElection.LONGEST_LOG_AGGRESSIVE, admin_messages.RequestedElection.UNCLEAN]
+)
+def test_an_administrator_s_recovery_is_answered_when_it_has_elected(
+    election: admin_messages.RequestedElection,
+) -> None:
     cluster = driver(strategy="None")
     lose_all(cluster, 1, 2, 3)
     request_id = cluster.send(elect(election))
@@ -767,7 +773,7 @@ def test_an_administrator_s_recovery_is_counted_while_it_runs() -> None:
     cluster = driver(strategy="None")
     lose_all(cluster, 1, 2, 3)
     assert counts() == (0, 1)
-    cluster.send(elect(RequestedElection.UNCLEAN))
+    cluster.send(elect(admin_messages.RequestedElection.UNCLEAN))
     assert counts() == (1, 0), "the administrator has done what was waited for"
 
     for broker_id, request in asked(cluster).items():
@@ -779,7 +785,7 @@ def test_an_administrator_s_recovery_is_counted_while_it_runs() -> None:
 def test_an_administrator_s_recovery_that_is_given_up_is_counted_no_more() -> None:
     cluster = driver(strategy="None")
     lose_all(cluster, 1, 2, 3)
-    cluster.send(elect(RequestedElection.UNCLEAN))
+    cluster.send(elect(admin_messages.RequestedElection.UNCLEAN))
     cluster.now_ms += TIMEOUT_MS
     cluster.fire_timers()
     health = cluster.controller.health()
@@ -789,8 +795,10 @@ def test_an_administrator_s_recovery_that_is_given_up_is_counted_no_more() -> No
 def test_a_request_is_answered_as_a_whole_when_its_last_recovery_ends() -> None:
     cluster = driver(strategy="None", partitions=2)
     lose_all(cluster, 1, 2, 3)
-    cluster.ask(elect(RequestedElection.DESIGNATED, desired=1), ElectLeadersResponse)  # of partition 0
-    request_id = cluster.send(elect(RequestedElection.LONGEST_LOG_BALANCED, partitions=3))
+    cluster.ask(
+        elect(admin_messages.RequestedElection.DESIGNATED, desired=1), admin_messages.ElectLeadersResponse
+    )  # of partition 0
+    request_id = cluster.send(elect(admin_messages.RequestedElection.LONGEST_LOG_BALANCED, partitions=3))
     assert errors(cluster, request_id) is None
 
     for broker_id, request in asked(cluster).items():
@@ -805,7 +813,7 @@ def test_a_request_is_answered_as_a_whole_when_its_last_recovery_ends() -> None:
 def test_an_administrator_s_recovery_times_out_and_elects_nobody_later() -> None:
     cluster = driver(strategy="None")
     lose_all(cluster, 1, 2, 3)
-    request_id = cluster.send(elect(RequestedElection.LONGEST_LOG_AGGRESSIVE))
+    request_id = cluster.send(elect(admin_messages.RequestedElection.LONGEST_LOG_AGGRESSIVE))
     requests = asked(cluster)
     wait(cluster, TIMEOUT_MS)
     assert errors(cluster, request_id) == [ErrorCode.REQUEST_TIMED_OUT]
@@ -818,7 +826,7 @@ def test_an_administrator_s_recovery_times_out_and_elects_nobody_later() -> None
 def test_after_a_request_timed_out_the_topic_s_own_recovery_goes_on() -> None:
     cluster = driver(strategy="Balanced")
     lose_all(cluster, 1, 2, 3)
-    cluster.send(elect(RequestedElection.LONGEST_LOG_AGGRESSIVE))
+    cluster.send(elect(admin_messages.RequestedElection.LONGEST_LOG_AGGRESSIVE))
     wait(cluster, TIMEOUT_MS)
 
     strategies = [event.strategy for event in cluster.events if isinstance(event, UncleanRecoveryStarted)]
@@ -829,7 +837,9 @@ def test_a_balanced_request_that_has_to_wait_for_somebody_is_refused() -> None:
     cluster = driver(strategy="None")
     lose_all(cluster, 1, 2, 3)
     fence(cluster, 3)
-    response = cluster.ask(elect(RequestedElection.LONGEST_LOG_BALANCED), ElectLeadersResponse)
+    response = cluster.ask(
+        elect(admin_messages.RequestedElection.LONGEST_LOG_BALANCED), admin_messages.ElectLeadersResponse
+    )
     [result] = response.partitions
     assert (result.error, result.error_message) == (
         ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -840,7 +850,7 @@ def test_a_balanced_request_that_has_to_wait_for_somebody_is_refused() -> None:
 def test_a_recovery_asked_for_ends_when_somebody_it_must_hear_from_goes_away() -> None:
     cluster = driver(strategy="None")
     lose_all(cluster, 1, 2, 3)
-    request_id = cluster.send(elect(RequestedElection.LONGEST_LOG_BALANCED))
+    request_id = cluster.send(elect(admin_messages.RequestedElection.LONGEST_LOG_BALANCED))
     fence(cluster, 2)
     assert errors(cluster, request_id) == [ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE]
 
@@ -850,7 +860,9 @@ def test_the_longest_log_is_a_clean_election_where_a_clean_candidate_lives() -> 
     lose_all(cluster)
     cluster.heartbeat(2)
     assert state(cluster).leader == 2
-    response = cluster.ask(elect(RequestedElection.LONGEST_LOG_BALANCED), ElectLeadersResponse)
+    response = cluster.ask(
+        elect(admin_messages.RequestedElection.LONGEST_LOG_BALANCED), admin_messages.ElectLeadersResponse
+    )
     assert response.partitions[0].error is ErrorCode.ELECTION_NOT_NEEDED
 
 
@@ -859,7 +871,9 @@ def test_without_the_manager_there_is_no_longest_log() -> None:
     cluster.properties = msgspec.structs.replace(cluster.properties, unclean_recovery_manager_enabled=False)
     cluster.restart()
     lose_all(cluster, 1, 2, 3)
-    response = cluster.ask(elect(RequestedElection.LONGEST_LOG_AGGRESSIVE), ElectLeadersResponse)
+    response = cluster.ask(
+        elect(admin_messages.RequestedElection.LONGEST_LOG_AGGRESSIVE), admin_messages.ElectLeadersResponse
+    )
     assert response.partitions[0].error is ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -882,7 +896,7 @@ def blind(era: str) -> ControllerDriver:
 def test_the_controller_asks_for_a_draw_when_it_starts_and_when_it_has_used_one() -> None:
     cluster = blind("kip-966")
     assert cluster.draws_wanted == 1
-    cluster.step(NumberDrawn(cause_id=CAUSE, number=1))
+    cluster.step(inputs.NumberDrawn(cause_id=CAUSE, number=1))
     fence(cluster, 3)
 
     assert [(event.leader, event.method, event.draw) for event in elected(cluster)] == [

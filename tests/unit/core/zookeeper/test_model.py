@@ -2,19 +2,8 @@
 
 import pytest
 
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.core.zookeeper.operations import (
-    Answers,
-    Create,
-    Exists,
-    GetData,
-    NodeKind,
-    OperationFailed,
-    SetData,
-    Step,
-    WatchEvent,
-    ZooKeeperFailure,
-)
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 from tests.unit.core.zookeeper.contract import ZooKeeperContract, ZooKeeperUnderTest
 
@@ -34,10 +23,10 @@ class Model:
         self._alive.append(session_id)
         return session_id
 
-    def execute(self, session_id: SessionId, *steps: Step) -> Answers:
+    def execute(self, session_id: SessionId, *steps: operations.Step) -> operations.Answers:
         return self.server.execute(session_id, steps)
 
-    def events(self, session_id: SessionId) -> tuple[WatchEvent, ...]:
+    def events(self, session_id: SessionId) -> tuple[operations.WatchEvent, ...]:
         return self.server.take_events(session_id)
 
     def close_session(self, session_id: SessionId) -> None:
@@ -75,7 +64,9 @@ def test_a_session_expires_once_it_was_silent_for_its_timeout() -> None:
 def test_each_ephemeral_node_of_an_expired_session_goes_by_a_write_of_its_own() -> None:
     server = ZooKeeperServer()
     session = server.open_session(timeout_ms=TIMEOUT_MS, now_ms=0)
-    server.execute(session, tuple(Create(path=path, kind=NodeKind.EPHEMERAL) for path in ("/b", "/a")))
+    server.execute(
+        session, tuple(operations.Create(path=path, kind=operations.NodeKind.EPHEMERAL) for path in ("/b", "/a"))
+    )
     before = server.last_zxid
     server.expire_silent(now_ms=TIMEOUT_MS)
     assert server.last_zxid == before + 2
@@ -85,16 +76,16 @@ def test_each_ephemeral_node_of_an_expired_session_goes_by_a_write_of_its_own() 
 def test_refused_writes_have_no_zxid() -> None:
     server = ZooKeeperServer()
     session = server.open_session(timeout_ms=TIMEOUT_MS, now_ms=0)
-    server.execute(session, (SetData(path="/a", data=b"", version=None), Create(path="/a/b")))
+    server.execute(session, (operations.SetData(path="/a", data=b"", version=None), operations.Create(path="/a/b")))
     assert server.last_zxid == 0
 
 
 def test_a_client_that_keeps_no_watches_hears_nothing_after_a_lost_connection() -> None:
     server = ZooKeeperServer()
     session = server.open_session(timeout_ms=TIMEOUT_MS, now_ms=0)
-    server.execute(session, (Create(path="/a"), Exists(path="/a", is_watched=True)))
+    server.execute(session, (operations.Create(path="/a"), operations.Exists(path="/a", is_watched=True)))
     server.drop_watches(session)
-    server.execute(session, (SetData(path="/a", data=b"", version=None),))
+    server.execute(session, (operations.SetData(path="/a", data=b"", version=None),))
     assert server.take_events(session) == ()
     assert server.watches()[session] == frozenset()
 
@@ -103,5 +94,7 @@ def test_a_session_that_is_gone_gets_no_answer_but_that() -> None:
     server = ZooKeeperServer()
     session = server.open_session(timeout_ms=TIMEOUT_MS, now_ms=0)
     server.end_session(session)
-    assert server.execute(session, (GetData(path="/"),)) == (OperationFailed(ZooKeeperFailure.SESSION_EXPIRED),)
+    assert server.execute(session, (operations.GetData(path="/"),)) == (
+        operations.OperationFailed(operations.ZooKeeperFailure.SESSION_EXPIRED),
+    )
     assert server.take_events(session) == ()

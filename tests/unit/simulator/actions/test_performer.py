@@ -2,10 +2,10 @@
 
 import pytest
 
+from laststand.emulator.core import events
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
-from laststand.emulator.core.events import FaultInjected, MessageIntercepted
 from laststand.emulator.core.types import BrokerId, MessageFate, NodeId, TopicPartition
-from laststand.emulator.plan.actions import DEEDS, Action, PowerLoss, UnregisterBroker
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import parse_action
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.plan.plan import parse_plan
@@ -36,11 +36,11 @@ def done(simulation: Simulation, *lines: str) -> list[tuple[bool, bool, str]]:
     return [(outcome.took_effect, outcome.bit, outcome.seen) for outcome in outcomes]
 
 
-@pytest.mark.parametrize("row", DEEDS.values(), ids=lambda row: row.kind.__name__)
+@pytest.mark.parametrize("row", actions.DEEDS.values(), ids=lambda row: row.kind.__name__)
 def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None:
-    deed = next(each for each in DEEDS.values() if each is row)
+    deed = next(each for each in actions.DEEDS.values() if each is row)
     simulation = begun()
-    if deed.kind is UnregisterBroker:  # one that runs is never registered again
+    if deed.kind is actions.UnregisterBroker:  # one that runs is never registered again
         done(simulation, "stop 2", "wait 200")
     outcome = perform_and_record(simulation.cluster, parse_action(deed.example, names()))
     assert outcome.took_effect is not outcome.seen.startswith("no-op: ")
@@ -160,7 +160,7 @@ def test_only_what_took_effect_is_recorded() -> None:
     simulation = begun(journal)
     for line in ("kill 1", "kill 1", "kill 1,2"):
         perform_and_record(simulation.cluster, parse_action(line))
-    told = [entry.event.target for entry in journal.entries if isinstance(entry.event, FaultInjected)]
+    told = [entry.event.target for entry in journal.entries if isinstance(entry.event, events.FaultInjected)]
     assert told == ["1", "1", "2"]
 
 
@@ -170,9 +170,9 @@ def test_messages_are_lost_duplicated_and_delayed_as_counted() -> None:
     done(simulation, "lose-next 1->100 BrokerHeartbeat response count=2", "wait 1500")
     done(simulation, "duplicate-next 1->100 BrokerHeartbeat request count=1", "wait 1500")
     done(simulation, "delay 1->100 BrokerHeartbeat request ms=20", "wait 1500", "heal")
-    counted = len([entry for entry in journal.entries if isinstance(entry.event, MessageIntercepted)])
+    counted = len([entry for entry in journal.entries if isinstance(entry.event, events.MessageIntercepted)])
     done(simulation, "wait 1500")
-    touched = [entry.event for entry in journal.entries if isinstance(entry.event, MessageIntercepted)]
+    touched = [entry.event for entry in journal.entries if isinstance(entry.event, events.MessageIntercepted)]
     assert len(touched) == counted == simulation.cluster.network.intercepted.total(), "none after the heal"
     fates = [event.fate for event in touched]
     assert (fates.count(MessageFate.LOST), fates.count(MessageFate.DUPLICATED)) == (2, 1)
@@ -191,8 +191,8 @@ def with_unsynced(count: int) -> Simulation:
     return simulation
 
 
-def lose(node_id: int, loss: DiskLoss) -> Action:
-    return PowerLoss(nodes=(NodeId(node_id),), loss=loss)
+def lose(node_id: int, loss: DiskLoss) -> actions.Action:
+    return actions.PowerLoss(nodes=(NodeId(node_id),), loss=loss)
 
 
 def test_what_is_drawn_depends_on_the_seed_and_the_broker_alone() -> None:

@@ -2,29 +2,9 @@
 
 import pytest
 
-from laststand.emulator.core.effects import (
-    AppendToLog,
-    CreateLog,
-    DeleteLog,
-    Effect,
-    RecordEvent,
-    RestartLog,
-    SendResponse,
-    WriteEpochCheckpoint,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
-)
-from laststand.emulator.core.events import (
-    BatchAppended,
-    FaultInjected,
-    IncarnationEnded,
-    LogOpened,
-    NodeStopped,
-    PowerLost,
-)
-from laststand.emulator.core.messages import ProduceResponse
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId, Offset, RequestId, TopicId, TopicPartition
-from laststand.emulator.plan.actions import CrashWithin
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.lines import parse_action
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.cluster.crash import done_before
@@ -32,14 +12,16 @@ from laststand.emulator.simulator.run.journal import Journal
 from laststand.emulator.simulator.run.simulation import Simulation
 
 NAME = TopicPartition("orders", 0)
-DELETE = DeleteLog(partition=NAME)
-CREATE = CreateLog(partition=NAME, topic_id=TopicId("t"))
-RESTART = RestartLog(partition=NAME, offset=Offset(3))
-APPEND = AppendToLog(partition=NAME, batches=())
-EPOCHS = WriteEpochCheckpoint(partition=NAME, epochs=())
-CHECKPOINTS = (WriteHighWatermarks(high_watermarks=()), WriteLogCheckpoints())
-TOLD = RecordEvent(event=NodeStopped(cause_id=CauseId("c")))
-ANSWER = SendResponse(request_id=RequestId(1), response=ProduceResponse(partitions=()), cause_id=CauseId("c"))
+DELETE = effects.DeleteLog(partition=NAME)
+CREATE = effects.CreateLog(partition=NAME, topic_id=TopicId("t"))
+RESTART = effects.RestartLog(partition=NAME, offset=Offset(3))
+APPEND = effects.AppendToLog(partition=NAME, batches=())
+EPOCHS = effects.WriteEpochCheckpoint(partition=NAME, epochs=())
+CHECKPOINTS = (effects.WriteHighWatermarks(high_watermarks=()), effects.WriteLogCheckpoints())
+TOLD = effects.RecordEvent(event=events.NodeStopped(cause_id=CauseId("c")))
+ANSWER = effects.SendResponse(
+    request_id=RequestId(1), response=messages.ProduceResponse(partitions=()), cause_id=CauseId("c")
+)
 LOSS = "keep=none kept=0 truncation=kept"
 
 
@@ -59,9 +41,11 @@ LOSS = "keep=none kept=0 truncation=kept"
         (f"crash-within 1 after-effects=1 {LOSS} names=undone", [RESTART, EPOCHS], [RESTART]),
     ],
 )
-def test_what_is_done_before_the_crash(line: str, effects: list[Effect], done: list[Effect] | None) -> None:
+def test_what_is_done_before_the_crash(
+    line: str, effects: list[effects.Effect], done: list[effects.Effect] | None
+) -> None:
     crash = parse_action(line)
-    assert isinstance(crash, CrashWithin)
+    assert isinstance(crash, actions.CrashWithin)
     assert done_before(crash, effects) == done
 
 
@@ -90,15 +74,17 @@ def test_a_leader_that_dies_while_it_appends(loss: str, end: int) -> None:
     assert node.pending_crash is None
     assert node.disk.logs[NAME].log_end_offset == end
     told = [event for *_, event in journal.entries]
-    assert not any(isinstance(event, BatchAppended) for event in told)
-    assert [event.fault for event in told if isinstance(event, FaultInjected)] == ["power_loss" if loss else "kill"]
-    assert any(isinstance(event, IncarnationEnded) and event.ended_node == 0 for event in told)
-    lost = [event.new_end_offset for event in told if isinstance(event, PowerLost)]
+    assert not any(isinstance(event, events.BatchAppended) for event in told)
+    assert [event.fault for event in told if isinstance(event, events.FaultInjected)] == [
+        "power_loss" if loss else "kill"
+    ]
+    assert any(isinstance(event, events.IncarnationEnded) and event.ended_node == 0 for event in told)
+    lost = [event.new_end_offset for event in told if isinstance(event, events.PowerLost)]
     assert lost == ([end] if loss else [])
 
     assert simulation.play(parse_action("start 0"))
     assert simulation.play(parse_action("wait 600"))
-    opened = [event for _, node_id, _, event in journal.entries if isinstance(event, LogOpened) and node_id == 0]
+    opened = [event for _, node_id, _, event in journal.entries if isinstance(event, events.LogOpened) and node_id == 0]
     assert opened[-1].log_end_offset == end
     simulation.finish()
     assert simulation.findings() == ()

@@ -4,17 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from laststand.emulator.core import effects
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
 from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
-from laststand.emulator.core.effects import (
-    AppendToLog,
-    CreateLog,
-    RaiseLogStart,
-    RestartLog,
-    TruncateLog,
-    WriteEpochCheckpoint,
-    WriteLogCheckpoints,
-)
 from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId, TopicPartition
 from laststand.emulator.simulator.disk.disk import Disk, unsynced_batches
 
@@ -34,11 +26,11 @@ def batch(offset: int, *, epoch: int = 0, crc: int | None = None) -> BatchDescri
 
 def disk_with(*, synced: int, unsynced: int) -> Disk:
     disk = Disk()
-    disk.create(CreateLog(partition=NAME, topic_id=TopicId("t")))
+    disk.create(effects.CreateLog(partition=NAME, topic_id=TopicId("t")))
     for offset in range(synced + unsynced):
         if offset == synced:
             disk.sync()
-        disk.append(AppendToLog(partition=NAME, batches=(batch(offset),)))
+        disk.append(effects.AppendToLog(partition=NAME, batches=(batch(offset),)))
     if not unsynced:
         disk.sync()
     return disk
@@ -73,8 +65,8 @@ def test_what_is_synced_stays() -> None:
 @pytest.mark.parametrize(("fate", "crcs"), [(TruncationFate.UNDONE, [0, 1, 2]), (TruncationFate.KEPT, [0])])
 def test_a_truncation_that_was_not_synced(fate: TruncationFate, crcs: list[int]) -> None:
     disk = disk_with(synced=3, unsynced=0)
-    disk.truncate(TruncateLog(partition=NAME, offset=Offset(1)))
-    disk.append(AppendToLog(partition=NAME, batches=(batch(1, epoch=1, crc=77),)))
+    disk.truncate(effects.TruncateLog(partition=NAME, offset=Offset(1)))
+    disk.append(effects.AppendToLog(partition=NAME, batches=(batch(1, epoch=1, crc=77),)))
     disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=fate, names=NamesFate.KEPT))
     assert [each.crc for each in disk.load()[0].batches] == crcs
 
@@ -83,11 +75,11 @@ def test_a_truncation_that_was_not_synced(fate: TruncationFate, crcs: list[int])
 def test_an_ordered_journal_brings_no_batch_back_and_loses_no_name(model: DiskModel) -> None:
     exact = ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.UNDONE)
     disk = disk_with(synced=3, unsynced=0)
-    disk.truncate(TruncateLog(partition=NAME, offset=Offset(1)))
-    disk.append(AppendToLog(partition=NAME, batches=(batch(1, epoch=1, crc=77),)))
+    disk.truncate(effects.TruncateLog(partition=NAME, offset=Offset(1)))
+    disk.append(effects.AppendToLog(partition=NAME, batches=(batch(1, epoch=1, crc=77),)))
     disk.lose_power(Keep.NONE, exact, model=model)
     assert [each.crc for each in disk.load()[0].batches] == [0]
-    disk.restart(RestartLog(partition=NAME, offset=Offset(9)))
+    disk.restart(effects.RestartLog(partition=NAME, offset=Offset(9)))
     disk.lose_power(Keep.NONE, exact, model=model)
     assert disk.load()[0].log_start_offset == 9
 
@@ -95,17 +87,17 @@ def test_an_ordered_journal_brings_no_batch_back_and_loses_no_name(model: DiskMo
 @pytest.mark.parametrize(("names", "end"), [(NamesFate.KEPT, 9), (NamesFate.UNDONE, 2)])
 def test_a_log_that_started_anew_may_lose_its_segment(names: NamesFate, end: int) -> None:
     disk = disk_with(synced=3, unsynced=0)
-    disk.raise_log_start(RaiseLogStart(partition=NAME, offset=Offset(2)))
-    disk.write_checkpoints(WriteLogCheckpoints())
-    disk.restart(RestartLog(partition=NAME, offset=Offset(9)))
-    disk.append(AppendToLog(partition=NAME, batches=(batch(9),)))
+    disk.raise_log_start(effects.RaiseLogStart(partition=NAME, offset=Offset(2)))
+    disk.write_checkpoints(effects.WriteLogCheckpoints())
+    disk.restart(effects.RestartLog(partition=NAME, offset=Offset(9)))
+    disk.append(effects.AppendToLog(partition=NAME, batches=(batch(9),)))
     disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=names))
     (log,) = disk.load()
     assert (log.log_start_offset, log.log_end_offset, log.batches) == (end, end, ())
 
 
 def _write_epochs(disk: Disk) -> None:
-    disk.write_epochs(WriteEpochCheckpoint(partition=NAME, epochs=()))
+    disk.write_epochs(effects.WriteEpochCheckpoint(partition=NAME, epochs=()))
 
 
 def _load(disk: Disk) -> None:
@@ -115,7 +107,7 @@ def _load(disk: Disk) -> None:
 @pytest.mark.parametrize("sync", [Disk.sync, _write_epochs, _load])
 def test_what_syncs_a_directory_makes_its_names_durable(sync: Callable[[Disk], None]) -> None:
     disk = disk_with(synced=3, unsynced=0)
-    disk.restart(RestartLog(partition=NAME, offset=Offset(9)))
+    disk.restart(effects.RestartLog(partition=NAME, offset=Offset(9)))
     sync(disk)
     disk.lose_power(Keep.NONE, ExactLoss(kept=0, truncation=TruncationFate.UNDONE, names=NamesFate.UNDONE))
     assert disk.load()[0].log_end_offset == 9
@@ -123,10 +115,10 @@ def test_what_syncs_a_directory_makes_its_names_durable(sync: Callable[[Disk], N
 
 def test_recovery_adds_only_epochs_above_the_newest() -> None:
     disk = disk_with(synced=1, unsynced=0)
-    disk.append(AppendToLog(partition=NAME, batches=(batch(1, epoch=2),)))
+    disk.append(effects.AppendToLog(partition=NAME, batches=(batch(1, epoch=2),)))
     assert disk.load()[0].epochs == (EpochEntry(LeaderEpoch(0), Offset(0)), EpochEntry(LeaderEpoch(2), Offset(1)))
     entries = (EpochEntry(LeaderEpoch(3), Offset(0)),)
-    disk.write_epochs(WriteEpochCheckpoint(partition=NAME, epochs=entries))
+    disk.write_epochs(effects.WriteEpochCheckpoint(partition=NAME, epochs=entries))
     assert disk.load()[0].epochs == entries
 
 

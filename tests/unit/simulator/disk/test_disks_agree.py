@@ -13,23 +13,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
+from laststand.emulator.core import effects, inputs
 from laststand.emulator.core.batch import EpochEntry
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.disk import DiskModel, ExactLoss, Keep, NamesFate, TruncationFate
-from laststand.emulator.core.effects import (
-    AppendToLog,
-    CreateLog,
-    DeleteLog,
-    DeleteStrayLog,
-    RaiseLogStart,
-    RenameStrayLog,
-    RestartLog,
-    TruncateLog,
-    WriteEpochCheckpoint,
-    WriteHighWatermarks,
-    WriteLogCheckpoints,
-)
-from laststand.emulator.core.inputs import LoadedLog, StrayLog
 from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId
 from laststand.emulator.simulator.disk.disk import Disk
 from laststand.emulator.storage.log_directory import LogDirectory
@@ -62,8 +49,8 @@ OPERATIONS = st.one_of(
 class Found(NamedTuple):
     """What a new process finds."""
 
-    logs: tuple[LoadedLog, ...]
-    strays: frozenset[StrayLog]
+    logs: tuple[inputs.LoadedLog, ...]
+    strays: frozenset[inputs.StrayLog]
 
 
 class BothDisks:
@@ -79,7 +66,7 @@ class BothDisks:
 
     def _create(self, topic_id: TopicId) -> None:
         self.log = self.directory.create_log(PARTITION, topic_id, self._settings)
-        self.disk.create(CreateLog(partition=PARTITION, topic_id=topic_id))
+        self.disk.create(effects.CreateLog(partition=PARTITION, topic_id=topic_id))
         self._epochs = LeaderEpochCache()
         self._epoch = 0
         self._high_watermark = Offset(0)
@@ -101,18 +88,18 @@ class BothDisks:
                 offset = Offset(min(self.log.log_start_offset + distance, self._high_watermark))
                 if offset > self.log.log_start_offset:
                     self.log.raise_log_start(offset)
-                    self.disk.raise_log_start(RaiseLogStart(partition=PARTITION, offset=offset))
+                    self.disk.raise_log_start(effects.RaiseLogStart(partition=PARTITION, offset=offset))
             case ("high_watermark", distance):
                 behind = Offset(self.log.log_end_offset - distance)
                 self._high_watermark = max(self.log.log_start_offset, min(behind, self.log.log_end_offset))
                 self.directory.write_high_watermarks({PARTITION: self._high_watermark})
                 self.disk.write_high_watermarks(
-                    WriteHighWatermarks(high_watermarks=((PARTITION, self._high_watermark),))
+                    effects.WriteHighWatermarks(high_watermarks=((PARTITION, self._high_watermark),))
                 )
             case ("checkpoint", _):
                 self.directory.write_recovery_points()
                 self.directory.write_log_starts()
-                self.disk.write_checkpoints(WriteLogCheckpoints())
+                self.disk.write_checkpoints(effects.WriteLogCheckpoints())
             case ("restart", distance):
                 self._restart(distance)
                 if self._epochs.clear():
@@ -121,22 +108,22 @@ class BothDisks:
                 self._restart(distance)  # what follows it in a step never happens
             case ("delete", which):
                 self.directory.delete_log(PARTITION, now_ms=0, delay_ms=1)
-                self.disk.delete(DeleteLog(partition=PARTITION))
+                self.disk.delete(effects.DeleteLog(partition=PARTITION))
                 self._create(TOPIC_IDS[which])
             case ("stray", which):
                 self.directory.rename_stray_log(PARTITION)
-                self.disk.rename_stray(RenameStrayLog(partition=PARTITION))
+                self.disk.rename_stray(effects.RenameStrayLog(partition=PARTITION))
                 self._create(TOPIC_IDS[which])
             case ("delete_stray", which):
-                self.directory.delete_strays(StrayLog(partition=PARTITION, topic_id=TOPIC_IDS[which]))
-                self.disk.delete_stray(DeleteStrayLog(partition=PARTITION, topic_id=TOPIC_IDS[which]))
+                self.directory.delete_strays(inputs.StrayLog(partition=PARTITION, topic_id=TOPIC_IDS[which]))
+                self.disk.delete_stray(effects.DeleteStrayLog(partition=PARTITION, topic_id=TOPIC_IDS[which]))
             case unknown:
                 raise AssertionError(unknown)
 
     def _append(self) -> None:
         descriptor, content = make_batch(self.log.log_end_offset, leader_epoch=self._epoch)
         self.log.append([descriptor], [content])
-        self.disk.append(AppendToLog(partition=PARTITION, batches=(descriptor,)))
+        self.disk.append(effects.AppendToLog(partition=PARTITION, batches=(descriptor,)))
         if self._epochs.assign(LeaderEpoch(self._epoch), descriptor.base_offset):
             self._write_epochs()
 
@@ -145,7 +132,7 @@ class BothDisks:
             return
         self.log.truncate_to(offset)
         self.directory.write_recovery_points()
-        self.disk.truncate(TruncateLog(partition=PARTITION, offset=offset))
+        self.disk.truncate(effects.TruncateLog(partition=PARTITION, offset=offset))
         self._high_watermark = min(self._high_watermark, offset)
         if self._epochs.truncate_from_end(offset):
             self._write_epochs()
@@ -154,13 +141,13 @@ class BothDisks:
         offset = Offset(max(0, self.log.log_end_offset + distance))
         self.log.restart_at(offset)
         self.directory.write_recovery_points()
-        self.disk.restart(RestartLog(partition=PARTITION, offset=offset))
+        self.disk.restart(effects.RestartLog(partition=PARTITION, offset=offset))
         self._high_watermark = offset
 
     def _write_epochs(self) -> None:
         entries: tuple[EpochEntry, ...] = self._epochs.entries
         self.log.write_epochs(entries)
-        self.disk.write_epochs(WriteEpochCheckpoint(partition=PARTITION, epochs=entries))
+        self.disk.write_epochs(effects.WriteEpochCheckpoint(partition=PARTITION, epochs=entries))
 
     def found(self) -> Found:
         """Returns what a new process of real storage finds."""
@@ -189,7 +176,7 @@ def essence(found: Found) -> tuple[object, ...]:
     return found.strays, tuple(log_essence(loaded) for loaded in found.logs)
 
 
-def log_essence(loaded: LoadedLog) -> tuple[object, ...]:
+def log_essence(loaded: inputs.LoadedLog) -> tuple[object, ...]:
     """Returns what the core goes by of one log; recovery points are exact on one side and checkpoints on the other."""
     epochs = LeaderEpochCache(loaded.epochs)
     epochs.truncate_from_end(loaded.log_end_offset)
@@ -267,23 +254,23 @@ def test_which_disks_bring_back_what_a_follower_has_cut(model: DiskModel, epochs
     directory = LogDirectory.open(filesystem, str(data))
     directory.load_logs(lambda _: LogSettings())
     log, disk = directory.create_log(PARTITION, TOPIC_ID, LogSettings()), Disk()
-    disk.create(CreateLog(partition=PARTITION, topic_id=TOPIC_ID))
+    disk.create(effects.CreateLog(partition=PARTITION, topic_id=TOPIC_ID))
 
     def append(leader_epoch: int) -> None:
         starts = (EpochEntry(leader_epoch=LeaderEpoch(leader_epoch), start_offset=Offset(0)),)
         log.write_epochs(starts)
-        disk.write_epochs(WriteEpochCheckpoint(partition=PARTITION, epochs=starts))
+        disk.write_epochs(effects.WriteEpochCheckpoint(partition=PARTITION, epochs=starts))
         for base_offset in range(2):
             descriptor, content = make_batch(base_offset, leader_epoch=leader_epoch)
             log.append([descriptor], [content])
-            disk.append(AppendToLog(partition=PARTITION, batches=(descriptor,)))
+            disk.append(effects.AppendToLog(partition=PARTITION, batches=(descriptor,)))
 
     append(0)
     log.flush()
     disk.sync()
     log.truncate_to(Offset(0))
     directory.write_recovery_points()
-    disk.truncate(TruncateLog(partition=PARTITION, offset=Offset(0)))
+    disk.truncate(effects.TruncateLog(partition=PARTITION, offset=Offset(0)))
     append(1)
     filesystem.close()
     exact = ExactLoss(kept=0, truncation=TruncationFate.UNDONE)

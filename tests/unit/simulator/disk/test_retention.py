@@ -1,8 +1,8 @@
 """Retention in virtual time: whole segments, below the high watermark, and gone for good."""
 
+from laststand.emulator.core import effects
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.disk import ExactLoss, Keep, NamesFate, TruncationFate
-from laststand.emulator.core.effects import AppendToLog, CreateLog
 from laststand.emulator.core.properties import NodeProperties, TopicProperties, topic_properties
 from laststand.emulator.core.types import LeaderEpoch, Offset, TopicId, TopicPartition
 from laststand.emulator.simulator.disk.disk import Disk
@@ -16,7 +16,7 @@ DAY_MS = 24 * 3600 * 1000
 def disk_with(batches: int) -> Disk:
     """Returns a disk with one log, of one record a batch, the n-th dated n seconds after the epoch."""
     disk = Disk()
-    disk.create(CreateLog(partition=ORDERS, topic_id=TopicId("id")))
+    disk.create(effects.CreateLog(partition=ORDERS, topic_id=TopicId("id")))
     for offset in range(batches):
         batch = BatchDescriptor(
             base_offset=Offset(offset),
@@ -27,7 +27,7 @@ def disk_with(batches: int) -> Disk:
             record_count=1,
             max_timestamp_ms=1000 * offset,
         )
-        disk.append(AppendToLog(partition=ORDERS, batches=(batch,)))
+        disk.append(effects.AppendToLog(partition=ORDERS, batches=(batch,)))
     return disk
 
 

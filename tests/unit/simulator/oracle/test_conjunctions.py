@@ -5,17 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from laststand.emulator.core.events import (
-    BrokerRegistered,
-    ConfigChanged,
-    Election,
-    FeatureChanged,
-    LogTruncated,
-    MetadataApplied,
-    PartitionChanged,
-    TopicDeleted,
-)
-from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest, GetReplicaLogInfoRequest
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.metadata_version import ELR_VERSION
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -65,14 +55,14 @@ class Watched:
         topic_id: str = "orders-id",
     ) -> None:
         self.now_ms += 1
-        event = PartitionChanged(
+        event = events.PartitionChanged(
             cause_id=CAUSE,
             topic=NAME.topic,
             partition=NAME.partition,
             topic_id=TopicId(topic_id),
             metadata_offset=MetadataOffset(self.offset),
             reason=reason,
-            election=Election.ISR,
+            election=events.Election.ISR,
             broker_id=None,
             effective_min_isr=2,
             leader=leader,
@@ -92,14 +82,14 @@ class Watched:
         self.leader_epoch += 1
 
     def apply(self, broker_id: BrokerId, *, since: int) -> None:
-        applied = MetadataApplied(
+        applied = events.MetadataApplied(
             cause_id=CAUSE, start_offset=MetadataOffset(since), end_offset=MetadataOffset(self.offset)
         )
         self.conjunctions.applied(broker_id, applied)
 
     def cut(self, node_id: NodeId) -> None:
         self.now_ms += 1
-        cut = LogTruncated(
+        cut = events.LogTruncated(
             cause_id=CAUSE,
             topic=NAME.topic,
             partition=NAME.partition,
@@ -114,7 +104,7 @@ class Watched:
         self.conjunctions.log_changed(node_id, NAME, cut)
 
     def delete(self) -> None:
-        gone = TopicDeleted(
+        gone = events.TopicDeleted(
             cause_id=CAUSE, metadata_offset=MetadataOffset(self.offset), topic="orders", topic_id=TopicId("orders-id")
         )
         self.conjunctions.deleted(gone)
@@ -122,7 +112,7 @@ class Watched:
 
     def register(self, broker_id: BrokerId) -> None:
         self.now_ms += 1
-        event = BrokerRegistered(
+        event = events.BrokerRegistered(
             cause_id=CAUSE,
             metadata_offset=MetadataOffset(self.offset),
             broker_id=broker_id,
@@ -136,7 +126,7 @@ class Watched:
         self.offset += 1
 
     def ask(self, fate: RequestFate, *, sent_ms: int) -> None:
-        data = AlterPartitionData(
+        data = messages.AlterPartitionData(
             topic=NAME.topic,
             topic_id=TopicId("orders-id"),
             partition=NAME.partition,
@@ -144,15 +134,15 @@ class Watched:
             partition_epoch=PartitionEpoch(0),
             new_isr=(),
         )
-        request = AlterPartitionRequest(broker_id=FIRST, broker_epoch=BrokerEpoch(1), partitions=(data,))
+        request = messages.AlterPartitionRequest(broker_id=FIRST, broker_epoch=BrokerEpoch(1), partitions=(data,))
         self.conjunctions.request_ended(FIRST, CONTROLLER, request, sent_ms, fate)
 
     def asked_for_log_info(self, broker_id: BrokerId, *, sent_ms: int) -> None:
-        request = GetReplicaLogInfoRequest(partitions=((TopicId("orders-id"), 0), (TopicId("unknown"), 0)))
+        request = messages.GetReplicaLogInfoRequest(partitions=((TopicId("orders-id"), 0), (TopicId("unknown"), 0)))
         self.conjunctions.request_ended(CONTROLLER, broker_id, request, sent_ms, RequestFate.LATE)
 
     def configure(self) -> None:
-        event = ConfigChanged(
+        event = events.ConfigChanged(
             cause_id=CAUSE,
             metadata_offset=MetadataOffset(self.offset),
             resource=ConfigResource.TOPIC,
@@ -164,7 +154,7 @@ class Watched:
         self.offset += 1
 
     def raise_feature(self) -> None:
-        event = FeatureChanged(
+        event = events.FeatureChanged(
             cause_id=CAUSE, metadata_offset=MetadataOffset(self.offset), name=ELR_VERSION, feature_level=1
         )
         self.conjunctions.feature_changed(event)

@@ -3,26 +3,9 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.admin_messages import RequestedElection
-from laststand.emulator.core.effects import AppendMetadata, SendRequest
+from laststand.emulator.core import admin_messages, effects, events, inputs, messages, records
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import (
-    AlterPartitionDecided,
-    BrokerFenced,
-    BrokerRegistered,
-    ConfigChanged,
-    Election,
-    FeatureChanged,
-    ReplicaAnswer,
-    UncleanLeaderElected,
-    UncleanMethod,
-    UncleanRecoveryDropped,
-    UncleanRecoveryStarted,
-)
-from laststand.emulator.core.inputs import ResponseReceived, TimerFired
-from laststand.emulator.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
 from laststand.emulator.core.metadata_version import METADATA_VERSION
-from laststand.emulator.core.records import MetadataBatch
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -40,7 +23,7 @@ from laststand.emulator.core.types import (
     RecoveryOrigin,
     RecoveryStrategy,
 )
-from laststand.emulator.plan.actions import ElectLeaders
+from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import CONTROLLER
 from tests.unit.simulator.oracle.world import (
     CAUSE,
@@ -86,7 +69,7 @@ def candidates_vanish(world: World) -> None:
 
 
 def registers_uncleanly(world: World) -> None:
-    event = BrokerRegistered(
+    event = events.BrokerRegistered(
         cause_id=CAUSE,
         metadata_offset=MetadataOffset(90),
         broker_id=FOLLOWER,
@@ -104,7 +87,7 @@ def unclean_candidate(world: World) -> None:
     world.changes(partition_epoch=NEXT, reason="elect_leaders", metadata_offset=MetadataOffset(91))
 
 
-def elects(world: World, election: Election, leader: BrokerId = FOLLOWER, **fields: object) -> None:
+def elects(world: World, election: events.Election, leader: BrokerId = FOLLOWER, **fields: object) -> None:
     world.changes(
         partition_epoch=NEXT,
         leader_epoch=LeaderEpoch(1),
@@ -117,15 +100,15 @@ def elects(world: World, election: Election, leader: BrokerId = FOLLOWER, **fiel
 
 
 def elected_from_outside_the_isr(world: World) -> None:
-    elects(world, Election.ISR, BrokerId(NodeId(7)))
+    elects(world, events.Election.ISR, BrokerId(NodeId(7)))
 
 
 def elected_from_elr_beside_an_isr(world: World) -> None:
-    elects(world, Election.ELR)
+    elects(world, events.Election.ELR)
 
 
 def unclean_beside_candidates(world: World) -> None:
-    elects(world, Election.UNCLEAN, isr=(FOLLOWER,), leader_recovery_state=RECOVERING)
+    elects(world, events.Election.UNCLEAN, isr=(FOLLOWER,), leader_recovery_state=RECOVERING)
 
 
 def loses_everybody(world: World) -> None:
@@ -134,7 +117,7 @@ def loses_everybody(world: World) -> None:
         leader_epoch=LeaderEpoch(1),
         leader=None,
         isr=(),
-        election=Election.NO_CANDIDATE,
+        election=events.Election.NO_CANDIDATE,
         reason="broker_registered",
         broker_id=LEADER,
     )
@@ -146,7 +129,7 @@ def returns_uncleanly(world: World, **fields: object) -> None:
         partition_epoch=PartitionEpoch(2),
         leader_epoch=LeaderEpoch(2),
         leader=OTHER,
-        election=Election.UNCLEAN,
+        election=events.Election.UNCLEAN,
         reason="broker_unfenced",
         broker_id=OTHER,
         isr=(OTHER,),
@@ -165,7 +148,7 @@ def unclean_and_not_alone(world: World) -> None:
         partition_epoch=PartitionEpoch(3),
         leader_epoch=LeaderEpoch(3),
         leader=FOLLOWER,
-        election=Election.UNCLEAN,
+        election=events.Election.UNCLEAN,
         reason="broker_unfenced",
         broker_id=OTHER,
         isr=(FOLLOWER, OTHER),
@@ -181,12 +164,12 @@ def leaderless(world: World, *, strategy: str | None = None) -> None:
         leader_epoch=LeaderEpoch(1),
         leader=None,
         reason="broker_fenced",
-        election=Election.NO_CANDIDATE,
+        election=events.Election.NO_CANDIDATE,
         isr=(),
         last_known_leader=LEADER,
     )
     if strategy is not None:
-        configured = ConfigChanged(
+        configured = events.ConfigChanged(
             cause_id=CAUSE,
             metadata_offset=MetadataOffset(94),
             resource=ConfigResource.TOPIC,
@@ -197,26 +180,26 @@ def leaderless(world: World, *, strategy: str | None = None) -> None:
         world.happens(configured)
 
 
-def answer_of(world: World, broker: BrokerId, epoch: int | None, end: int) -> ReplicaAnswer:
+def answer_of(world: World, broker: BrokerId, epoch: int | None, end: int) -> events.ReplicaAnswer:
     written = None if epoch is None else LeaderEpoch(epoch)
-    return ReplicaAnswer(broker, world.cluster.image.brokers[broker].broker_epoch, written, Offset(end))
+    return events.ReplicaAnswer(broker, world.cluster.image.brokers[broker].broker_epoch, written, Offset(end))
 
 
 def asks(world: World, broker: BrokerId) -> None:
     """The controller asks a broker what it has."""
-    request = SendRequest(
+    request = effects.SendRequest(
         destination=broker,
         correlation_id=CorrelationId(1000 + broker),
-        request=GetReplicaLogInfoRequest(partitions=((TOPIC, 0),)),
+        request=messages.GetReplicaLogInfoRequest(partitions=((TOPIC, 0),)),
         timeout_ms=5000,
         cause_id=CAUSE,
     )
-    world.oracle.checks.controller.recovery.answers.stepped(TimerFired(cause_id=CAUSE), [request])
+    world.oracle.checks.controller.recovery.answers.stepped(inputs.TimerFired(cause_id=CAUSE), [request])
 
 
-def hears(world: World, answer: ReplicaAnswer, *, leader_epoch: int = 1) -> None:
+def hears(world: World, answer: events.ReplicaAnswer, *, leader_epoch: int = 1) -> None:
     """The controller gets a broker's answer."""
-    info = ReplicaLogInfo(
+    info = messages.ReplicaLogInfo(
         topic_id=TOPIC,
         partition=0,
         error=ErrorCode.NONE,
@@ -224,15 +207,15 @@ def hears(world: World, answer: ReplicaAnswer, *, leader_epoch: int = 1) -> None
         current_leader_epoch=LeaderEpoch(leader_epoch),
         log_end_offset=answer.log_end_offset,
     )
-    response = ResponseReceived(
+    response = inputs.ResponseReceived(
         cause_id=CAUSE,
         correlation_id=CorrelationId(1000 + answer.broker_id),
-        response=GetReplicaLogInfoResponse(broker_epoch=answer.broker_epoch, partitions=(info,)),
+        response=messages.GetReplicaLogInfoResponse(broker_epoch=answer.broker_epoch, partitions=(info,)),
     )
     world.oracle.checks.controller.recovery.answers.stepped(response, [])
 
 
-def asks_and_hears(world: World, *answers: ReplicaAnswer) -> None:
+def asks_and_hears(world: World, *answers: events.ReplicaAnswer) -> None:
     """Each broker is asked, and answers at once."""
     for answer in answers:
         asks(world, answer.broker_id)
@@ -241,7 +224,7 @@ def asks_and_hears(world: World, *answers: ReplicaAnswer) -> None:
 
 def elects_the_longest_log(
     world: World,
-    *answers: ReplicaAnswer,
+    *answers: events.ReplicaAnswer,
     strategy: RecoveryStrategy = RecoveryStrategy.BALANCED,
     metadata_offset: int = 95,
     ends_first: bool = False,
@@ -251,12 +234,12 @@ def elects_the_longest_log(
         partition_epoch=PartitionEpoch(3),
         leader_epoch=LeaderEpoch(2),
         leader=OTHER,
-        election=Election.UNCLEAN,
+        election=events.Election.UNCLEAN,
         reason="unclean_recovery",
         isr=(OTHER,),
         leader_recovery_state=RECOVERING,
     )
-    event = UncleanLeaderElected(
+    event = events.UncleanLeaderElected(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
@@ -264,7 +247,7 @@ def elects_the_longest_log(
         metadata_offset=MetadataOffset(metadata_offset),
         leader=OTHER,
         leader_epoch=LeaderEpoch(2),
-        method=UncleanMethod.LONGEST_LOG,
+        method=events.UncleanMethod.LONGEST_LOG,
         strategy=strategy,
         candidates=tuple(answer.broker_id for answer in answers),
         draw=None,
@@ -273,9 +256,9 @@ def elects_the_longest_log(
         discarded=(),
         why="test",
     )
-    batch = MetadataBatch(base_offset=event.metadata_offset, records=())
-    decided = AppendMetadata(batch=batch, events=(event,))
-    world.oracle.checks.controller.recovery.answers.stepped(TimerFired(cause_id=CAUSE), [decided])
+    batch = records.MetadataBatch(base_offset=event.metadata_offset, records=())
+    decided = effects.AppendMetadata(batch=batch, events=(event,))
+    world.oracle.checks.controller.recovery.answers.stepped(inputs.TimerFired(cause_id=CAUSE), [decided])
     if ends_first:
         world.ends(CONTROLLER)
     world.happens(event)
@@ -330,7 +313,7 @@ def hears_all_but_counts(world: World, *counted: BrokerId) -> None:
 
 
 def begins_to_ask(world: World) -> None:
-    event = UncleanRecoveryStarted(
+    event = events.UncleanRecoveryStarted(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
@@ -366,7 +349,7 @@ def asks_again_and_leaves_the_answer_out(world: World) -> None:
     elects_the_longest_log(world, *given)
 
 
-def counts_an_answer(world: World, answer: ReplicaAnswer, *, leader_epoch: int = 1) -> None:
+def counts_an_answer(world: World, answer: events.ReplicaAnswer, *, leader_epoch: int = 1) -> None:
     """That of broker 0 is counted as it was given, beside one that counts."""
     leaderless(world)
     asks(world, LEADER)
@@ -381,7 +364,7 @@ def counts_an_answer_of_an_earlier_leader_epoch(world: World) -> None:
 
 
 def counts_an_answer_of_an_earlier_incarnation(world: World) -> None:
-    counts_an_answer(world, ReplicaAnswer(LEADER, BrokerEpoch(1), LeaderEpoch(0), Offset(3)))
+    counts_an_answer(world, events.ReplicaAnswer(LEADER, BrokerEpoch(1), LeaderEpoch(0), Offset(3)))
 
 
 def counts_what_an_earlier_controller_heard(world: World) -> None:
@@ -400,18 +383,18 @@ def recovers_though_strategy_none_is_configured(world: World) -> None:
     recovers_by_answers(world, (LEADER, 0, 3), (OTHER, 0, 5), strategy=RecoveryStrategy.NONE, configured="None")
 
 
-def asks_for(world: World, election: RequestedElection) -> None:
+def asks_for(world: World, election: admin_messages.RequestedElection) -> None:
     """An administrator asks for a leader."""
-    world.oracle.asked(ElectLeaders(election=election, partitions=(NAME,)))
+    world.oracle.asked(actions.ElectLeaders(election=election, partitions=(NAME,)))
 
 
 def goes_by_another_strategy_than_asked_for(world: World) -> None:
-    asks_for(world, RequestedElection.LONGEST_LOG_BALANCED)
+    asks_for(world, admin_messages.RequestedElection.LONGEST_LOG_BALANCED)
     goes_by_a_strategy_of_its_own(world)
 
 
 def goes_twice_by_what_was_asked_for_once(world: World) -> None:
-    asks_for(world, RequestedElection.LONGEST_LOG_AGGRESSIVE)
+    asks_for(world, admin_messages.RequestedElection.LONGEST_LOG_AGGRESSIVE)
     goes_by_a_strategy_of_its_own(world)
     assert "M20" not in world.fired
     given = [answer_of(world, LEADER, 0, 3), answer_of(world, OTHER, 0, 5)]
@@ -419,7 +402,7 @@ def goes_twice_by_what_was_asked_for_once(world: World) -> None:
 
 
 def leads_without_election(world: World) -> None:
-    elects(world, Election.NONE)
+    elects(world, events.Election.NONE)
 
 
 def recovers_beside_others(world: World) -> None:
@@ -448,7 +431,7 @@ def epoch_does_not_rise(world: World) -> None:
 
 
 def leader_epoch_does_not_rise(world: World) -> None:
-    world.changes(partition_epoch=NEXT, leader=FOLLOWER, election=Election.ISR)
+    world.changes(partition_epoch=NEXT, leader=FOLLOWER, election=events.Election.ISR)
 
 
 def isr_grows_by_itself(world: World) -> None:
@@ -494,7 +477,7 @@ def reassigned_under_min_isr(world: World) -> None:
 def decides(world: World, **fields: object) -> None:
     """Lets the oracle see that a proposal of all but ``OTHER`` was accepted, as it should be but for ``fields``."""
     brokers = world.cluster.image.brokers
-    accepted = AlterPartitionDecided(
+    accepted = events.AlterPartitionDecided(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
@@ -636,7 +619,7 @@ def test_a_proposal_in_order_may_be_accepted() -> None:
 @pytest.mark.parametrize(("level", "fires"), [(3, True), (2, False)])
 def test_an_unclean_leader_recovers_where_the_metadata_version_has_a_state_for_it(level: int, *, fires: bool) -> None:
     world = World()
-    version = FeatureChanged(
+    version = events.FeatureChanged(
         cause_id=CAUSE, metadata_offset=MetadataOffset(80), name=METADATA_VERSION, feature_level=level
     )
     world.happens(version)
@@ -657,17 +640,17 @@ def aggressive_is_configured(world: World) -> None:
 
 
 def aggressive_is_asked_for(world: World) -> None:
-    asks_for(world, RequestedElection.UNCLEAN)
+    asks_for(world, admin_messages.RequestedElection.UNCLEAN)
     recovers_by_answers(world, (OTHER, 0, 5), strategy=RecoveryStrategy.AGGRESSIVE)
 
 
 def balanced_is_asked_for_under_strategy_none(world: World) -> None:
-    asks_for(world, RequestedElection.LONGEST_LOG_BALANCED)
+    asks_for(world, admin_messages.RequestedElection.LONGEST_LOG_BALANCED)
     recovers_by_answers(world, (LEADER, 0, 3), (OTHER, 0, 5), configured="None")
 
 
 def the_longest_log_is_of_a_fenced_broker(world: World) -> None:
-    fenced = BrokerFenced(
+    fenced = events.BrokerFenced(
         cause_id=CAUSE,
         metadata_offset=MetadataOffset(93),
         broker_id=FOLLOWER,
@@ -682,7 +665,7 @@ def drops_a_recovery(world: World) -> None:
     """Broker 1, which has the longest log, has answered before."""
     leaderless(world)
     asks_and_hears(world, answer_of(world, FOLLOWER, 0, 7))
-    dropped = UncleanRecoveryDropped(
+    dropped = events.UncleanRecoveryDropped(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import events
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.events import BecameLeader, IncarnationEnd, LogStartOffsetRaised
 from laststand.emulator.core.types import CauseId, IncarnationId, LeaderEpoch, NodeId, Offset, PartitionEpoch
-from laststand.emulator.plan.actions import DeleteRecords
+from laststand.emulator.plan import actions
 from laststand.emulator.simulator.disk.retention import RETENTION
 from laststand.emulator.simulator.oracle.finding import Guarantee
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
@@ -86,7 +86,7 @@ def end_goes_back(world: World) -> None:
 
 
 def more_deleted_than_was_asked_for(world: World) -> None:
-    world.oracle.asked(DeleteRecords(partition=NAME, offset=Offset(1)))
+    world.oracle.asked(actions.DeleteRecords(partition=NAME, offset=Offset(1)))
     deletes(world, 3)
 
 
@@ -100,14 +100,14 @@ def consumed_record_deleted(world: World) -> None:
 
 
 def uncommitted_record_deleted(world: World) -> None:
-    world.oracle.asked(DeleteRecords(partition=NAME, offset=None))
+    world.oracle.asked(actions.DeleteRecords(partition=NAME, offset=None))
     deletes(world, 4)
 
 
 def deletes(world: World, below: int, *, cause_id: CauseId = CAUSE) -> None:
     """Lets the leader raise its log start."""
     world.node(LEADER).disk.logs[NAME].log_start_offset = Offset(below)
-    raised = LogStartOffsetRaised(
+    raised = events.LogStartOffsetRaised(
         cause_id=cause_id,
         topic=NAME.topic,
         partition=NAME.partition,
@@ -124,7 +124,7 @@ def hears_late_that_it_leads(world: World) -> None:
     for number, leader in enumerate((FOLLOWER, LEADER), start=1):
         world.commits(leader=leader, leader_epoch=LeaderEpoch(number), partition_epoch=PartitionEpoch(number))
     world.happens(
-        BecameLeader(
+        events.BecameLeader(
             cause_id=CAUSE,
             topic=NAME.topic,
             partition=NAME.partition,
@@ -142,10 +142,10 @@ def hears_late_that_it_leads(world: World) -> None:
 def leads_again_though_another_was_elected(world: World) -> None:
     """By metadata that ends before the election of its successor."""
     world.commits(leader_epoch=LeaderEpoch(1), partition_epoch=PartitionEpoch(1), leader=FOLLOWER)
-    world.ends(LEADER, IncarnationEnd.POWER_LOST)
+    world.ends(LEADER, events.IncarnationEnd.POWER_LOST)
     world.node(LEADER).incarnation = 1
     world.happens(
-        BecameLeader(
+        events.BecameLeader(
             cause_id=CauseId("metadata-1"),
             topic=NAME.topic,
             partition=NAME.partition,
@@ -204,7 +204,7 @@ def test_nothing_fires_by_itself() -> None:
 def test_a_loss_counts_only_within_the_guarantee(nodes: tuple[int, ...], guarantee: Guarantee) -> None:
     world = World()
     for node in nodes:
-        world.ends(NodeId(node), IncarnationEnd.POWER_LOST)
+        world.ends(NodeId(node), events.IncarnationEnd.POWER_LOST)
     world.commits(leader_epoch=LeaderEpoch(1), partition_epoch=PartitionEpoch(1))
     world.partition(LEADER).leader_epoch = LeaderEpoch(1)
     acked_record_gone(world)
@@ -215,7 +215,7 @@ def test_a_loss_counts_only_within_the_guarantee(nodes: tuple[int, ...], guarant
 @pytest.mark.parametrize("asked", [Offset(3), Offset(1000), None])
 def test_what_an_administrator_had_deleted_is_owed_to_nobody(asked: Offset | None) -> None:
     world = World()
-    world.oracle.asked(DeleteRecords(partition=NAME, offset=asked))
+    world.oracle.asked(actions.DeleteRecords(partition=NAME, offset=asked))
     deletes(world, 3)
     assert world.oracle.alarms == []
 

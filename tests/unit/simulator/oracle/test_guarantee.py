@@ -3,14 +3,7 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.events import (
-    BrokerRegistered,
-    ConfigChanged,
-    Election,
-    IncarnationEnd,
-    IncarnationEnded,
-    PartitionChanged,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -36,9 +29,9 @@ BROKERS = tuple(BrokerId(NodeId(number)) for number in range(3))
 
 
 def changed(
-    leader_epoch: int, election: Election = Election.ISR, *, replicas: tuple[BrokerId, ...] = BROKERS
-) -> PartitionChanged:
-    return PartitionChanged(
+    leader_epoch: int, election: events.Election = events.Election.ISR, *, replicas: tuple[BrokerId, ...] = BROKERS
+) -> events.PartitionChanged:
+    return events.PartitionChanged(
         cause_id=CauseId("test"),
         topic="orders",
         partition=0,
@@ -66,7 +59,7 @@ class Ledger(GuaranteeLedger):
     """A ledger of a topic with min ISR 2 that would rather wait than have an unclean leader."""
 
     def change(
-        self, event: PartitionChanged, *, moment: int, min_isr: int = 2, accepts_unclean_leaders: bool = False
+        self, event: events.PartitionChanged, *, moment: int, min_isr: int = 2, accepts_unclean_leaders: bool = False
     ) -> None:
         """Takes a committed change in."""
         self.changed(event, min_isr=min_isr, accepts_unclean_leaders=accepts_unclean_leaders, moment=moment)
@@ -74,11 +67,11 @@ class Ledger(GuaranteeLedger):
     def end(self, *nodes: int, moment: int) -> None:
         """Takes in that processes were killed."""
         for node in nodes:
-            killed = IncarnationEnded(
+            killed = events.IncarnationEnded(
                 cause_id=CauseId("test"),
                 ended_node=NodeId(node),
                 ended_incarnation=0,
-                end=IncarnationEnd.KILLED,
+                end=events.IncarnationEnd.KILLED,
                 exit_code=None,
                 metadata_offset=None,
             )
@@ -88,7 +81,7 @@ class Ledger(GuaranteeLedger):
 def test_a_promise_of_a_deposed_leader_is_judged_from_its_deposition_on() -> None:
     ledger = Ledger()
     ledger.change(changed(1), moment=10)
-    ledger.change(changed(2, Election.UNCLEAN), moment=20, accepts_unclean_leaders=True)
+    ledger.change(changed(2, events.Election.UNCLEAN), moment=20, accepts_unclean_leaders=True)
     ledger.change(changed(3), moment=40)
 
     promised_at = 30  # by the leader of epoch 1, which does not know yet
@@ -99,15 +92,15 @@ def test_a_promise_of_a_deposed_leader_is_judged_from_its_deposition_on() -> Non
 
 def test_a_leader_that_was_not_deposed_promises_from_the_promise_on() -> None:
     ledger = Ledger()
-    ledger.change(changed(1, Election.UNCLEAN), moment=10, accepts_unclean_leaders=True)
+    ledger.change(changed(1, events.Election.UNCLEAN), moment=10, accepts_unclean_leaders=True)
 
     promised_at = 30
     assert min(promised_at, ledger.deposed_at(LeaderEpoch(1))) == promised_at
     assert ledger.held(promised_at, 40)
 
 
-@pytest.mark.parametrize("election", [Election.UNCLEAN, Election.LAST_KNOWN_LEADER])
-def test_an_unclean_election_that_nobody_accepts_is_no_excuse(election: Election) -> None:
+@pytest.mark.parametrize("election", [events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER])
+def test_an_unclean_election_that_nobody_accepts_is_no_excuse(election: events.Election) -> None:
     ledger = Ledger()
     ledger.change(changed(1), moment=10)
     ledger.change(changed(2, election), moment=20)
@@ -118,8 +111,8 @@ def test_an_administrator_accepts_one_unclean_election_at_a_time() -> None:
     ledger = Ledger()
     ledger.change(changed(1), moment=10)
     ledger.asked()
-    ledger.change(changed(2, Election.UNCLEAN), moment=20)
-    ledger.change(changed(3, Election.UNCLEAN), moment=30)
+    ledger.change(changed(2, events.Election.UNCLEAN), moment=20)
+    ledger.change(changed(3, events.Election.UNCLEAN), moment=30)
     assert not ledger.held(15, 20)
     assert ledger.held(25, 30)
 
@@ -173,8 +166,10 @@ def test_a_promise_counts_by_the_min_isr_of_which_its_leader_has_heard() -> None
     assert ledger.known_at(MetadataOffset(8), 25) == 25
 
 
-def set_to(value: str | None, *, name: str = "min.insync.replicas", resource: ConfigResource, of: str) -> ConfigChanged:
-    return ConfigChanged(
+def set_to(
+    value: str | None, *, name: str = "min.insync.replicas", resource: ConfigResource, of: str
+) -> events.ConfigChanged:
+    return events.ConfigChanged(
         cause_id=CauseId("test"),
         metadata_offset=MetadataOffset(0),
         resource=resource,
@@ -223,8 +218,8 @@ def test_unclean_leaders_are_accepted_by_what_is_set_nearest_to_the_topic(
         assert configuration.accepts_unclean_leaders("orders") is is_accepted
 
 
-def registered(broker: int) -> BrokerRegistered:
-    return BrokerRegistered(
+def registered(broker: int) -> events.BrokerRegistered:
+    return events.BrokerRegistered(
         cause_id=CauseId("test"),
         metadata_offset=MetadataOffset(0),
         broker_id=BROKERS[broker],
@@ -241,7 +236,7 @@ def test_the_guarantee_holds_again_when_replicas_are_back_after_an_unclean_elect
     ledger.change(changed(1), moment=10)
     ledger.end(1, moment=20)
     ledger.end(2, moment=21)
-    ledger.change(changed(2, Election.UNCLEAN), moment=30, accepts_unclean_leaders=True)
+    ledger.change(changed(2, events.Election.UNCLEAN), moment=30, accepts_unclean_leaders=True)
     for broker in (1, 2):
         ledger.registered(registered(broker))
     ledger.change(msgspec.structs.replace(changed(3), isr=BROKERS), moment=40)
@@ -271,7 +266,7 @@ def test_a_replication_factor_between_commit_and_loss_excuses_nothing_once_the_r
     assert not ledger.held(25, 40)
 
 
-def in_sync(leader_epoch: int) -> PartitionChanged:
+def in_sync(leader_epoch: int) -> events.PartitionChanged:
     """Returns a change that brings all replicas into the ISR."""
     return msgspec.structs.replace(changed(leader_epoch), isr=BROKERS)
 

@@ -2,22 +2,9 @@
 
 import msgspec
 
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.broker.replicas.isr import PendingExpand, PendingShrink
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import (
-    AlterPartitionAnswered,
-    AlterPartitionProposed,
-    BecameFollower,
-    BecameLeader,
-    HighWatermarkAdvanced,
-    ReplicaProgress,
-)
-from laststand.emulator.core.messages import (
-    FetchPartitionResponse,
-    FetchResponse,
-    ListOffsetsResponse,
-    ListOffsetsResult,
-)
 from laststand.emulator.core.switches import MaximalIsr
 from laststand.emulator.core.types import BrokerId, IsrAnswer, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch
 from tests.unit.simulator.oracle.world import (
@@ -37,7 +24,7 @@ ISR = (LEADER, FOLLOWER, OTHER)
 
 
 def advances(world: World, *, ends: tuple[int, int, int] = (3, 3, 3), **fields: object) -> None:
-    event = HighWatermarkAdvanced(
+    event = events.HighWatermarkAdvanced(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
@@ -51,7 +38,8 @@ def advances(world: World, *, ends: tuple[int, int, int] = (3, 3, 3), **fields: 
         joiners=(),
         effective_min_isr=2,
         replicas=tuple(
-            ReplicaProgress(broker_id, Offset(end), LeaderEpoch(0)) for broker_id, end in zip(ISR, ends, strict=True)
+            events.ReplicaProgress(broker_id, Offset(end), LeaderEpoch(0))
+            for broker_id, end in zip(ISR, ends, strict=True)
         ),
     )
     world.happens(msgspec.structs.replace(event, **fields), node=LEADER)
@@ -64,9 +52,9 @@ def member_is_not_there_yet(world: World) -> None:
 
 
 def leads_again(world: World, epoch: int) -> None:
-    former = world.last(BecameFollower)
+    former = world.last(events.BecameFollower)
     world.happens(msgspec.structs.replace(former, leader_epoch=LeaderEpoch(epoch - 1)), node=LEADER)
-    leads = msgspec.structs.replace(world.last(BecameLeader), leader_epoch=LeaderEpoch(epoch))
+    leads = msgspec.structs.replace(world.last(events.BecameLeader), leader_epoch=LeaderEpoch(epoch))
     world.happens(leads, node=LEADER)
 
 
@@ -77,7 +65,7 @@ def progress_of_an_earlier_leadership(world: World) -> None:
 
 def progress_from_before_a_term_that_ended_unseen(world: World) -> None:
     """The epochs in between may have had another leader; the broker has heard of all of them at once."""
-    leads = msgspec.structs.replace(world.last(BecameLeader), leader_epoch=LeaderEpoch(2))
+    leads = msgspec.structs.replace(world.last(events.BecameLeader), leader_epoch=LeaderEpoch(2))
     world.happens(leads, node=LEADER)
     advances(world, leader_epoch=LeaderEpoch(2))
 
@@ -108,7 +96,7 @@ def leader_forgets_a_candidate(world: World) -> None:
 
 
 def proposes(world: World) -> None:
-    event = AlterPartitionProposed(
+    event = events.AlterPartitionProposed(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
@@ -125,7 +113,7 @@ def proposes(world: World) -> None:
 
 def proposes_twice(world: World) -> None:
     proposes(world)
-    answer = AlterPartitionAnswered(
+    answer = events.AlterPartitionAnswered(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
@@ -164,17 +152,17 @@ def recovers(world: World, broker_id: BrokerId) -> None:
 
 def serves_a_fetch_while_it_recovers(world: World) -> None:
     recovers(world, LEADER)
-    refused = FetchPartitionResponse(topic=NAME.topic, partition=0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    world.oracle.responded(world.node(LEADER), FetchResponse(partitions=(refused,)))
+    refused = messages.FetchPartitionResponse(topic=NAME.topic, partition=0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    world.oracle.responded(world.node(LEADER), messages.FetchResponse(partitions=(refused,)))
     assert "M18" not in world.fired
     served = msgspec.structs.replace(refused, error=ErrorCode.NONE)
-    world.oracle.responded(world.node(LEADER), FetchResponse(partitions=(served,)))
+    world.oracle.responded(world.node(LEADER), messages.FetchResponse(partitions=(served,)))
 
 
 def follower_serves_while_its_leader_recovers(world: World) -> None:
     recovers(world, FOLLOWER)
-    listed = ListOffsetsResult(topic=NAME.topic, partition=0, error=ErrorCode.NONE, offset=Offset(3))
-    world.oracle.responded(world.node(FOLLOWER), ListOffsetsResponse(partitions=(listed,)))
+    listed = messages.ListOffsetsResult(topic=NAME.topic, partition=0, error=ErrorCode.NONE, offset=Offset(3))
+    world.oracle.responded(world.node(FOLLOWER), messages.ListOffsetsResponse(partitions=(listed,)))
 
 
 def appends_while_it_recovers(world: World) -> None:

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ConfigError, InvariantError
-from laststand.emulator.core.messages import MetadataRequest
 from laststand.emulator.core.types import BrokerId, NodeId, Offset, PartitionEpoch, RequestId
 from laststand.emulator.plan.fields import PRODUCER_ALL
 from laststand.emulator.plan.plan import parse_plan
@@ -146,7 +146,7 @@ def test_only_a_partition_without_candidate_is_excused_and_only_beyond_the_guara
 
 def test_a_request_that_is_answered_is_not_parked() -> None:
     world = World()
-    world.cluster.clients.ask(LEADER, MetadataRequest(topics=("orders",)), cause="test")
+    world.cluster.clients.ask(LEADER, messages.MetadataRequest(topics=("orders",)), cause="test")
     world.cluster.run(1)
     assert "Metadata" not in {parked.api for parked in world.cluster.wire.parked.values()}
 

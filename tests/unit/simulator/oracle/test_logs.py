@@ -2,17 +2,8 @@
 
 import msgspec
 
+from laststand.emulator.core import events, inputs
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
-from laststand.emulator.core.events import (
-    AppendRole,
-    HighWatermarkAdvanced,
-    LogOpened,
-    LogTruncated,
-    StrayDeleted,
-    StrayDetected,
-    TopicDeleted,
-)
-from laststand.emulator.core.inputs import StrayLog
 from laststand.emulator.core.types import (
     LeaderEpoch,
     MetadataOffset,
@@ -38,14 +29,14 @@ from tests.unit.simulator.oracle.world import (
 
 def another_batch_at_the_same_place(world: World) -> None:
     world.appends()
-    world.appends(broker=FOLLOWER, crc=98, role=AppendRole.FOLLOWER)
+    world.appends(broker=FOLLOWER, crc=98, role=events.AppendRole.FOLLOWER)
 
 
 def same_batch_after_another(world: World) -> None:
     world.happens(_truncated(Offset(1)), node=FOLLOWER)
     world.appends(broker=FOLLOWER, base_offset=Offset(1), last_offset=Offset(2), crc=97, leader_epoch=LeaderEpoch(1))
     world.appends()
-    world.appends(broker=FOLLOWER, role=AppendRole.FOLLOWER, leader_epoch=LeaderEpoch(0))
+    world.appends(broker=FOLLOWER, role=events.AppendRole.FOLLOWER, leader_epoch=LeaderEpoch(0))
 
 
 def epoch_falls(world: World) -> None:
@@ -86,8 +77,8 @@ def high_watermark_above_end(world: World) -> None:
     world.oracle.scan()
 
 
-def _truncated(end_offset: Offset) -> LogTruncated:
-    return LogTruncated(
+def _truncated(end_offset: Offset) -> events.LogTruncated:
+    return events.LogTruncated(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
@@ -108,7 +99,7 @@ def committed_record_cut_off(world: World) -> None:
 def committed_record_cut_off_by_who_has_not_heard_that_its_topic_is_gone(world: World) -> None:
     offset = world.cluster.controller_node.durable.next_offset - 1
     world.happens(
-        TopicDeleted(cause_id=CAUSE, metadata_offset=MetadataOffset(offset), topic=NAME.topic, topic_id=TOPIC)
+        events.TopicDeleted(cause_id=CAUSE, metadata_offset=MetadataOffset(offset), topic=NAME.topic, topic_id=TOPIC)
     )
     committed_record_cut_off(world)
 
@@ -116,10 +107,10 @@ def committed_record_cut_off_by_who_has_not_heard_that_its_topic_is_gone(world: 
 def cut_off_before_it_is_committed(world: World) -> None:
     """A follower obeys the next leader, and the one before, which has not heard of that, counts on what it had."""
     for broker in (LEADER, FOLLOWER):
-        world.appends(broker=broker, role=AppendRole.LEADER if broker == LEADER else AppendRole.FOLLOWER)
+        world.appends(broker=broker, role=events.AppendRole.LEADER if broker == LEADER else events.AppendRole.FOLLOWER)
     cut = msgspec.structs.replace(_truncated(Offset(3)), old_end_offset=Offset(4), leader_epoch=LeaderEpoch(1))
     world.happens(cut, node=FOLLOWER)
-    advanced = world.last(HighWatermarkAdvanced)
+    advanced = world.last(events.HighWatermarkAdvanced)
     world.happens(msgspec.structs.replace(advanced, old=Offset(3), new=Offset(4)), node=LEADER)
 
 
@@ -128,7 +119,9 @@ def append_to_another_topic(world: World) -> None:
 
 
 def new_topic_with_old_data(world: World) -> None:
-    opened = msgspec.structs.replace(world.last(LogOpened), topic_id=TopicId("id-of-another"), log_end_offset=Offset(3))
+    opened = msgspec.structs.replace(
+        world.last(events.LogOpened), topic_id=TopicId("id-of-another"), log_end_offset=Offset(3)
+    )
     world.happens(opened, node=FOLLOWER)
 
 
@@ -181,7 +174,7 @@ def test_a_log_may_begin_again_below_what_it_deleted_with_an_older_batch() -> No
     world = World()
     world.appends(broker=FOLLOWER, leader_epoch=LeaderEpoch(2), current_leader_epoch=LeaderEpoch(2))
     world.node(FOLLOWER).disk.logs[NAME].log_start_offset = Offset(4)
-    world.appends(broker=FOLLOWER, base_offset=Offset(4), last_offset=Offset(4), role=AppendRole.FOLLOWER)
+    world.appends(broker=FOLLOWER, base_offset=Offset(4), last_offset=Offset(4), role=events.AppendRole.FOLLOWER)
     assert "D8" not in world.fired
 
 
@@ -209,7 +202,7 @@ OLD = TopicId("id-of-another")
 
 
 def finds_a_stray(world: World) -> None:
-    detected = StrayDetected(
+    detected = events.StrayDetected(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,
@@ -219,12 +212,14 @@ def finds_a_stray(world: World) -> None:
         log_end_offset=Offset(3),
     )
     world.happens(detected, node=FOLLOWER)
-    stray = StrayLog(partition=NAME, topic_id=OLD)
+    stray = inputs.StrayLog(partition=NAME, topic_id=OLD)
     world.node(FOLLOWER).disk.strays[stray] = StoredLog(OLD, base_offset=Offset(0))
 
 
 def deletes_it(world: World) -> None:
-    world.happens(StrayDeleted(cause_id=CAUSE, topic=NAME.topic, partition=NAME.partition, topic_id=OLD), node=FOLLOWER)
+    world.happens(
+        events.StrayDeleted(cause_id=CAUSE, topic=NAME.topic, partition=NAME.partition, topic_id=OLD), node=FOLLOWER
+    )
 
 
 def test_a_stray_is_overdue_once_its_grace_is_over() -> None:

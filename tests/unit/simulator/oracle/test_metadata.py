@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from laststand.emulator.core.events import BrokerRegistered, LogDeleted, MetadataApplied, PartitionChanged
+from laststand.emulator.core import events
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.records import MetadataBatch, PartitionChangeRecord, Record
 from laststand.emulator.core.types import (
@@ -36,7 +36,9 @@ def applied(world: World, broker_id: BrokerId) -> None:
     broker = world.node(broker_id).broker
     assert broker is not None
     end_offset = broker.image.next_offset
-    world.happens(MetadataApplied(cause_id=CAUSE, start_offset=end_offset, end_offset=end_offset), node=broker_id)
+    world.happens(
+        events.MetadataApplied(cause_id=CAUSE, start_offset=end_offset, end_offset=end_offset), node=broker_id
+    )
 
 
 def image_of_a_partition_is_wrong(world: World) -> None:
@@ -76,18 +78,18 @@ def hosts_what_it_is_no_replica_of(world: World) -> None:
 
 
 def earlier_controller_writes(world: World) -> None:
-    change = world.last(PartitionChanged)
+    change = world.last(events.PartitionChanged)
     world.happens(change, incarnation=3)
     world.happens(msgspec.structs.replace(change, metadata_offset=MetadataOffset(99)), incarnation=2)
 
 
 def offset_is_written_again(world: World) -> None:
-    world.happens(world.last(BrokerRegistered))
+    world.happens(world.last(events.BrokerRegistered))
 
 
 def registers(world: World, *, broker_epoch: int, offset: int) -> None:
     event = msgspec.structs.replace(
-        world.last(BrokerRegistered),
+        world.last(events.BrokerRegistered),
         broker_epoch=BrokerEpoch(broker_epoch),
         metadata_offset=MetadataOffset(offset),
     )
@@ -95,7 +97,7 @@ def registers(world: World, *, broker_epoch: int, offset: int) -> None:
 
 
 def broker_epoch_is_used_again(world: World) -> None:
-    registers(world, broker_epoch=world.last(BrokerRegistered).broker_epoch, offset=90)
+    registers(world, broker_epoch=world.last(events.BrokerRegistered).broker_epoch, offset=90)
 
 
 def broker_epoch_is_beyond_its_record(world: World) -> None:
@@ -103,7 +105,7 @@ def broker_epoch_is_beyond_its_record(world: World) -> None:
 
 
 def assigned_log_is_deleted(world: World) -> None:
-    deleted = LogDeleted(
+    deleted = events.LogDeleted(
         cause_id=CAUSE,
         topic=NAME.topic,
         partition=NAME.partition,

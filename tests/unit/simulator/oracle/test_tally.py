@@ -2,19 +2,13 @@
 
 from typing import Final
 
-from laststand.emulator.core.events import (
-    AlterPartitionAnswered,
-    LogOpened,
-    LogTruncated,
-    MetadataApplied,
-    PowerLost,
-)
+from laststand.emulator.core import events
 from laststand.emulator.core.types import IsrAnswer, LeaderEpoch, Offset, PartitionEpoch, TruncationReason
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run.simulation import Simulation
 from tests.unit.simulator.oracle.world import CAUSE, FOLLOWER, LEADER, NAME, TOPIC, World
 
-_CUT: Final = LogTruncated(
+_CUT: Final = events.LogTruncated(
     cause_id=CAUSE,
     topic=NAME.topic,
     partition=NAME.partition,
@@ -26,7 +20,7 @@ _CUT: Final = LogTruncated(
     leader=LEADER,
     leader_epoch=LeaderEpoch(0),
 )
-_LOST: Final = PowerLost(
+_LOST: Final = events.PowerLost(
     cause_id=CAUSE,
     topic=NAME.topic,
     partition=NAME.partition,
@@ -37,7 +31,7 @@ _LOST: Final = PowerLost(
     old_end_offset=Offset(3),
     new_end_offset=Offset(3),
 )
-_ANSWERED: Final = AlterPartitionAnswered(
+_ANSWERED: Final = events.AlterPartitionAnswered(
     cause_id=CAUSE,
     topic=NAME.topic,
     partition=NAME.partition,
@@ -68,14 +62,14 @@ def test_a_power_loss_of_another_process_than_the_one_that_cut() -> None:
     world = World()
     world.happens(_LOST)
     world.happens(_CUT, node=FOLLOWER)
-    world.happens(world.last(LogOpened), node=FOLLOWER)
+    world.happens(world.last(events.LogOpened), node=FOLLOWER)
     world.happens(_LOST)
     assert "power_loss:after_truncation" not in world.oracle.tally.marks
 
 
 def test_an_answer_that_waits_for_metadata() -> None:
     world = World()
-    world.happens(world.last(MetadataApplied), node=LEADER)
+    world.happens(world.last(events.MetadataApplied), node=LEADER)
     world.happens(_ANSWERED, node=LEADER)
     assert world.oracle.tally.marks["answered:held_back"] == 1
 

@@ -6,9 +6,8 @@ from typing import Final, cast
 import msgspec
 import pytest
 
+from laststand.emulator.core import events, messages
 from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
-from laststand.emulator.core.events import AlterPartitionAnswered, BecameFollower, HighWatermarkAdvanced, LogDeleted
-from laststand.emulator.core.messages import AlterPartitionData, AlterPartitionRequest, IsrMember, Request
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -23,7 +22,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrPartition, LeaderAndIsrRequest
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.controller.term import Term
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from laststand.emulator.core.zookeeper.nodes import paths
@@ -35,7 +34,6 @@ from laststand.emulator.core.zookeeper.nodes.partition_state import (
     encode_state,
 )
 from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_controller
-from laststand.emulator.core.zookeeper.operations import Create, Delete, SetData, Step
 from laststand.emulator.core.zookeeper.rules import AlterIsrChecks, ZooKeeperRules
 from laststand.emulator.plan.plan import parse_plan
 from laststand.emulator.simulator.run.simulation import Simulation
@@ -64,7 +62,7 @@ class World:
         self.store = cluster.zookeeper_node.store
         self._session = self.store.server.open_session(timeout_ms=1 << 40, now_ms=0)
 
-    def write(self, *steps: Step) -> None:
+    def write(self, *steps: operations.Step) -> None:
         """Writes past everybody; the events go to the oracle as from the server."""
         self.store.server.execute(self._session, steps)
         for event in self.store.told(cause_id=_CAUSE):
@@ -83,7 +81,7 @@ class World:
     def decide(self, leadership: PartitionLeadership) -> None:
         """Writes a decision into the state node."""
         data = encode_state(leadership, state_format=StateFormat.WITH_RECOVERY)
-        self.write(SetData(path=paths.state_node(ORDERS), data=data, version=None))
+        self.write(operations.SetData(path=paths.state_node(ORDERS), data=data, version=None))
 
     def write_in_session_of(self, broker_id: BrokerId, leader_and_isr: LeaderAndIsr) -> None:
         """Writes a decision as if a broker's process did."""
@@ -97,7 +95,7 @@ class World:
 
     def ask(self, broker_id: BrokerId, request: object) -> None:
         """Has a broker take a request, and waits until it has acted on it."""
-        self.cluster.wire.ask_past_links(broker_id, cast(Request, request), cause_id=_CAUSE)
+        self.cluster.wire.ask_past_links(broker_id, cast(messages.Request, request), cause_id=_CAUSE)
         self.cluster.run(50)
 
     def broker(self, broker_id: BrokerId) -> ZooKeeperBroker:
@@ -132,7 +130,7 @@ def _ahead_of_a_member(world: World) -> None:
     state = world.cluster.state(ORDERS)
     assert state is not None
     assert state.leader is not None
-    event = HighWatermarkAdvanced(
+    event = events.HighWatermarkAdvanced(
         cause_id=_CAUSE,
         topic=ORDERS.topic,
         partition=ORDERS.partition,
@@ -151,7 +149,7 @@ def _ahead_of_a_member(world: World) -> None:
 
 
 def _deleted_log(world: World) -> None:
-    event = LogDeleted(
+    event = events.LogDeleted(
         cause_id=_CAUSE,
         topic=ORDERS.topic,
         partition=ORDERS.partition,
@@ -163,7 +161,7 @@ def _deleted_log(world: World) -> None:
 
 
 def _left_notification(world: World) -> None:
-    world.write(Create(path=f"{paths.ISR_CHANGE_NOTIFICATIONS}/{paths.ISR_CHANGE_PREFIX}0000000007"))
+    world.write(operations.Create(path=f"{paths.ISR_CHANGE_NOTIFICATIONS}/{paths.ISR_CHANGE_PREFIX}0000000007"))
 
 
 def _other_leader_in_an_epoch(world: World) -> None:
@@ -177,7 +175,7 @@ def _late_controller(world: World) -> None:
 
 
 def _controller_before(world: World) -> None:
-    world.write(SetData(path=paths.CONTROLLER_EPOCH, data=b"7", version=None))
+    world.write(operations.SetData(path=paths.CONTROLLER_EPOCH, data=b"7", version=None))
     found = world.decided()
     decided = found.leader_and_isr
     raised = msgspec.structs.replace(decided, leader_epoch=LeaderEpoch(decided.leader_epoch + 1))
@@ -192,14 +190,14 @@ def _two_epochs_at_once(world: World) -> None:
 
 
 def _second_election_in_an_epoch(world: World) -> None:
-    world.write(Delete(path=paths.CONTROLLER, version=None))
-    world.write(Create(path=paths.CONTROLLER, data=encode_controller(ONE, now_ms=0)))
+    world.write(operations.Delete(path=paths.CONTROLLER, version=None))
+    world.write(operations.Create(path=paths.CONTROLLER, data=encode_controller(ONE, now_ms=0)))
 
 
-def _role(world: World, **fields: object) -> LeaderAndIsrRequest:
+def _role(world: World, **fields: object) -> control_messages.LeaderAndIsrRequest:
     """Returns what a controller says that has broker 1 follow broker 2 in the next leader epoch."""
     replicas = world.decided().leader_and_isr.isr
-    wanted = LeaderAndIsrPartition(
+    wanted = control_messages.LeaderAndIsrPartition(
         name=ORDERS,
         controller_epoch=ControllerEpoch(1),
         leader=TWO,
@@ -208,7 +206,9 @@ def _role(world: World, **fields: object) -> LeaderAndIsrRequest:
         partition_epoch=PartitionEpoch(1),
         replicas=replicas,
     )
-    request = LeaderAndIsrRequest(controller_id=ZERO, controller_epoch=ControllerEpoch(1), partitions=(wanted,))
+    request = control_messages.LeaderAndIsrRequest(
+        controller_id=ZERO, controller_epoch=ControllerEpoch(1), partitions=(wanted,)
+    )
     return msgspec.structs.replace(request, **fields)
 
 
@@ -225,7 +225,7 @@ def _role_by_a_controller_that_was_replaced(world: World) -> None:
 
 
 def _role_by_nobody(world: World) -> None:
-    event = BecameFollower(
+    event = events.BecameFollower(
         cause_id=_CAUSE,
         topic=ORDERS.topic,
         partition=ORDERS.partition,
@@ -239,19 +239,19 @@ def _role_by_nobody(world: World) -> None:
     world.cluster.event_log.write(world.cluster.nodes[ONE], event)
 
 
-def _wanted(world: World, *isr: BrokerId, **fields: object) -> AlterPartitionRequest:
+def _wanted(world: World, *isr: BrokerId, **fields: object) -> messages.AlterPartitionRequest:
     """Returns what the leader, broker 0, asks for that wants this ISR."""
     found = world.decided().leader_and_isr
-    data = AlterPartitionData(
+    data = messages.AlterPartitionData(
         topic=ORDERS.topic,
         topic_id=None,
         partition=ORDERS.partition,
         leader_epoch=found.leader_epoch,
         partition_epoch=found.partition_epoch,
-        new_isr=tuple(IsrMember(broker_id=each, broker_epoch=None) for each in isr),
+        new_isr=tuple(messages.IsrMember(broker_id=each, broker_epoch=None) for each in isr),
     )
     epoch = world.cluster.image.brokers[ZERO].broker_epoch
-    request = AlterPartitionRequest(broker_id=ZERO, broker_epoch=epoch, partitions=(data,), api_version=1)
+    request = messages.AlterPartitionRequest(broker_id=ZERO, broker_epoch=epoch, partitions=(data,), api_version=1)
     return msgspec.structs.replace(request, **fields)
 
 
@@ -286,7 +286,7 @@ def _stranger_in_the_isr(world: World) -> None:
 
 def _leader_that_misheard(world: World) -> None:
     found = world.decided().leader_and_isr
-    event = AlterPartitionAnswered(
+    event = events.AlterPartitionAnswered(
         cause_id=_CAUSE,
         topic=ORDERS.topic,
         partition=ORDERS.partition,

@@ -6,15 +6,8 @@ from typing import Final, TypeAlias, TypeVar
 import msgspec
 import pytest
 
+from laststand.emulator.core import events
 from laststand.emulator.core.broker.replicas.partition import Partition
-from laststand.emulator.core.events import (
-    AppendRole,
-    BatchAppended,
-    Event,
-    IncarnationEnd,
-    IncarnationEnded,
-    PartitionChanged,
-)
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.types import (
     BrokerId,
@@ -51,12 +44,12 @@ produce orders-0 acks=all records=2
 wait 200
 """
 
-_APPENDED: Final = BatchAppended(
+_APPENDED: Final = events.BatchAppended(
     cause_id=CAUSE,
     topic=NAME.topic,
     partition=NAME.partition,
     topic_id=TOPIC,
-    role=AppendRole.LEADER,
+    role=events.AppendRole.LEADER,
     base_offset=Offset(3),
     last_offset=Offset(3),
     leader_epoch=LeaderEpoch(0),
@@ -67,7 +60,7 @@ _APPENDED: Final = BatchAppended(
     producer_epoch=ProducerEpoch(-1),
     base_sequence=-1,
 )
-_EventT = TypeVar("_EventT", bound=Event)
+_EventT = TypeVar("_EventT", bound=events.Event)
 
 
 class World:
@@ -100,7 +93,7 @@ class World:
         assert partition is not None
         return partition
 
-    def happens(self, event: Event, *, node: NodeId = CONTROLLER, incarnation: int = 0) -> None:
+    def happens(self, event: events.Event, *, node: NodeId = CONTROLLER, incarnation: int = 0) -> None:
         """Lets the oracle see an event."""
         self.oracle.happened(node, incarnation, event, now_ms=self.cluster.now_ms)
 
@@ -115,7 +108,9 @@ class World:
     def changes(self, **fields: object) -> None:
         """Lets the oracle see the partition's last change again as the controller's last record, with other values."""
         offset = self.cluster.controller_node.durable.next_offset - 1
-        self.happens(msgspec.structs.replace(self.last(PartitionChanged), **{"metadata_offset": offset, **fields}))
+        self.happens(
+            msgspec.structs.replace(self.last(events.PartitionChanged), **{"metadata_offset": offset, **fields})
+        )
 
     def commits(self, **fields: object) -> None:
         """Puts another state of the partition into the controller, and lets the oracle see it."""
@@ -124,9 +119,9 @@ class World:
         partitions[NAME] = state
         self.changes(**fields)
 
-    def ends(self, node: NodeId, end: IncarnationEnd = IncarnationEnd.KILLED) -> None:
+    def ends(self, node: NodeId, end: events.IncarnationEnd = events.IncarnationEnd.KILLED) -> None:
         """Lets the oracle see that a node's first process ended."""
-        ended = IncarnationEnded(
+        ended = events.IncarnationEnded(
             cause_id=CAUSE,
             ended_node=node,
             ended_incarnation=0,

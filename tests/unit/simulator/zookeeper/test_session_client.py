@@ -1,25 +1,12 @@
 """A process's end of its session: what becomes of steps when connections and sessions end."""
 
 from laststand.emulator.core.types import CorrelationId
-from laststand.emulator.core.zookeeper.exchange import (
-    SessionEstablished,
-    SessionExpired,
-    ZooKeeperConnectionLost,
-    ZooKeeperReconnected,
-    ZooKeeperRequest,
-)
+from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.core.zookeeper.identifiers import SessionId
-from laststand.emulator.simulator.network.session_messages import (
-    ConnectRequest,
-    ExecuteRequest,
-    OpenSessionRequest,
-    PollRequest,
-    SessionGone,
-    SessionResponse,
-)
+from laststand.emulator.simulator.network import session_messages
 from laststand.emulator.simulator.zookeeper.session_client import SessionClient
 
-_STEPS = ZooKeeperRequest(correlation_id=CorrelationId(1), steps=())
+_STEPS = exchange.ZooKeeperRequest(correlation_id=CorrelationId(1), steps=())
 
 
 def sent(client: SessionClient) -> list[type]:
@@ -43,12 +30,12 @@ def connected(number: int = 1) -> SessionClient:
 def open_session(client: SessionClient, number: int) -> None:
     client.open()
     asked = client.outgoing.pop()
-    client.answered(asked, SessionResponse(session_id=SessionId(number)))
-    assert SessionEstablished in heard(client)
+    client.answered(asked, session_messages.SessionResponse(session_id=SessionId(number)))
+    assert exchange.SessionEstablished in heard(client)
 
 
 def test_it_polls_as_soon_as_it_is_connected() -> None:
-    assert sent(connected()) == [PollRequest]
+    assert sent(connected()) == [session_messages.PollRequest]
 
 
 def test_steps_under_way_are_lost_with_their_connection_and_later_ones_wait() -> None:
@@ -57,12 +44,12 @@ def test_steps_under_way_are_lost_with_their_connection_and_later_ones_wait() ->
     client.ask(_STEPS)
     client.outgoing.clear()
     client.failed(poll, now_ms=0)
-    assert heard(client) == [ZooKeeperConnectionLost]
+    assert heard(client) == [exchange.ZooKeeperConnectionLost]
     client.ask(_STEPS)
-    assert sent(client) == [ConnectRequest]
-    client.answered(client.outgoing.pop(), SessionResponse(session_id=SessionId(1)))
-    assert heard(client) == [ZooKeeperReconnected]
-    assert sent(client) == [ExecuteRequest, PollRequest]
+    assert sent(client) == [session_messages.ConnectRequest]
+    client.answered(client.outgoing.pop(), session_messages.SessionResponse(session_id=SessionId(1)))
+    assert heard(client) == [exchange.ZooKeeperReconnected]
+    assert sent(client) == [session_messages.ExecuteRequest, session_messages.PollRequest]
 
 
 def test_it_tries_again_to_connect() -> None:
@@ -72,16 +59,16 @@ def test_it_tries_again_to_connect() -> None:
     due_ms = client.next_deadline_ms()
     assert due_ms is not None
     client.time_came(now_ms=due_ms)
-    assert sent(client) == [OpenSessionRequest]
+    assert sent(client) == [session_messages.OpenSessionRequest]
 
 
 def test_what_is_asked_for_after_the_end_of_a_session_belongs_to_the_next_one() -> None:
     client = connected()
-    client.answered(client.outgoing.pop(), SessionGone())
-    assert heard(client) == [SessionExpired]
+    client.answered(client.outgoing.pop(), session_messages.SessionGone())
+    assert heard(client) == [exchange.SessionExpired]
     client.ask(_STEPS)  # before the process lets go of the old session
     open_session(client, 2)
-    assert sent(client) == [ExecuteRequest, PollRequest]
+    assert sent(client) == [session_messages.ExecuteRequest, session_messages.PollRequest]
 
 
 def test_answers_of_an_older_connection_are_nothing() -> None:
@@ -89,5 +76,5 @@ def test_answers_of_an_older_connection_are_nothing() -> None:
     poll = client.outgoing.pop()
     client.failed(poll, now_ms=0)
     heard(client)
-    client.answered(poll, SessionGone())
+    client.answered(poll, session_messages.SessionGone())
     assert heard(client) == []

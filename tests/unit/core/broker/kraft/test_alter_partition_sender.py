@@ -5,16 +5,13 @@ And what an answer must not set off that is ahead of the metadata it was given b
 
 import msgspec
 
+from laststand.emulator.core import effects, inputs, messages, records
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.isr import IsrProposal, PendingShrink
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inputs import RequestFailed, ResponseReceived
-from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from laststand.emulator.core.properties import NodeProperties
-from laststand.emulator.core.records import ConfigRecord, PartitionChangeRecord, PartitionRecord, Record
 from laststand.emulator.core.switches import Switches, era_switches
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -29,18 +26,20 @@ from laststand.emulator.core.types import (
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting
 from tests.unit.core.broker.kraft.test_broker_steps import CAUSE, EVERY_RULE_ON, Life, fetch, produce
 
-RAISED = ConfigRecord(resource=ConfigResource.TOPIC, resource_name=NAME.topic, name="min.insync.replicas", value="2")
+RAISED = records.ConfigRecord(
+    resource=ConfigResource.TOPIC, resource_name=NAME.topic, name="min.insync.replicas", value="2"
+)
 """Min ISR is 2 now, and was 1."""
-SHRUNK = PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, isr=(OWN,), elr=(FIRST,))
+SHRUNK = records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, isr=(OWN,), elr=(FIRST,))
 
 
-def take_alter_partitions(life: Life) -> list[SendRequest]:
-    taken = [sent for sent in life.in_flight if isinstance(sent.request, AlterPartitionRequest)]
+def take_alter_partitions(life: Life) -> list[effects.SendRequest]:
+    taken = [sent for sent in life.in_flight if isinstance(sent.request, messages.AlterPartitionRequest)]
     life.in_flight = [sent for sent in life.in_flight if sent not in taken]
     return taken
 
 
-def shrunk(switches: Switches = EVERY_RULE_ON, *more: Record) -> tuple[Life, SendRequest]:
+def shrunk(switches: Switches = EVERY_RULE_ON, *more: records.Record) -> tuple[Life, effects.SendRequest]:
     """A leader whose only follower never fetched, and the proposal to drop it; with more metadata before that."""
     life = Life(switches)
     life.serve()
@@ -54,7 +53,9 @@ def shrunk(switches: Switches = EVERY_RULE_ON, *more: Record) -> tuple[Life, Sen
 
 def test_after_a_failure_nothing_is_sent_before_the_backoff_is_over() -> None:
     life, sent = shrunk()
-    life.step(RequestFailed(cause_id=CAUSE, correlation_id=sent.correlation_id, failure=RequestFailure.DISCONNECTED))
+    life.step(
+        inputs.RequestFailed(cause_id=CAUSE, correlation_id=sent.correlation_id, failure=RequestFailure.DISCONNECTED)
+    )
     life.ask(produce(acks=1))
     life.advance(49)
     assert take_alter_partitions(life) == []
@@ -65,8 +66,8 @@ def test_after_a_failure_nothing_is_sent_before_the_backoff_is_over() -> None:
 
 def test_after_an_error_of_the_whole_request_nothing_is_sent_before_the_backoff_is_over() -> None:
     life, sent = shrunk()
-    refusal = AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH)
-    life.step(ResponseReceived(cause_id=CAUSE, correlation_id=sent.correlation_id, response=refusal))
+    refusal = messages.AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH)
+    life.step(inputs.ResponseReceived(cause_id=CAUSE, correlation_id=sent.correlation_id, response=refusal))
     life.ask(fetch(0))
     assert take_alter_partitions(life) == []
     life.advance(50)
@@ -75,7 +76,7 @@ def test_after_an_error_of_the_whole_request_nothing_is_sent_before_the_backoff_
 
 def test_a_change_that_the_answer_does_not_name_is_sent_again_at_once() -> None:
     life, sent = shrunk()
-    life.answer(sent, AlterPartitionResponse(error=ErrorCode.NONE))
+    life.answer(sent, messages.AlterPartitionResponse(error=ErrorCode.NONE))
     (again,) = take_alter_partitions(life)
     assert again.request == sent.request
 
@@ -95,9 +96,9 @@ def at(now_ms: int) -> Turn:
     return Turn(now_ms=now_ms, cause_id=CAUSE)
 
 
-def accepted(life: Life, *, after: int, partition: int = 0) -> AlterPartitionResponse:
+def accepted(life: Life, *, after: int, partition: int = 0) -> messages.AlterPartitionResponse:
     """The ISR is the leader now, by metadata that ends so many records after what the leader has."""
-    result = AlterPartitionResult(
+    result = messages.AlterPartitionResult(
         topic=NAME.topic,
         topic_id=TOPIC_ID,
         partition=partition,
@@ -108,7 +109,7 @@ def accepted(life: Life, *, after: int, partition: int = 0) -> AlterPartitionRes
         partition_epoch=PartitionEpoch(1),
     )
     end_offset = MetadataOffset(life.broker.image.next_offset + after)
-    return AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,), metadata_end_offset=end_offset)
+    return messages.AlterPartitionResponse(error=ErrorCode.NONE, partitions=(result,), metadata_end_offset=end_offset)
 
 
 def known(life: Life) -> tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], int]:
@@ -149,31 +150,35 @@ def test_metadata_that_arrives_together_is_taken_together() -> None:
 def test_a_refusal_does_not_wait() -> None:
     life, sent = shrunk()
     (result,) = accepted(life, after=0).partitions
-    refused = AlterPartitionResult(
+    refused = messages.AlterPartitionResult(
         topic=result.topic, topic_id=result.topic_id, partition=0, error=ErrorCode.INELIGIBLE_REPLICA
     )
     ahead = MetadataOffset(life.broker.image.next_offset + 5)
-    life.answer(sent, AlterPartitionResponse(error=ErrorCode.NONE, partitions=(refused,), metadata_end_offset=ahead))
+    life.answer(
+        sent, messages.AlterPartitionResponse(error=ErrorCode.NONE, partitions=(refused,), metadata_end_offset=ahead)
+    )
     life.advance(15_000)
     assert len(take_alter_partitions(life)) == 1, "the change was not proposed again"
 
 
 def test_an_answer_that_waits_holds_up_no_other_partition() -> None:
-    other = PartitionRecord(topic_id=TOPIC_ID, partition=1, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN)
+    other = records.PartitionRecord(topic_id=TOPIC_ID, partition=1, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN)
     life, sent = shrunk(EVERY_RULE_ON, other)
-    assert isinstance(sent.request, AlterPartitionRequest)
+    assert isinstance(sent.request, messages.AlterPartitionRequest)
     assert [data.partition for data in sent.request.partitions] == [0, 1]
     life.answer(sent, accepted(life, after=2))
     (again,) = take_alter_partitions(life)
-    assert isinstance(again.request, AlterPartitionRequest)
+    assert isinstance(again.request, messages.AlterPartitionRequest)
     assert [data.partition for data in again.request.partitions] == [1]
 
 
 def test_an_answer_that_waited_is_of_no_effect_once_another_leads() -> None:
     life, sent = shrunk()
     life.answer(sent, accepted(life, after=2))
-    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, leader=FIRST))
-    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, leader=OWN, isr=(OWN, FIRST)))
+    life.metadata(records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, leader=FIRST))
+    life.metadata(
+        records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=NAME.partition, leader=OWN, isr=(OWN, FIRST))
+    )
     assert known(life) == ((OWN, FIRST), (OWN, FIRST), 0)
 
 
@@ -189,8 +194,8 @@ def test_a_change_that_comes_up_when_the_backoff_ends_is_sent_with_the_one_that_
     sender.send_queued(early, BrokerEpoch(5))
     assert early.effects() == []
     sender.send_queued(turn, BrokerEpoch(5))
-    (sent,) = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
-    assert isinstance(sent.request, AlterPartitionRequest)
+    (sent,) = [effect for effect in turn.effects() if isinstance(effect, effects.SendRequest)]
+    assert isinstance(sent.request, messages.AlterPartitionRequest)
     assert [data.partition for data in sent.request.partitions] == [0, 1]
 
 
@@ -203,8 +208,8 @@ def test_the_timer_sends_again_what_waited_when_the_backoff_ends() -> None:
     sender.handle_timer(early, BrokerEpoch(6))
     assert (early.effects(), sender.next_deadline_ms()) == ([], 50)
     sender.handle_timer(turn, BrokerEpoch(6))
-    (sent,) = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
-    assert isinstance(sent.request, AlterPartitionRequest)
+    (sent,) = [effect for effect in turn.effects() if isinstance(effect, effects.SendRequest)]
+    assert isinstance(sent.request, messages.AlterPartitionRequest)
     assert (sent.request.broker_epoch, len(sent.request.partitions)) == (6, 1)
     assert sender.next_deadline_ms() is None
 
@@ -213,13 +218,15 @@ def test_an_answer_settles_only_what_was_asked() -> None:
     life, sent = shrunk()
     (result,) = accepted(life, after=0).partitions
     others = tuple(msgspec.structs.replace(result, partition=number) for number in (7, 0, 0, 8))
-    response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=others, metadata_end_offset=MetadataOffset(0))
+    response = messages.AlterPartitionResponse(
+        error=ErrorCode.NONE, partitions=others, metadata_end_offset=MetadataOffset(0)
+    )
     life.answer(sent, response)
     assert known(life) == ((OWN,), (OWN,), 1)
 
 
 def test_answers_wait_side_by_side() -> None:
-    other = PartitionRecord(topic_id=TOPIC_ID, partition=1, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN)
+    other = records.PartitionRecord(topic_id=TOPIC_ID, partition=1, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN)
     life, sent = shrunk(EVERY_RULE_ON, other)
     life.answer(sent, accepted(life, after=2))
     (again,) = take_alter_partitions(life)
@@ -239,7 +246,7 @@ def test_a_request_names_topics_by_id_if_it_has_the_ids_of_all() -> None:
     sender.submit(proposal(1, topic_id=None))
     turn = at(0)
     sender.send_queued(turn, BrokerEpoch(5))
-    (sent,) = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
-    assert isinstance(sent.request, AlterPartitionRequest)
+    (sent,) = [effect for effect in turn.effects() if isinstance(effect, effects.SendRequest)]
+    assert isinstance(sent.request, messages.AlterPartitionRequest)
     assert sent.request.api_version == 1
     assert [data.topic_id for data in sent.request.partitions] == [None, None]

@@ -2,22 +2,9 @@
 
 from msgspec import UNSET, UnsetType
 
+from laststand.emulator.core import inputs, messages, records
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inputs import RequestFailed
-from laststand.emulator.core.messages import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    FetchRequest,
-    FetchResponse,
-)
-from laststand.emulator.core.records import (
-    BrokerRegistrationChangeRecord,
-    ConfigRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    TopicRecord,
-)
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ConfigResource, RequestFailure, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, batch
@@ -29,8 +16,8 @@ PAYMENTS, PAYMENTS_ID = TopicPartition("payments", 0), TopicId("id-of-payments")
 
 def changed(
     broker_id: BrokerId, *, fenced: bool | UnsetType = UNSET, in_controlled_shutdown: bool | UnsetType = UNSET
-) -> BrokerRegistrationChangeRecord:
-    return BrokerRegistrationChangeRecord(
+) -> records.BrokerRegistrationChangeRecord:
+    return records.BrokerRegistrationChangeRecord(
         broker_id=broker_id,
         broker_epoch=OWN_EPOCH if broker_id == OWN else BrokerEpoch(6),
         fenced=fenced,
@@ -51,14 +38,14 @@ def partition_of(life: Life, name: TopicPartition = NAME) -> Partition:
 
 
 def sets(life: Life, resource: ConfigResource, name: str, min_isr: int) -> None:
-    life.metadata(ConfigRecord(resource=resource, resource_name=name, name=MIN_ISR, value=str(min_isr)))
+    life.metadata(records.ConfigRecord(resource=resource, resource_name=name, name=MIN_ISR, value=str(min_isr)))
 
 
 def test_a_default_of_the_cluster_holds_for_every_topic_and_a_topic_s_value_for_it_alone() -> None:
     life = serving()
     life.metadata(
-        TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
-        PartitionRecord(topic_id=PAYMENTS_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN),
+        records.TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
+        records.PartitionRecord(topic_id=PAYMENTS_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN),
     )
 
     def min_isrs() -> list[int]:
@@ -74,7 +61,9 @@ def test_a_default_of_the_cluster_holds_for_every_topic_and_a_topic_s_value_for_
 def test_a_min_isr_that_is_lowered_lets_waiting_records_commit() -> None:
     life = serving()
     sets(life, ConfigResource.TOPIC, NAME.topic, 2)
-    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=(OWN,)), changed(FIRST, fenced=True))
+    life.metadata(
+        records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, isr=(OWN,)), changed(FIRST, fenced=True)
+    )
     life.ask(produce(acks=1))
     assert partition_of(life).log.high_watermark == 0
     sets(life, ConfigResource.TOPIC, NAME.topic, 1)
@@ -84,7 +73,7 @@ def test_a_min_isr_that_is_lowered_lets_waiting_records_commit() -> None:
 def test_on_a_follower_a_configuration_commits_nothing() -> None:
     life = Life(Switches(hw_requires_min_isr=False))  # with that rule, the ISR that it does not have is too small
     life.serve()
-    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
+    life.metadata(records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
     log = partition_of(life).log
     log.append(batch(0, 1), now_ms=0)
     sets(life, ConfigResource.TOPIC, NAME.topic, 2)
@@ -96,21 +85,23 @@ def test_a_new_leader_answers_its_followers_fetches_so_that_the_next_brings_the_
     parked = life.ask(fetch(0))
     assert parked not in life.answers
     life.metadata(
-        TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
-        PartitionRecord(topic_id=PAYMENTS_ID, partition=0, replicas=(FIRST, OWN), isr=(FIRST, OWN), leader=FIRST),
+        records.TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
+        records.PartitionRecord(
+            topic_id=PAYMENTS_ID, partition=0, replicas=(FIRST, OWN), isr=(FIRST, OWN), leader=FIRST
+        ),
     )
     assert parked not in life.answers, "it became a follower"
-    life.metadata(PartitionChangeRecord(topic_id=PAYMENTS_ID, partition=0, leader=OWN))
-    assert isinstance(life.answers[parked], FetchResponse)
+    life.metadata(records.PartitionChangeRecord(topic_id=PAYMENTS_ID, partition=0, leader=OWN))
+    assert isinstance(life.answers[parked], messages.FetchResponse)
 
 
 def test_a_broker_that_may_leave_fetches_only_for_the_isrs_that_it_is_in() -> None:
     life = serving()
     life.metadata(
         registered(SECOND, 7),
-        TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
-        PartitionRecord(topic_id=PAYMENTS_ID, partition=0, replicas=(FIRST, OWN), isr=(FIRST,), leader=FIRST),
-        PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST),
+        records.TopicRecord(name=PAYMENTS.topic, topic_id=PAYMENTS_ID),
+        records.PartitionRecord(topic_id=PAYMENTS_ID, partition=0, replicas=(FIRST, OWN), isr=(FIRST,), leader=FIRST),
+        records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST),
     )
     assert fetched(life) == {NAME, PAYMENTS}
     life.metadata(changed(OWN, in_controlled_shutdown=True))
@@ -122,23 +113,23 @@ def fetched(life: Life) -> set[TopicPartition]:
     """Returns what the next fetch after a failed one names."""
     names: set[TopicPartition] = set()
     for _ in range(2):
-        (sent,) = [sent for sent in life.in_flight if isinstance(sent.request, FetchRequest)]
+        (sent,) = [sent for sent in life.in_flight if isinstance(sent.request, messages.FetchRequest)]
         life.in_flight.remove(sent)
-        assert isinstance(sent.request, FetchRequest)
+        assert isinstance(sent.request, messages.FetchRequest)
         names = {asked.topic_partition for asked in sent.request.partitions}
         failure = RequestFailure.TIMED_OUT
-        life.step(RequestFailed(cause_id=CAUSE, correlation_id=sent.correlation_id, failure=failure))
+        life.step(inputs.RequestFailed(cause_id=CAUSE, correlation_id=sent.correlation_id, failure=failure))
         life.advance(100)
     return names
 
 
-def heartbeats_after(record: BrokerRegistrationChangeRecord) -> int:
+def heartbeats_after(record: records.BrokerRegistrationChangeRecord) -> int:
     """Returns how many heartbeats a record sets off, where none is under way."""
     life = serving()
-    answer = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
-    life.answer(life.take(BrokerHeartbeatRequest), answer)
+    answer = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
+    life.answer(life.take(messages.BrokerHeartbeatRequest), answer)
     life.metadata(record)
-    return len([sent for sent in life.in_flight if isinstance(sent.request, BrokerHeartbeatRequest)])
+    return len([sent for sent in life.in_flight if isinstance(sent.request, messages.BrokerHeartbeatRequest)])
 
 
 def test_that_another_broker_leaves_is_confirmed_at_once_and_not_that_it_is_gone() -> None:
@@ -156,6 +147,6 @@ def test_a_broker_serves_once_its_metadata_calls_it_unfenced_though_its_controll
     errors: list[ErrorCode] = []
     for request_id in (refused, served):
         answer = life.answers[request_id]
-        assert isinstance(answer, FetchResponse)
+        assert isinstance(answer, messages.FetchResponse)
         errors.append(answer.partitions[0].error)
     assert errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NONE]

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
@@ -21,33 +22,6 @@ from laststand.emulator.core.effects import (
 )
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.events import ProduceAnswered
-from laststand.emulator.core.inputs import (
-    BrokerInput,
-    LogsLoaded,
-    MetadataReceived,
-    MetadataStreamOpened,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    ShutdownRequested,
-    Started,
-    TimerFired,
-)
-from laststand.emulator.core.messages import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    ProducePartition,
-    ProducePartitionResponse,
-    ProduceRequest,
-    ProduceResponse,
-    Request,
-    Response,
-)
 from laststand.emulator.core.records import (
     MetadataBatch,
     PartitionChangeRecord,
@@ -108,10 +82,10 @@ class Life:
             )
         )
         self.in_flight: list[SendRequest] = []
-        self.answers: dict[RequestId, Response] = {}
+        self.answers: dict[RequestId, messages.Response] = {}
         self.requests = 0
 
-    def step(self, incoming: BrokerInput) -> list[BrokerEffect]:
+    def step(self, incoming: inputs.BrokerInput) -> list[BrokerEffect]:
         effects = self.broker.step(incoming, now_ms=self.now_ms)
         self.in_flight += [effect for effect in effects if isinstance(effect, SendRequest)]
         for effect in effects:
@@ -120,40 +94,42 @@ class Life:
                 self.answers[effect.request_id] = effect.response
         return effects
 
-    def take(self, kind: type[BrokerHeartbeatRequest] | type[BrokerRegistrationRequest]) -> SendRequest:
+    def take(
+        self, kind: type[messages.BrokerHeartbeatRequest] | type[messages.BrokerRegistrationRequest]
+    ) -> SendRequest:
         (sent,) = [effect for effect in self.in_flight if isinstance(effect.request, kind)]
         self.in_flight.remove(sent)
         return sent
 
-    def answer(self, sent: SendRequest, response: Response) -> list[BrokerEffect]:
-        return self.step(ResponseReceived(cause_id=CAUSE, correlation_id=sent.correlation_id, response=response))
+    def answer(self, sent: SendRequest, response: messages.Response) -> list[BrokerEffect]:
+        return self.step(inputs.ResponseReceived(cause_id=CAUSE, correlation_id=sent.correlation_id, response=response))
 
     def metadata(self, *records: Record) -> list[BrokerEffect]:
         batch = MetadataBatch(base_offset=self.broker.image.next_offset, records=records)
-        return self.step(MetadataReceived(cause_id=CAUSE, batches=(batch,)))
+        return self.step(inputs.MetadataReceived(cause_id=CAUSE, batches=(batch,)))
 
-    def ask(self, request: Request) -> RequestId:
+    def ask(self, request: messages.Request) -> RequestId:
         self.requests += 1
         request_id = RequestId(self.requests)
-        self.step(RequestReceived(cause_id=CauseId(f"op-{request_id}"), request_id=request_id, request=request))
+        self.step(inputs.RequestReceived(cause_id=CauseId(f"op-{request_id}"), request_id=request_id, request=request))
         return request_id
 
     def advance(self, ms: int) -> None:
         end_ms = self.now_ms + ms
         while (deadline := self.broker.next_deadline_ms()) is not None and deadline <= end_ms:
             self.now_ms = max(self.now_ms, deadline)
-            self.step(TimerFired(cause_id=CAUSE))
+            self.step(inputs.TimerFired(cause_id=CAUSE))
         self.now_ms = end_ms
 
     def register(self) -> None:
-        response = BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=OWN_EPOCH)
-        self.answer(self.take(BrokerRegistrationRequest), response)
+        response = messages.BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=OWN_EPOCH)
+        self.answer(self.take(messages.BrokerRegistrationRequest), response)
 
     def serve(self, *, is_fenced: bool = False) -> None:
         """Comes up as leader of one partition that broker 1 follows; its metadata may still call it fenced."""
-        self.step(Started(cause_id=CAUSE))
-        self.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(0)))
-        self.step(LogsLoaded(cause_id=CAUSE, logs=()))
+        self.step(inputs.Started(cause_id=CAUSE))
+        self.step(inputs.MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(0)))
+        self.step(inputs.LogsLoaded(cause_id=CAUSE, logs=()))
         self.register()
         self.metadata(
             registered(OWN, OWN_EPOCH, fenced=is_fenced),
@@ -161,8 +137,8 @@ class Life:
             TopicRecord(name=NAME.topic, topic_id=TOPIC_ID),
             PartitionRecord(topic_id=TOPIC_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN),
         )
-        response = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
-        self.answer(self.take(BrokerHeartbeatRequest), response)
+        response = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
+        self.answer(self.take(messages.BrokerHeartbeatRequest), response)
 
 
 def produce(
@@ -172,12 +148,12 @@ def produce(
     timeout_ms: int = 1000,
     name: TopicPartition = NAME,
     topic_id: TopicId | None = None,
-) -> ProduceRequest:
+) -> messages.ProduceRequest:
     batch = BatchDescriptor(
         base_offset=Offset(0), last_offset=Offset(0), leader_epoch=LeaderEpoch(0), crc=1, size=size, record_count=1
     )
-    asked = ProducePartition(topic=name.topic, topic_id=topic_id, partition=name.partition, batch=batch)
-    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, partitions=(asked,))
+    asked = messages.ProducePartition(topic=name.topic, topic_id=topic_id, partition=name.partition, batch=batch)
+    return messages.ProduceRequest(acks=acks, timeout_ms=timeout_ms, partitions=(asked,))
 
 
 def fetch(
@@ -188,8 +164,8 @@ def fetch(
     min_bytes: int = 1,
     name: TopicPartition = NAME,
     topic_id: TopicId = TOPIC_ID,
-) -> FetchRequest:
-    asked = FetchPartition(
+) -> messages.FetchRequest:
+    asked = messages.FetchPartition(
         topic=name.topic,
         topic_id=topic_id,
         partition=name.partition,
@@ -197,45 +173,45 @@ def fetch(
         current_leader_epoch=LeaderEpoch(0),
         log_start_offset=Offset(0),
     )
-    return FetchRequest(partitions=(asked,), replica_id=replica, max_wait_ms=max_wait_ms, min_bytes=min_bytes)
+    return messages.FetchRequest(partitions=(asked,), replica_id=replica, max_wait_ms=max_wait_ms, min_bytes=min_bytes)
 
 
-def error_of(response: Response | None) -> ErrorCode:
-    assert isinstance(response, ProduceResponse)
+def error_of(response: messages.Response | None) -> ErrorCode:
+    assert isinstance(response, messages.ProduceResponse)
     return response.partitions[0].error
 
 
-def high_watermark_of(response: Response | None) -> Offset | None:
-    assert isinstance(response, FetchResponse)
+def high_watermark_of(response: messages.Response | None) -> Offset | None:
+    assert isinstance(response, messages.FetchResponse)
     return response.partitions[0].high_watermark
 
 
 def test_logs_are_loaded_when_the_image_reaches_the_end_that_the_stream_named() -> None:
     life = Life()
-    effects = life.step(Started(cause_id=CAUSE))
+    effects = life.step(inputs.Started(cause_id=CAUSE))
     assert any(isinstance(effect, OpenMetadataStream) for effect in effects)
-    life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(2)))
+    life.step(inputs.MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(2)))
     assert not any(isinstance(effect, LoadLogs) for effect in life.metadata(registered(FIRST, 0)))
     assert any(isinstance(effect, LoadLogs) for effect in life.metadata(registered(OWN, 1)))
 
 
 def test_registration_carries_the_proof_of_the_clean_shutdown() -> None:
     life = Life()
-    life.step(Started(cause_id=CAUSE))
-    request = life.take(BrokerRegistrationRequest).request
-    assert isinstance(request, BrokerRegistrationRequest)
+    life.step(inputs.Started(cause_id=CAUSE))
+    request = life.take(messages.BrokerRegistrationRequest).request
+    assert isinstance(request, messages.BrokerRegistrationRequest)
     assert request.previous_broker_epoch == 2
 
 
 def test_a_refused_registration_is_tried_again_after_a_heartbeat_interval() -> None:
     life = Life()
-    life.step(Started(cause_id=CAUSE))
-    response = BrokerRegistrationResponse(error=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
-    life.answer(life.take(BrokerRegistrationRequest), response)
+    life.step(inputs.Started(cause_id=CAUSE))
+    response = messages.BrokerRegistrationResponse(error=ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+    life.answer(life.take(messages.BrokerRegistrationRequest), response)
     life.advance(1999)
     assert life.in_flight == []
     life.advance(1)
-    life.take(BrokerRegistrationRequest)
+    life.take(messages.BrokerRegistrationRequest)
 
 
 def test_a_refused_heartbeat_is_tried_again_after_a_heartbeat_interval_however_often() -> None:
@@ -243,10 +219,10 @@ def test_a_refused_heartbeat_is_tried_again_after_a_heartbeat_interval_however_o
     life.serve()
     life.advance(2000)
     for _ in range(3):
-        refusal = BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH)
-        life.answer(life.take(BrokerHeartbeatRequest), refusal)
+        refusal = messages.BrokerHeartbeatResponse(error=ErrorCode.STALE_BROKER_EPOCH)
+        life.answer(life.take(messages.BrokerHeartbeatRequest), refusal)
         life.advance(1999)
-        assert not any(isinstance(sent.request, BrokerHeartbeatRequest) for sent in life.in_flight)
+        assert not any(isinstance(sent.request, messages.BrokerHeartbeatRequest) for sent in life.in_flight)
         life.advance(1)
 
 
@@ -254,25 +230,25 @@ def test_what_a_timer_sets_off_has_the_cause_that_the_driver_gave_it() -> None:
     life = Life()
     life.serve()
     life.now_ms += 60_000
-    effects = life.step(TimerFired(cause_id=CauseId("timer-0-1-7")))
+    effects = life.step(inputs.TimerFired(cause_id=CauseId("timer-0-1-7")))
     causes = {effect.cause_id for effect in effects if isinstance(effect, SendRequest)}
     assert causes == {"timer-0-1-7"}
 
 
 def test_it_asks_to_be_unfenced_as_soon_as_logs_are_open_and_its_registration_is_seen() -> None:
     life = Life()
-    life.step(Started(cause_id=CAUSE))
-    life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(0)))
+    life.step(inputs.Started(cause_id=CAUSE))
+    life.step(inputs.MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(0)))
     life.register()
-    not_yet = BrokerHeartbeatResponse(error=ErrorCode.NONE)
-    heartbeat = life.take(BrokerHeartbeatRequest)
-    assert isinstance(heartbeat.request, BrokerHeartbeatRequest)
+    not_yet = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE)
+    heartbeat = life.take(messages.BrokerHeartbeatRequest)
+    assert isinstance(heartbeat.request, messages.BrokerHeartbeatRequest)
     assert heartbeat.request.want_fence
     life.metadata(registered(OWN, OWN_EPOCH, fenced=True))
-    life.step(LogsLoaded(cause_id=CAUSE, logs=()))
+    life.step(inputs.LogsLoaded(cause_id=CAUSE, logs=()))
     life.answer(heartbeat, not_yet)
-    heartbeat = life.take(BrokerHeartbeatRequest)
-    assert isinstance(heartbeat.request, BrokerHeartbeatRequest)
+    heartbeat = life.take(messages.BrokerHeartbeatRequest)
+    assert isinstance(heartbeat.request, messages.BrokerHeartbeatRequest)
     assert not heartbeat.request.want_fence
     assert heartbeat.request.current_metadata_offset == 0
 
@@ -283,8 +259,8 @@ def loads_logs(effects: list[BrokerEffect]) -> bool:
 
 def test_logs_are_opened_and_roles_taken_once_the_metadata_has_this_very_process() -> None:
     life = Life()
-    life.step(Started(cause_id=CAUSE))
-    life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
+    life.step(inputs.Started(cause_id=CAUSE))
+    life.step(inputs.MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
     before = msgspec.structs.replace(registered(OWN, 3), incarnation_id=IncarnationId("the-one-before"))
     assert not loads_logs(life.metadata(before))
     life.register()
@@ -293,8 +269,8 @@ def test_logs_are_opened_and_roles_taken_once_the_metadata_has_this_very_process
 
 def test_without_that_rule_logs_are_opened_as_soon_as_the_metadata_is_there() -> None:
     life = Life(Switches(roles_after_registration=False))
-    life.step(Started(cause_id=CAUSE))
-    life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
+    life.step(inputs.Started(cause_id=CAUSE))
+    life.step(inputs.MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
     before = msgspec.structs.replace(registered(OWN, 3), incarnation_id=IncarnationId("the-one-before"))
     assert loads_logs(life.metadata(before))
 
@@ -307,9 +283,9 @@ def test_shutdown_before_logs_were_opened_renews_the_proof_that_they_are_in_orde
     previous_broker_epoch: BrokerEpoch | None, *, rule: bool, proven_epoch: BrokerEpoch | None
 ) -> None:
     life = Life(Switches(untouched_logs_stay_proven=rule), previous_broker_epoch=previous_broker_epoch)
-    life.step(Started(cause_id=CAUSE))
+    life.step(inputs.Started(cause_id=CAUSE))
     life.register()
-    effects = life.step(ShutdownRequested(cause_id=CAUSE))
+    effects = life.step(inputs.ShutdownRequested(cause_id=CAUSE))
     assert effects[-1] == StopNode(proven_epoch=proven_epoch)
 
 
@@ -320,30 +296,30 @@ def test_shutdown_while_logs_are_loaded_renews_the_proof_with_which_loading_bega
     previous_broker_epoch: BrokerEpoch | None, proven_epoch: BrokerEpoch | None
 ) -> None:
     life = Life(Switches(untouched_logs_stay_proven=False), previous_broker_epoch=previous_broker_epoch)
-    life.step(Started(cause_id=CAUSE))
-    life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
+    life.step(inputs.Started(cause_id=CAUSE))
+    life.step(inputs.MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(1)))
     life.register()
     assert loads_logs(life.metadata(registered(OWN, OWN_EPOCH, fenced=True)))
-    effects = life.step(ShutdownRequested(cause_id=CAUSE))
+    effects = life.step(inputs.ShutdownRequested(cause_id=CAUSE))
     assert effects[-1] == StopNode(proven_epoch=proven_epoch)
 
 
 def test_shutdown_before_logs_were_opened_leaves_them_alone() -> None:
     life = Life()
-    life.step(Started(cause_id=CAUSE))
-    effects = life.step(ShutdownRequested(cause_id=CAUSE))
+    life.step(inputs.Started(cause_id=CAUSE))
+    effects = life.step(inputs.ShutdownRequested(cause_id=CAUSE))
     assert isinstance(effects[-1], StopNode)
     assert life.broker.next_deadline_ms() is None
-    assert life.step(TimerFired(cause_id=CAUSE)) == []
+    assert life.step(inputs.TimerFired(cause_id=CAUSE)) == []
 
 
 def test_shutdown_waits_for_the_controller_then_closes_the_logs() -> None:
     life = Life()
     life.serve()
-    life.step(ShutdownRequested(cause_id=CAUSE))
+    life.step(inputs.ShutdownRequested(cause_id=CAUSE))
     assert life.broker.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
-    heartbeat = life.take(BrokerHeartbeatRequest)
-    leave = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_fenced=True, should_shut_down=True)
+    heartbeat = life.take(messages.BrokerHeartbeatRequest)
+    leave = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_fenced=True, should_shut_down=True)
     effects = life.answer(heartbeat, leave)
     assert [type(effect) for effect in effects if not isinstance(effect, RecordEvent)] == [
         WriteHighWatermarks,
@@ -355,7 +331,7 @@ def test_shutdown_waits_for_the_controller_then_closes_the_logs() -> None:
 def test_shutdown_does_not_wait_for_ever_for_a_silent_controller() -> None:
     life = Life()
     life.serve()
-    life.step(ShutdownRequested(cause_id=CAUSE))
+    life.step(inputs.ShutdownRequested(cause_id=CAUSE))
     life.advance(9000)
     assert life.broker.state is BrokerState.SHUTTING_DOWN
 
@@ -364,7 +340,7 @@ def test_acks_all_waits_for_the_follower_and_file_effects_come_first() -> None:
     life = Life()
     life.serve()
     life.requests += 1
-    effects = life.step(RequestReceived(cause_id=CAUSE, request_id=RequestId(1), request=produce()))
+    effects = life.step(inputs.RequestReceived(cause_id=CAUSE, request_id=RequestId(1), request=produce()))
     assert isinstance(effects[0], AppendToLog)
     assert RequestId(1) not in life.answers
     life.ask(fetch(1))
@@ -391,17 +367,17 @@ def test_waiting_requests_learn_that_leadership_is_lost() -> None:
     life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
     assert error_of(life.answers[waiting]) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     answer = life.answers[parked]
-    assert isinstance(answer, FetchResponse)
+    assert isinstance(answer, messages.FetchResponse)
     assert answer.partitions[0].error is ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_acks_zero_has_no_answer_and_its_failure_closes_the_connection() -> None:
     life = Life()
     life.serve()
-    good = life.step(RequestReceived(cause_id=CAUSE, request_id=RequestId(1), request=produce(acks=0)))
+    good = life.step(inputs.RequestReceived(cause_id=CAUSE, request_id=RequestId(1), request=produce(acks=0)))
     assert not any(isinstance(effect, SendResponse | CloseConnection) for effect in good)
     bad = produce(acks=0, size=1 << 30)
-    effects = life.step(RequestReceived(cause_id=CAUSE, request_id=RequestId(2), request=bad))
+    effects = life.step(inputs.RequestReceived(cause_id=CAUSE, request_id=RequestId(2), request=bad))
     assert effects[-1] == CloseConnection(request_id=RequestId(2))
 
 
@@ -448,7 +424,7 @@ def test_bytes_that_arrive_while_several_appends_wait_are_answered_a_millisecond
     cause = life.ask(produce(size=20_000))
     assert parked not in life.answers
     life.now_ms += 1
-    effects = life.step(TimerFired(cause_id=CAUSE))
+    effects = life.step(inputs.TimerFired(cause_id=CAUSE))
     assert parked in life.answers
     (response,) = [effect for effect in effects if isinstance(effect, SendResponse)]
     assert response.cause_id == f"op-{cause}"
@@ -459,7 +435,7 @@ def test_a_fetch_that_diverges_leaves_no_trace() -> None:
     life = Life()
     life.serve()
     life.ask(produce(acks=1))
-    asked = FetchPartition(
+    asked = messages.FetchPartition(
         topic=NAME.topic,
         topic_id=TOPIC_ID,
         partition=0,
@@ -467,8 +443,8 @@ def test_a_fetch_that_diverges_leaves_no_trace() -> None:
         current_leader_epoch=LeaderEpoch(0),
         last_fetched_epoch=LeaderEpoch(0),
     )
-    answer = life.answers[life.ask(FetchRequest(partitions=(asked,), replica_id=FIRST))]
-    assert isinstance(answer, FetchResponse)
+    answer = life.answers[life.ask(messages.FetchRequest(partitions=(asked,), replica_id=FIRST))]
+    assert isinstance(answer, messages.FetchResponse)
     assert answer.partitions[0].diverging_end_offset == 1
     partition = life.broker.partition(NAME)
     assert partition is not None
@@ -478,11 +454,13 @@ def test_a_fetch_that_diverges_leaves_no_trace() -> None:
 
 def test_an_unreachable_peer_is_told_once_and_asked_again() -> None:
     life = Life()
-    life.step(Started(cause_id=CAUSE))
+    life.step(inputs.Started(cause_id=CAUSE))
     told: list[str] = []
     for _ in range(3):
-        sent = life.take(BrokerRegistrationRequest)
-        failed = RequestFailed(cause_id=CAUSE, correlation_id=sent.correlation_id, failure=RequestFailure.DISCONNECTED)
+        sent = life.take(messages.BrokerRegistrationRequest)
+        failed = inputs.RequestFailed(
+            cause_id=CAUSE, correlation_id=sent.correlation_id, failure=RequestFailure.DISCONNECTED
+        )
         told += [effect.event.describe() for effect in life.step(failed) if isinstance(effect, RecordEvent)]
         life.advance(200)
     assert told == ["PeerUnreachable peer=100 failure=disconnected"]
@@ -505,10 +483,10 @@ def test_a_timeout_tells_which_partitions_of_the_request_were_refused_at_once() 
     life.serve()
     (known,) = produce(timeout_ms=300).partitions
     unknown = msgspec.structs.replace(known, topic="missing")
-    request_id = life.ask(ProduceRequest(acks=-1, timeout_ms=300, partitions=(unknown, known)))
+    request_id = life.ask(messages.ProduceRequest(acks=-1, timeout_ms=300, partitions=(unknown, known)))
     life.advance(300)
     response = life.answers[request_id]
-    assert isinstance(response, ProduceResponse)
+    assert isinstance(response, messages.ProduceResponse)
     assert [answer.error for answer in response.partitions] == [
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.REQUEST_TIMED_OUT,
@@ -521,7 +499,7 @@ def test_a_replica_that_asks_a_former_leader_is_told_who_leads() -> None:
     life.serve()
     life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
     answer = life.answers[life.ask(fetch(0))]
-    assert isinstance(answer, FetchResponse)
+    assert isinstance(answer, messages.FetchResponse)
     (told,) = answer.partitions
     assert told.error is ErrorCode.FENCED_LEADER_EPOCH
     assert (told.current_leader, told.current_leader_epoch) == (FIRST, 1)
@@ -532,9 +510,9 @@ def told(effects: list[BrokerEffect]) -> list[ProduceAnswered]:
     return [event for event in events if isinstance(event, ProduceAnswered)]
 
 
-def answered(life: Life, request_id: RequestId) -> ProducePartitionResponse:
+def answered(life: Life, request_id: RequestId) -> messages.ProducePartitionResponse:
     response = life.answers[request_id]
-    assert isinstance(response, ProduceResponse)
+    assert isinstance(response, messages.ProduceResponse)
     (answer,) = response.partitions
     return answer
 
@@ -544,7 +522,7 @@ def test_an_answered_append_is_told_with_all_that_the_answer_rests_on() -> None:
     life.serve()
     life.ask(produce(acks=1))
     request_id = life.ask(produce())
-    (event,) = told(life.step(RequestReceived(cause_id=CAUSE, request_id=RequestId(77), request=fetch(2))))
+    (event,) = told(life.step(inputs.RequestReceived(cause_id=CAUSE, request_id=RequestId(77), request=fetch(2))))
     assert event.describe() == (
         "ProduceAnswered orders-0 acks=-1 error=NONE base_offset=1 record_count=1 high_watermark=2"
         " committed_isr=(0,1) leader_epoch=0"
@@ -558,7 +536,7 @@ def test_a_refused_append_is_told_with_who_leads() -> None:
     life = Life()
     life.serve()
     life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
-    incoming = RequestReceived(cause_id=CAUSE, request_id=RequestId(77), request=produce())
+    incoming = inputs.RequestReceived(cause_id=CAUSE, request_id=RequestId(77), request=produce())
     (event,) = told(life.step(incoming))
     assert (event.error, event.base_offset, event.leader_epoch) == ("NOT_LEADER_OR_FOLLOWER", None, 1)
     answer = answered(life, RequestId(77))
@@ -569,6 +547,6 @@ def test_an_append_to_nothing_is_told_without_a_log() -> None:
     life = Life()
     life.serve()
     missing = NAME._replace(topic="missing")
-    incoming = RequestReceived(cause_id=CAUSE, request_id=RequestId(77), request=produce(name=missing))
+    incoming = inputs.RequestReceived(cause_id=CAUSE, request_id=RequestId(77), request=produce(name=missing))
     (event,) = told(life.step(incoming))
     assert (event.topic_id, event.high_watermark, event.committed_isr, event.leader_epoch) == ("", 0, (), None)

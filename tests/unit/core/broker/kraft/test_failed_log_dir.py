@@ -1,10 +1,8 @@
 """A log directory that could not be loaded: reported, and what may lie in it is neither served nor made anew."""
 
+from laststand.emulator.core import inputs, messages, records
 from laststand.emulator.core.effects import CreateLog, SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inputs import LoadedLog, LogsLoaded, MetadataStreamOpened, Started
-from laststand.emulator.core.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from laststand.emulator.core.records import PartitionRecord, RemoveTopicRecord, TopicRecord
 from laststand.emulator.core.types import MetadataOffset, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 from tests.unit.core.broker.kraft.test_broker_steps import CAUSE, OWN_EPOCH, Life, error_of, produce, registered
@@ -13,26 +11,28 @@ from tests.unit.core.broker.replicas.test_follower import loaded
 NEW_ID = TopicId("id-of-the-next-orders")
 
 
-def returned(*, failed: tuple[str, ...], logs: tuple[LoadedLog, ...] = ()) -> tuple[Life, list[object], list[str]]:
+def returned(
+    *, failed: tuple[str, ...], logs: tuple[inputs.LoadedLog, ...] = ()
+) -> tuple[Life, list[object], list[str]]:
     """Comes up as replica of a partition; returns what was wanted, and what was reported."""
     life = Life()
-    life.step(Started(cause_id=CAUSE))
-    life.step(MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(4)))
+    life.step(inputs.Started(cause_id=CAUSE))
+    life.step(inputs.MetadataStreamOpened(cause_id=CAUSE, end_offset=MetadataOffset(4)))
     life.register()
     life.metadata(
         registered(OWN, OWN_EPOCH),
         registered(FIRST, 6),
-        TopicRecord(name=NAME.topic, topic_id=TOPIC_ID),
-        PartitionRecord(topic_id=TOPIC_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN),
+        records.TopicRecord(name=NAME.topic, topic_id=TOPIC_ID),
+        records.PartitionRecord(topic_id=TOPIC_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN, FIRST), leader=OWN),
     )
-    effects: list[object] = list(life.step(LogsLoaded(cause_id=CAUSE, logs=logs, failed_log_dirs=failed)))
-    sent = life.take(BrokerHeartbeatRequest)
-    response = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
+    effects: list[object] = list(life.step(inputs.LogsLoaded(cause_id=CAUSE, logs=logs, failed_log_dirs=failed)))
+    sent = life.take(messages.BrokerHeartbeatRequest)
+    response = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
     effects += life.answer(sent, response)
     reported = [
         directory
         for effect in effects
-        if isinstance(effect, SendRequest) and isinstance(effect.request, BrokerHeartbeatRequest)
+        if isinstance(effect, SendRequest) and isinstance(effect.request, messages.BrokerHeartbeatRequest)
         for directory in effect.request.offline_log_dirs
     ]
     return life, effects, reported
@@ -60,9 +60,9 @@ def test_a_partition_that_is_new_gets_its_log() -> None:
     life, _, _ = returned(failed=("directory-b",))
     effects: list[object] = list(
         life.metadata(
-            RemoveTopicRecord(topic_id=TOPIC_ID),
-            TopicRecord(name=NAME.topic, topic_id=NEW_ID),
-            PartitionRecord(topic_id=NEW_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN,), leader=OWN),
+            records.RemoveTopicRecord(topic_id=TOPIC_ID),
+            records.TopicRecord(name=NAME.topic, topic_id=NEW_ID),
+            records.PartitionRecord(topic_id=NEW_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN,), leader=OWN),
         )
     )
     assert created(effects) == [NAME]

@@ -3,10 +3,8 @@
 Nothing that the leader hears moves the high watermark any more: members have everything, and no record follows.
 """
 
+from laststand.emulator.core import inputs, messages, records
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.inputs import ResponseReceived
-from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
-from laststand.emulator.core.records import BrokerRegistrationChangeRecord, PartitionRecord, TopicRecord
 from laststand.emulator.core.types import BrokerEpoch, RequestId, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND
 from tests.unit.core.broker.kraft.test_broker_steps import CAUSE, Life, error_of, fetch, produce, registered
@@ -19,17 +17,21 @@ def waiting_for_a_joiner() -> tuple[Life, RequestId]:
     third = TopicId("id-of-payments")
     life.metadata(
         registered(SECOND, 8),
-        TopicRecord(name="payments", topic_id=third),
-        PartitionRecord(topic_id=third, partition=0, replicas=(OWN, FIRST, SECOND), isr=(OWN, FIRST), leader=OWN),
+        records.TopicRecord(name="payments", topic_id=third),
+        records.PartitionRecord(
+            topic_id=third, partition=0, replicas=(OWN, FIRST, SECOND), isr=(OWN, FIRST), leader=OWN
+        ),
     )
     name = NAME._replace(topic="payments")
     life.ask(fetch(0, replica=FIRST, name=name, topic_id=third, max_wait_ms=0))
     life.ask(fetch(0, replica=SECOND, name=name, topic_id=third, max_wait_ms=0))
-    (sent,) = [effect for effect in life.in_flight if isinstance(effect.request, AlterPartitionRequest)]
+    (sent,) = [effect for effect in life.in_flight if isinstance(effect.request, messages.AlterPartitionRequest)]
     life.in_flight.remove(sent)
-    refused = AlterPartitionResult(topic="payments", topic_id=third, partition=0, error=ErrorCode.INELIGIBLE_REPLICA)
-    response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=(refused,))
-    life.step(ResponseReceived(cause_id=CAUSE, correlation_id=sent.correlation_id, response=response))
+    refused = messages.AlterPartitionResult(
+        topic="payments", topic_id=third, partition=0, error=ErrorCode.INELIGIBLE_REPLICA
+    )
+    response = messages.AlterPartitionResponse(error=ErrorCode.NONE, partitions=(refused,))
+    life.step(inputs.ResponseReceived(cause_id=CAUSE, correlation_id=sent.correlation_id, response=response))
     waiting = life.ask(produce(name=name, timeout_ms=120_000))
     life.ask(fetch(1, replica=FIRST, name=name, topic_id=third, max_wait_ms=0))
     assert waiting not in life.answers
@@ -38,7 +40,7 @@ def waiting_for_a_joiner() -> tuple[Life, RequestId]:
 
 def test_a_joiner_that_is_fenced_is_not_waited_for() -> None:
     life, waiting = waiting_for_a_joiner()
-    life.metadata(BrokerRegistrationChangeRecord(broker_id=SECOND, broker_epoch=BrokerEpoch(8), fenced=True))
+    life.metadata(records.BrokerRegistrationChangeRecord(broker_id=SECOND, broker_epoch=BrokerEpoch(8), fenced=True))
     assert error_of(life.answers[waiting]) is ErrorCode.NONE
 
 

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.kraft.lifecycle import (
     SHUTDOWN_INTERVAL_MS,
     STARTING_INTERVAL_MS,
@@ -12,23 +13,16 @@ from laststand.emulator.core.broker.kraft.lifecycle import (
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
-)
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, CauseId, MetadataOffset, NodeId
 from tests.unit.core.broker.hosting import Hosting
 
 INTERVAL_MS, SESSION_MS = 2_000, 9_000
 PROPERTIES = NodeProperties(broker_heartbeat_interval_ms=INTERVAL_MS, broker_session_timeout_ms=SESSION_MS)
-FENCED = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=True)
-UNFENCED = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
-BEHIND = BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=False, is_fenced=True)
+FENCED = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=True)
+UNFENCED = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=True, is_fenced=False)
+BEHIND = messages.BrokerHeartbeatResponse(error=ErrorCode.NONE, is_caught_up=False, is_fenced=True)
 
 
 class Talk:
@@ -38,14 +32,14 @@ class Talk:
         self.now_ms = 5_000
         config: BrokerConfig = msgspec.structs.replace(Hosting().config, properties=properties)
         self.life = BrokerLifecycle(config, InFlightRequests())
-        self.sent: list[SendRequest] = []
+        self.sent: list[effects.SendRequest] = []
 
     def turn(self) -> Turn:
         return Turn(now_ms=self.now_ms, cause_id=CauseId("unit"))
 
     def note(self, turn: Turn) -> int:
         """Keeps what a turn sent; returns how many requests that were."""
-        sent = [effect for effect in turn.effects() if isinstance(effect, SendRequest)]
+        sent = [effect for effect in turn.effects() if isinstance(effect, effects.SendRequest)]
         self.sent += sent
         return len(sent)
 
@@ -54,13 +48,13 @@ class Talk:
         self.life.start(turn)
         return self.note(turn)
 
-    def register(self, response: BrokerRegistrationResponse | None = None) -> int:
+    def register(self, response: messages.BrokerRegistrationResponse | None = None) -> int:
         turn = self.turn()
-        granted = BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=BrokerEpoch(7))
+        granted = messages.BrokerRegistrationResponse(error=ErrorCode.NONE, broker_epoch=BrokerEpoch(7))
         self.life.handle_registration(turn, response or granted)
         return self.note(turn)
 
-    def hear(self, response: BrokerHeartbeatResponse) -> int:
+    def hear(self, response: messages.BrokerHeartbeatResponse) -> int:
         turn = self.turn()
         self.life.handle_heartbeat(turn, response)
         return self.note(turn)
@@ -94,9 +88,9 @@ class Talk:
         assert self.note(turn) == 1
         return waited_ms
 
-    def last_heartbeat(self) -> BrokerHeartbeatRequest:
+    def last_heartbeat(self) -> messages.BrokerHeartbeatRequest:
         request = self.sent[-1].request
-        assert isinstance(request, BrokerHeartbeatRequest)
+        assert isinstance(request, messages.BrokerHeartbeatRequest)
         return request
 
 
@@ -122,18 +116,18 @@ def test_an_interval_that_is_shorter_than_that_is_kept() -> None:
 @pytest.mark.parametrize(
     "refusal",
     [
-        BrokerRegistrationResponse(error=ErrorCode.DUPLICATE_BROKER_REGISTRATION),
-        BrokerRegistrationResponse(error=ErrorCode.INVALID_REGISTRATION, broker_epoch=BrokerEpoch(9)),
-        BrokerRegistrationResponse(error=ErrorCode.NONE),
+        messages.BrokerRegistrationResponse(error=ErrorCode.DUPLICATE_BROKER_REGISTRATION),
+        messages.BrokerRegistrationResponse(error=ErrorCode.INVALID_REGISTRATION, broker_epoch=BrokerEpoch(9)),
+        messages.BrokerRegistrationResponse(error=ErrorCode.NONE),
     ],
 )
-def test_without_an_epoch_or_with_an_error_it_is_not_registered(refusal: BrokerRegistrationResponse) -> None:
+def test_without_an_epoch_or_with_an_error_it_is_not_registered(refusal: messages.BrokerRegistrationResponse) -> None:
     talk = Talk()
     talk.start()
     assert talk.register(refusal) == 0
     assert talk.life.broker_epoch is None
     assert talk.wait_ms() == INTERVAL_MS
-    assert isinstance(talk.sent[-1].request, BrokerRegistrationRequest)
+    assert isinstance(talk.sent[-1].request, messages.BrokerRegistrationRequest)
 
 
 def test_each_failure_doubles_the_wait_up_to_the_interval_and_an_answer_begins_anew() -> None:

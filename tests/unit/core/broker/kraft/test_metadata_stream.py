@@ -2,9 +2,9 @@
 
 import pytest
 
+from laststand.emulator.core import effects
 from laststand.emulator.core.broker.kraft.metadata_stream import BACKOFF_MAX_MS, MetadataStream
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import OpenMetadataStream
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.records import MetadataBatch, TopicRecord
 from laststand.emulator.core.types import CauseId, MetadataOffset, TopicId
@@ -39,7 +39,7 @@ def test_it_is_opened_again_once_when_the_wait_is_over(now_ms: int, count: int) 
     turn = turn_at(now_ms)
     stream.handle_timer(turn)
     stream.handle_timer(turn)
-    assert turn.effects() == [OpenMetadataStream(from_offset=MetadataOffset(1))] * count
+    assert turn.effects() == [effects.OpenMetadataStream(from_offset=MetadataOffset(1))] * count
     assert stream.next_deadline_ms() == (1020 if count == 0 else None)
 
 

@@ -2,23 +2,17 @@
 
 import pytest
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.kraft.producer_ids import ProducerIds
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.producer_id_blocks import WAITING_MAX
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendRequest, SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
 from laststand.emulator.core.types import BrokerEpoch, CauseId, ProducerEpoch, ProducerId, RequestId
 from tests.unit.core.broker.hosting import OWN, Hosting
 
 EPOCH = BrokerEpoch(7)
-FRESH = InitProducerIdRequest()
+FRESH = messages.InitProducerIdRequest()
 REFUSAL = (ErrorCode.BROKER_NOT_AVAILABLE, -1, -1)
 
 
@@ -28,21 +22,21 @@ class Producers:
     def __init__(self) -> None:
         self.config = Hosting().config
         self.ids = ProducerIds(self.config, InFlightRequests())
-        self.asked: list[SendRequest] = []
+        self.asked: list[effects.SendRequest] = []
         self.answers: dict[int, tuple[ErrorCode, int | None, int | None]] = {}
 
     def take(self, turn: Turn) -> None:
         for effect in turn.effects():
-            if isinstance(effect, SendRequest):
+            if isinstance(effect, effects.SendRequest):
                 self.asked.append(effect)
-            if isinstance(effect, SendResponse):
+            if isinstance(effect, effects.SendResponse):
                 response = effect.response
-                assert isinstance(response, InitProducerIdResponse)
+                assert isinstance(response, messages.InitProducerIdResponse)
                 assert effect.cause_id == f"producer-{effect.request_id}"
                 self.answers[effect.request_id] = (response.error, response.producer_id, response.producer_epoch)
 
     def init(
-        self, number: int, request: InitProducerIdRequest = FRESH, *, broker_epoch: BrokerEpoch | None = EPOCH
+        self, number: int, request: messages.InitProducerIdRequest = FRESH, *, broker_epoch: BrokerEpoch | None = EPOCH
     ) -> None:
         turn = Turn(now_ms=0, cause_id=CauseId(f"producer-{number}"))
         self.ids.handle_request(turn, RequestId(number), request, broker_epoch)
@@ -50,7 +44,9 @@ class Producers:
 
     def allocate(self, start: int, length: int, error: ErrorCode = ErrorCode.NONE) -> None:
         turn = Turn(now_ms=0, cause_id=CauseId("block"))
-        block = AllocateProducerIdsResponse(error=error, producer_id_start=ProducerId(start), producer_id_len=length)
+        block = messages.AllocateProducerIdsResponse(
+            error=error, producer_id_start=ProducerId(start), producer_id_len=length
+        )
         self.ids.handle_block(turn, block, EPOCH)
         self.take(turn)
 
@@ -65,7 +61,7 @@ def test_producers_wait_for_one_block_and_get_its_ids_in_order() -> None:
     for number in (1, 2, 3):
         producers.init(number)
     (asked,) = producers.asked
-    assert asked.request == AllocateProducerIdsRequest(broker_id=OWN, broker_epoch=EPOCH)
+    assert asked.request == messages.AllocateProducerIdsRequest(broker_id=OWN, broker_epoch=EPOCH)
     assert asked.destination == producers.config.controller_id
     assert asked.timeout_ms == producers.config.properties.broker_session_timeout_ms
     assert producers.answers == {}
@@ -83,14 +79,14 @@ def test_producers_wait_for_one_block_and_get_its_ids_in_order() -> None:
 def test_a_producer_that_names_its_id_gets_its_next_epoch(epoch: int, answer: tuple[ErrorCode, int, int]) -> None:
     # KIP-360; nothing is asked of the controller.
     producers = Producers()
-    producers.init(1, InitProducerIdRequest(producer_id=ProducerId(77), producer_epoch=ProducerEpoch(epoch)))
+    producers.init(1, messages.InitProducerIdRequest(producer_id=ProducerId(77), producer_epoch=ProducerEpoch(epoch)))
     assert producers.answers == {1: answer}
     assert producers.asked == []
 
 
 def test_a_producer_without_further_epochs_gets_another_id() -> None:
     producers = Producers()
-    producers.init(1, InitProducerIdRequest(producer_id=ProducerId(77), producer_epoch=ProducerEpoch(32_766)))
+    producers.init(1, messages.InitProducerIdRequest(producer_id=ProducerId(77), producer_epoch=ProducerEpoch(32_766)))
     producers.allocate(1000, 1)
     assert producers.answers == {1: (ErrorCode.NONE, 1000, 0)}
 

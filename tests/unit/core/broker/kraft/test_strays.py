@@ -5,15 +5,12 @@ import itertools
 import msgspec
 import pytest
 
+from laststand.emulator.core import effects, events, inputs, records
 from laststand.emulator.core.broker.kraft.stray import stray_reason
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.stray_cleanup import StrayLogs
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import DeleteStrayLog, RenameStrayLog
-from laststand.emulator.core.events import StrayDeleted, StrayDetected
 from laststand.emulator.core.image import MetadataImage
-from laststand.emulator.core.inputs import LoadedLog, StrayLog
-from laststand.emulator.core.records import PartitionRecord, TopicRecord
 from laststand.emulator.core.switches import ERAS, Switches
 from laststand.emulator.core.types import BrokerId, CauseId, StrayCleanup, StrayReason, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, events_of, found_log
@@ -24,8 +21,10 @@ GRACE_MS = 60_000
 
 def image_of(topic_id: TopicId, replicas: tuple[BrokerId, ...]) -> MetadataImage:
     image = MetadataImage()
-    image.replay(TopicRecord(name=NAME.topic, topic_id=topic_id), offset=image.next_offset)
-    record = PartitionRecord(topic_id=topic_id, partition=0, replicas=replicas, isr=replicas, leader=replicas[0])
+    image.replay(records.TopicRecord(name=NAME.topic, topic_id=topic_id), offset=image.next_offset)
+    record = records.PartitionRecord(
+        topic_id=topic_id, partition=0, replicas=replicas, isr=replicas, leader=replicas[0]
+    )
     image.replay(record, offset=image.next_offset)
     return image
 
@@ -40,7 +39,7 @@ def image_of(topic_id: TopicId, replicas: tuple[BrokerId, ...]) -> MetadataImage
         (found_log(), image_of(TOPIC_ID, (FIRST, SECOND)), StrayReason.NOT_A_REPLICA),
     ],
 )
-def test_what_makes_a_stray(log: LoadedLog, image: MetadataImage, reason: StrayReason | None) -> None:
+def test_what_makes_a_stray(log: inputs.LoadedLog, image: MetadataImage, reason: StrayReason | None) -> None:
     assert stray_reason(log, image, OWN) is reason
 
 
@@ -69,25 +68,25 @@ def fire(strays: StrayLogs, *, now_ms: int) -> Turn:
 
 def test_the_kip_deletes_after_the_grace() -> None:
     strays = StrayLogs(configured(StrayCleanup.DELETE))
-    assert RenameStrayLog(partition=NAME) in put_aside(strays).effects()
+    assert effects.RenameStrayLog(partition=NAME) in put_aside(strays).effects()
     assert strays.timers.earliest_ms == GRACE_MS
     assert fire(strays, now_ms=GRACE_MS - 1).effects() == []
     turn = fire(strays, now_ms=GRACE_MS)
-    assert DeleteStrayLog(partition=NAME, topic_id=TOPIC_ID) in turn.effects()
-    assert [type(event) for event in events_of(turn)] == [StrayDeleted]
+    assert effects.DeleteStrayLog(partition=NAME, topic_id=TOPIC_ID) in turn.effects()
+    assert [type(event) for event in events_of(turn)] == [events.StrayDeleted]
 
 
 def test_what_an_earlier_process_put_aside_gets_its_grace_too() -> None:
     strays = StrayLogs(configured(StrayCleanup.DELETE))
-    strays.resume(Turn(now_ms=5, cause_id=CauseId("unit")), (StrayLog(partition=NAME, topic_id=None),))
+    strays.resume(Turn(now_ms=5, cause_id=CauseId("unit")), (inputs.StrayLog(partition=NAME, topic_id=None),))
     turn = fire(strays, now_ms=5 + GRACE_MS)
-    assert DeleteStrayLog(partition=NAME, topic_id=None) in turn.effects()
+    assert effects.DeleteStrayLog(partition=NAME, topic_id=None) in turn.effects()
 
 
 def test_kafka_renames_and_leaves_it_there() -> None:
     strays = StrayLogs(configured(StrayCleanup.RENAME))
-    assert RenameStrayLog(partition=NAME) in put_aside(strays).effects()
-    strays.resume(Turn(now_ms=0, cause_id=CauseId("unit")), (StrayLog(partition=NAME, topic_id=TOPIC_ID),))
+    assert effects.RenameStrayLog(partition=NAME) in put_aside(strays).effects()
+    strays.resume(Turn(now_ms=0, cause_id=CauseId("unit")), (inputs.StrayLog(partition=NAME, topic_id=TOPIC_ID),))
     assert strays.timers.earliest_ms is None
     assert strays.take_kept(NAME) is None
 
@@ -95,9 +94,9 @@ def test_kafka_renames_and_leaves_it_there() -> None:
 def test_without_cleanup_a_log_is_kept_for_whoever_has_its_name() -> None:
     strays = StrayLogs(configured(StrayCleanup.OFF))
     turn = put_aside(strays)
-    assert [effect for effect in turn.effects() if isinstance(effect, RenameStrayLog)] == []
+    assert [effect for effect in turn.effects() if isinstance(effect, effects.RenameStrayLog)] == []
     (event,) = events_of(turn)
-    assert isinstance(event, StrayDetected)
+    assert isinstance(event, events.StrayDetected)
     assert event.action == "off"
     assert strays.take_kept(NAME) == found_log()
     assert strays.take_kept(NAME) is None

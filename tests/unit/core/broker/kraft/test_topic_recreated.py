@@ -2,10 +2,8 @@
 
 import pytest
 
-from laststand.emulator.core.effects import AppendToLog, CreateLog, DeleteLog
+from laststand.emulator.core import effects, messages, records
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import FetchResponse, ProducePartitionResponse, ProduceRequest, ProduceResponse
-from laststand.emulator.core.records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
@@ -17,24 +15,28 @@ NEW_ID = TopicId("id-of-the-next-orders")
 def recreate(life: Life) -> list[object]:
     return list(
         life.metadata(
-            RemoveTopicRecord(topic_id=TOPIC_ID),
-            TopicRecord(name=NAME.topic, topic_id=NEW_ID),
-            PartitionRecord(topic_id=NEW_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN,), leader=OWN),
+            records.RemoveTopicRecord(topic_id=TOPIC_ID),
+            records.TopicRecord(name=NAME.topic, topic_id=NEW_ID),
+            records.PartitionRecord(topic_id=NEW_ID, partition=0, replicas=(OWN, FIRST), isr=(OWN,), leader=OWN),
         )
     )
 
 
-def answered(life: Life, request: ProduceRequest) -> tuple[ProducePartitionResponse, ...]:
+def answered(life: Life, request: messages.ProduceRequest) -> tuple[messages.ProducePartitionResponse, ...]:
     answer = life.answers[life.ask(request)]
-    assert isinstance(answer, ProduceResponse)
+    assert isinstance(answer, messages.ProduceResponse)
     return answer.partitions
 
 
 def test_the_old_log_goes_before_the_new_one_comes() -> None:
     life = Life()
     life.serve()
-    files = [effect for effect in recreate(life) if isinstance(effect, AppendToLog | CreateLog | DeleteLog)]
-    assert files == [DeleteLog(partition=NAME), CreateLog(partition=NAME, topic_id=NEW_ID)]
+    files = [
+        effect
+        for effect in recreate(life)
+        if isinstance(effect, effects.AppendToLog | effects.CreateLog | effects.DeleteLog)
+    ]
+    assert files == [effects.DeleteLog(partition=NAME), effects.CreateLog(partition=NAME, topic_id=NEW_ID)]
 
 
 def test_records_of_the_old_topic_are_never_acknowledged_by_the_new_one() -> None:
@@ -69,7 +71,7 @@ def test_who_led_the_topic_before_is_no_hint_about_the_next(
 ) -> None:
     life = Life(switches=switches)
     life.serve()
-    life.metadata(PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
+    life.metadata(records.PartitionChangeRecord(topic_id=TOPIC_ID, partition=0, leader=FIRST))
     (early,) = answered(life, produce(topic_id=NEW_ID))
     assert (early.error, early.current_leader) == (error, hint)
     (timely,) = answered(life, produce(topic_id=TOPIC_ID))
@@ -82,7 +84,7 @@ def test_who_leads_the_next_topic_is_no_hint_to_whoever_waited_for_the_one_befor
     waiting = life.ask(produce(topic_id=TOPIC_ID))
     recreate(life)
     answer = life.answers[waiting]
-    assert isinstance(answer, ProduceResponse)
+    assert isinstance(answer, messages.ProduceResponse)
     assert (answer.partitions[0].error, answer.partitions[0].current_leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
 
 
@@ -92,5 +94,5 @@ def test_a_parked_fetch_of_the_old_topic_is_answered_with_its_end() -> None:
     parked = life.ask(fetch(0))
     recreate(life)
     answer = life.answers[parked]
-    assert isinstance(answer, FetchResponse)
+    assert isinstance(answer, messages.FetchResponse)
     assert answer.partitions[0].error is ErrorCode.UNKNOWN_TOPIC_ID

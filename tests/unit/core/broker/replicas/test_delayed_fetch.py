@@ -2,20 +2,12 @@
 
 import pytest
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas import delayed_fetch
 from laststand.emulator.core.broker.replicas.delayed_fetch import LINGER_MS, RELEASE_AGAIN_MS, FetchHandler
 from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    FetchPartition,
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    ProducePartition,
-    ProduceRequest,
-)
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import Acks, BrokerEpoch, BrokerId, Offset, RequestId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, Hosting, batch
@@ -47,14 +39,14 @@ class Waiting:
         assert partition is not None
         partition.append_as_leader(self.hosting.turn(), batch(partition.log.log_end_offset, partition.leader_epoch))
 
-    def grow(self, name: TopicPartition = NAME) -> dict[RequestId, FetchResponse]:
+    def grow(self, name: TopicPartition = NAME) -> dict[RequestId, messages.FetchResponse]:
         """A batch arrives; returns the answers that it leads to."""
         self.append(name)
         turn = self.hosting.turn()
         self.handler.check_growth(turn, name)
         return answers_of(turn)
 
-    def commit(self, high_watermark: int) -> dict[RequestId, FetchResponse]:
+    def commit(self, high_watermark: int) -> dict[RequestId, messages.FetchResponse]:
         self.hosting.partition.log.high_watermark = Offset(high_watermark)
         turn = self.hosting.turn()
         self.handler.check_high_watermark(turn, NAME)
@@ -70,12 +62,12 @@ class Waiting:
         max_wait_ms: int = 500,
         broker_epoch: BrokerEpoch | None = None,
         client_rack: str | None = None,
-    ) -> dict[RequestId, FetchResponse]:
+    ) -> dict[RequestId, messages.FetchResponse]:
         """Fetches; returns the answers that there are at once."""
         self.requests += 1
-        request = FetchRequest(
+        request = messages.FetchRequest(
             partitions=tuple(
-                FetchPartition(
+                messages.FetchPartition(
                     topic=name.topic,
                     topic_id=None,
                     partition=name.partition,
@@ -96,21 +88,21 @@ class Waiting:
         return answers_of(turn)
 
 
-def answers_of(turn: Turn) -> dict[RequestId, FetchResponse]:
-    answers: dict[RequestId, FetchResponse] = {}
+def answers_of(turn: Turn) -> dict[RequestId, messages.FetchResponse]:
+    answers: dict[RequestId, messages.FetchResponse] = {}
     for effect in turn.effects():
-        if isinstance(effect, SendResponse):
-            assert isinstance(effect.response, FetchResponse)
+        if isinstance(effect, effects.SendResponse):
+            assert isinstance(effect.response, messages.FetchResponse)
             answers[effect.request_id] = effect.response
     return answers
 
 
-def parts(answers: dict[RequestId, FetchResponse]) -> tuple[FetchPartitionResponse, ...]:
+def parts(answers: dict[RequestId, messages.FetchResponse]) -> tuple[messages.FetchPartitionResponse, ...]:
     (answer,) = answers.values()
     return answer.partitions
 
 
-def sizes(answers: dict[RequestId, FetchResponse]) -> list[int]:
+def sizes(answers: dict[RequestId, messages.FetchResponse]) -> list[int]:
     return [0 if part.span is None else part.span.size for part in parts(answers)]
 
 
@@ -226,8 +218,8 @@ def test_growth_that_several_appends_wait_for_is_answered_a_moment_later() -> No
     waiting = Waiting()
     waiting.ask(NAME)
     for number in (1, 2):
-        asked = ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=batch(0, 0))
-        request = ProduceRequest(acks=Acks.ALL, timeout_ms=1000, partitions=(asked,))
+        asked = messages.ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=batch(0, 0))
+        request = messages.ProduceRequest(acks=Acks.ALL, timeout_ms=1000, partitions=(asked,))
         waiting.produces.handle_request(waiting.hosting.turn(), RequestId(100 + number), request)
     turn = waiting.hosting.turn()
     waiting.handler.check_growth(turn, NAME)

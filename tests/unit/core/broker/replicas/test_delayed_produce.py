@@ -2,13 +2,11 @@
 
 import pytest
 
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.batch import InvalidBatch
 from laststand.emulator.core.broker.replicas import delayed_produce
 from laststand.emulator.core.broker.replicas.delayed_produce import ProduceHandler
-from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import ProduceAnswered
-from laststand.emulator.core.messages import ProducePartition, ProduceRequest, ProduceResponse
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import Acks, RequestId, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, batch, events_of
@@ -17,8 +15,8 @@ MISSING = TopicPartition("payments", 0)
 INVALID = InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason="torn")
 
 
-def asked(name: TopicPartition = NAME) -> ProducePartition:
-    return ProducePartition(topic=name.topic, partition=name.partition, batch=batch(0, 0))
+def asked(name: TopicPartition = NAME) -> messages.ProducePartition:
+    return messages.ProducePartition(topic=name.topic, partition=name.partition, batch=batch(0, 0))
 
 
 class Producing:
@@ -31,11 +29,13 @@ class Producing:
         self.turn = self.hosting.turn()
         self.requests = 0
 
-    def produce(self, *partitions: ProducePartition, acks: Acks = Acks.ALL) -> dict[RequestId, list[ErrorCode]]:
+    def produce(
+        self, *partitions: messages.ProducePartition, acks: Acks = Acks.ALL
+    ) -> dict[RequestId, list[ErrorCode]]:
         """Returns the answers that the request leads to at once, by request."""
         self.requests += 1
         self.turn = self.hosting.turn()
-        request = ProduceRequest(acks=acks, timeout_ms=1000, partitions=partitions)
+        request = messages.ProduceRequest(acks=acks, timeout_ms=1000, partitions=partitions)
         self.handler.handle_request(self.turn, RequestId(self.requests), request)
         return self.answers()
 
@@ -48,13 +48,13 @@ class Producing:
     def answers(self) -> dict[RequestId, list[ErrorCode]]:
         answers: dict[RequestId, list[ErrorCode]] = {}
         for effect in self.turn.effects():
-            if isinstance(effect, SendResponse):
-                assert isinstance(effect.response, ProduceResponse)
+            if isinstance(effect, effects.SendResponse):
+                assert isinstance(effect.response, messages.ProduceResponse)
                 answers[effect.request_id] = [answer.error for answer in effect.response.partitions]
         return answers
 
-    def told(self) -> list[ProduceAnswered]:
-        return [event for event in events_of(self.turn) if isinstance(event, ProduceAnswered)]
+    def told(self) -> list[events.ProduceAnswered]:
+        return [event for event in events_of(self.turn) if isinstance(event, events.ProduceAnswered)]
 
 
 def test_past_the_limit_the_oldest_request_times_out_early(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +84,7 @@ def test_an_answer_tells_of_which_topic_the_log_is_and_how_many_records_came() -
     producing = Producing()
     producing.hosting.image.topics[NAME.topic] = TopicId("id-of-the-next-orders")
     producing.hosting.image.topics[MISSING.topic] = TopicId("id-of-payments")
-    broken = ProducePartition(topic=MISSING.topic, partition=MISSING.partition, batch=INVALID)
+    broken = messages.ProducePartition(topic=MISSING.topic, partition=MISSING.partition, batch=INVALID)
     producing.produce(asked(), broken, acks=Acks.LEADER)
     assert [(event.topic_id, event.record_count) for event in producing.told()] == [
         (TOPIC_ID, 1),

@@ -3,11 +3,10 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas.delete_records import WAITING_MAX, DeleteRecordsHandler
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import RaiseLogStart, SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import DeleteRecordsRequest, DeleteRecordsResponse, DeleteRecordsTarget
 from laststand.emulator.core.types import BrokerId, CauseId, Offset, RequestId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, Hosting
 
@@ -29,10 +28,10 @@ class Deleting:
         self.requests += 1
         turn = self.turn(f"delete-{self.requests}")
         partitions = tuple(
-            DeleteRecordsTarget(topic=topic, partition=0, offset=None if offset is None else Offset(offset))
+            messages.DeleteRecordsTarget(topic=topic, partition=0, offset=None if offset is None else Offset(offset))
             for topic, offset in targets
         )
-        request = DeleteRecordsRequest(partitions=partitions, timeout_ms=TIMEOUT_MS)
+        request = messages.DeleteRecordsRequest(partitions=partitions, timeout_ms=TIMEOUT_MS)
         self.handler.handle_request(turn, RequestId(self.requests), request)
         return turn
 
@@ -57,8 +56,8 @@ class Deleting:
 def answers(turn: Turn) -> list[tuple[int, list[tuple[ErrorCode, int | None]]]]:
     found = []
     for effect in turn.effects():
-        if isinstance(effect, SendResponse):
-            assert isinstance(effect.response, DeleteRecordsResponse)
+        if isinstance(effect, effects.SendResponse):
+            assert isinstance(effect.response, messages.DeleteRecordsResponse)
             assert effect.cause_id == f"delete-{effect.request_id}"
             results: list[tuple[ErrorCode, int | None]] = []
             results += [(result.error, result.low_watermark) for result in effect.response.partitions]
@@ -96,7 +95,7 @@ def test_fenced_followers_are_not_waited_for() -> None:
 def test_a_target_that_is_no_higher_changes_nothing_and_is_no_error() -> None:
     deleting = Deleting()
     turn = deleting.ask((NAME.topic, 0))
-    assert not any(isinstance(effect, RaiseLogStart) for effect in turn.effects())
+    assert not any(isinstance(effect, effects.RaiseLogStart) for effect in turn.effects())
     assert answers(turn) == [(1, [(ErrorCode.NONE, 0)])]
 
 

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.fetch import (
     Read,
     Reader,
@@ -13,7 +14,6 @@ from laststand.emulator.core.broker.replicas.fetch import (
     read_partition,
 )
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import FetchPartition
 from laststand.emulator.core.types import LeaderEpoch, Offset
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, Hosting
 
@@ -27,8 +27,10 @@ def leading() -> Hosting:
     return hosting
 
 
-def asked(offset: int) -> FetchPartition:
-    return FetchPartition(topic=NAME.topic, topic_id=None, partition=NAME.partition, fetch_offset=Offset(offset))
+def asked(offset: int) -> messages.FetchPartition:
+    return messages.FetchPartition(
+        topic=NAME.topic, topic_id=None, partition=NAME.partition, fetch_offset=Offset(offset)
+    )
 
 
 @pytest.mark.parametrize(

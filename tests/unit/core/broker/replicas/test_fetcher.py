@@ -5,19 +5,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.batch import EpochEntry
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    FetchPartition,
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-)
 from laststand.emulator.core.properties import NodeProperties
 from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, NAME
@@ -28,25 +21,25 @@ PASSING = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def requests_of(turn: Turn) -> list[object]:
-    return [effect.request for effect in turn.effects() if isinstance(effect, SendRequest)]
+    return [effect.request for effect in turn.effects() if isinstance(effect, effects.SendRequest)]
 
 
-def fails(following: Following, request: FetchRequest, *errors: ErrorCode) -> Turn:
+def fails(following: Following, request: messages.FetchRequest, *errors: ErrorCode) -> Turn:
     """The leader answers each partition with an error."""
     turn = following.hosting.turn()
     answers = tuple(
-        FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=error)
+        messages.FetchPartitionResponse(topic=asked.topic, partition=asked.partition, error=error)
         for asked, error in zip(request.partitions, errors, strict=True)
     )
-    following.pool.handle_fetch(turn, FIRST, request, FetchResponse(partitions=answers))
+    following.pool.handle_fetch(turn, FIRST, request, messages.FetchResponse(partitions=answers))
     following.pool.send_due(turn, None)
     return turn
 
 
-def is_refused(following: Following, request: FetchRequest) -> Turn:
+def is_refused(following: Following, request: messages.FetchRequest) -> Turn:
     """The leader refuses the request as a whole."""
     turn = following.hosting.turn()
-    refusal = FetchResponse(partitions=(), error=ErrorCode.UNKNOWN_TOPIC_ID)
+    refusal = messages.FetchResponse(partitions=(), error=ErrorCode.UNKNOWN_TOPIC_ID)
     following.pool.handle_fetch(turn, FIRST, request, refusal)
     following.pool.send_due(turn, None)
     return turn
@@ -62,14 +55,14 @@ def follows_another(following: Following) -> Turn:
     return turn
 
 
-def names(request: FetchRequest) -> list[TopicPartition]:
+def names(request: messages.FetchRequest) -> list[TopicPartition]:
     return [asked.topic_partition for asked in request.partitions]
 
 
 # --- What a fetch names ---------------------------------------------------------------------------------------------
 
 
-def asked_of(turn: Turn) -> FetchPartition:
+def asked_of(turn: Turn) -> messages.FetchPartition:
     (asked,) = sent(turn).partitions
     return asked
 
@@ -135,8 +128,8 @@ def test_partitions_that_wait_do_not_hold_up_the_others() -> None:
     follows_another(following)
     turn = fails(following, request, ErrorCode.OFFSET_OUT_OF_RANGE)
     end_of_log, fetch = requests_of(turn)
-    assert isinstance(end_of_log, ListOffsetsRequest)
-    assert isinstance(fetch, FetchRequest)
+    assert isinstance(end_of_log, messages.ListOffsetsRequest)
+    assert isinstance(fetch, messages.FetchRequest)
     assert names(fetch) == [OTHER]
     assert names(sent(fails(following, fetch, ErrorCode.NONE))) == [OTHER], "though the first one still asks"
 
@@ -162,17 +155,17 @@ def test_a_partition_is_fetched_at_once_however_young_the_process_is() -> None:
 # --- When, after an error -------------------------------------------------------------------------------------------
 
 
-def next_after(following: Following, ms: int) -> FetchRequest:
+def next_after(following: Following, ms: int) -> messages.FetchRequest:
     """Returns the fetch that goes out after so many milliseconds, and no earlier."""
     assert requests_of(following.wait(ms - 1)) == []
     return sent(following.wait(1))
 
 
-def partition_fails(following: Following, request: FetchRequest) -> Turn:
+def partition_fails(following: Following, request: messages.FetchRequest) -> Turn:
     return fails(following, request, PASSING)
 
 
-def link_fails(following: Following, request: FetchRequest) -> Turn:
+def link_fails(following: Following, request: messages.FetchRequest) -> Turn:
     turn = following.hosting.turn()
     following.pool.handle_failure(turn, FIRST, request)
     following.pool.send_due(turn, None)
@@ -181,7 +174,7 @@ def link_fails(following: Following, request: FetchRequest) -> Turn:
 
 @pytest.mark.parametrize("fail", [partition_fails, is_refused, link_fails])
 def test_each_failure_doubles_the_wait_up_to_the_limit_and_a_success_begins_anew(
-    fail: Callable[[Following, FetchRequest], Turn],
+    fail: Callable[[Following, messages.FetchRequest], Turn],
 ) -> None:
     following = Following()
     request = sent(following.follow())
@@ -196,7 +189,7 @@ def test_each_failure_doubles_the_wait_up_to_the_limit_and_a_success_begins_anew
 def test_a_lookup_that_failed_is_sent_again() -> None:
     following = Following()
     (lookup,) = requests_of(fails(following, sent(following.follow()), ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert isinstance(lookup, ListOffsetsRequest)
+    assert isinstance(lookup, messages.ListOffsetsRequest)
     turn = following.hosting.turn()
     following.pool.handle_failure(turn, FIRST, lookup)
     following.pool.send_due(turn, None)

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor, EpochEndOffset, EpochEntry
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
 from laststand.emulator.core.broker.replicas.fetcher import (
@@ -15,20 +16,7 @@ from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightR
 from laststand.emulator.core.broker.replicas.log_opening import open_log
 from laststand.emulator.core.broker.replicas.truncation import truncation_target
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendRequest, SyncLog, TruncateLog, WriteEpochCheckpoint
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import BecameFollower, BecameLeader, LogTruncated
-from laststand.emulator.core.inputs import LoadedLog, ProducerSnapshotEntry
-from laststand.emulator.core.messages import (
-    EpochPosition,
-    EpochPositionResult,
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    ListOffsetsResult,
-    OffsetForLeaderEpochRequest,
-)
 from laststand.emulator.core.switches import Switches, Truncation
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, batch, events_of
@@ -51,25 +39,25 @@ class Following:
         self.pool.send_due(turn, None)
         return turn
 
-    def hear(self, request: FetchRequest, **fields: object) -> Turn:
-        answer = FetchPartitionResponse(topic=NAME.topic, partition=NAME.partition, error=ErrorCode.NONE)
+    def hear(self, request: messages.FetchRequest, **fields: object) -> Turn:
+        answer = messages.FetchPartitionResponse(topic=NAME.topic, partition=NAME.partition, error=ErrorCode.NONE)
         answer = msgspec.structs.replace(answer, **fields)
         turn = self.hosting.turn()
-        self.pool.handle_fetch(turn, FIRST, request, FetchResponse(partitions=(answer,)))
+        self.pool.handle_fetch(turn, FIRST, request, messages.FetchResponse(partitions=(answer,)))
         self.pool.send_due(turn, None)
         return turn
 
-    def hear_end(self, request: OffsetForLeaderEpochRequest, **fields: object) -> Turn:
+    def hear_end(self, request: messages.OffsetForLeaderEpochRequest, **fields: object) -> Turn:
         (asked,) = request.partitions
-        answer = EpochPositionResult(topic=NAME.topic, partition=NAME.partition, error=ErrorCode.NONE)
+        answer = messages.EpochPositionResult(topic=NAME.topic, partition=NAME.partition, error=ErrorCode.NONE)
         turn = self.hosting.turn()
         self.pool.handle_epoch_end(turn, FIRST, asked, msgspec.structs.replace(answer, **fields))
         self.pool.send_due(turn, None)
         return turn
 
-    def hear_offset(self, request: ListOffsetsRequest, offset: int) -> Turn:
+    def hear_offset(self, request: messages.ListOffsetsRequest, offset: int) -> Turn:
         (asked,) = request.partitions
-        result = ListOffsetsResult(
+        result = messages.ListOffsetsResult(
             topic=NAME.topic, partition=NAME.partition, error=ErrorCode.NONE, offset=Offset(offset)
         )
         turn = self.hosting.turn()
@@ -88,15 +76,15 @@ class Following:
         return self.pool.followed[NAME].state is FollowState.FAILED
 
 
-def sent(turn: Turn) -> FetchRequest:
-    (request,) = [effect.request for effect in turn.effects() if isinstance(effect, SendRequest)]
-    assert isinstance(request, FetchRequest)
+def sent(turn: Turn) -> messages.FetchRequest:
+    (request,) = [effect.request for effect in turn.effects() if isinstance(effect, effects.SendRequest)]
+    assert isinstance(request, messages.FetchRequest)
     return request
 
 
-def looked_up(turn: Turn) -> OffsetForLeaderEpochRequest:
-    (request,) = [effect.request for effect in turn.effects() if isinstance(effect, SendRequest)]
-    assert isinstance(request, OffsetForLeaderEpochRequest)
+def looked_up(turn: Turn) -> messages.OffsetForLeaderEpochRequest:
+    (request,) = [effect.request for effect in turn.effects() if isinstance(effect, effects.SendRequest)]
+    assert isinstance(request, messages.OffsetForLeaderEpochRequest)
     return request
 
 
@@ -117,7 +105,7 @@ def test_a_diverging_answer_cuts_and_says_nothing_about_the_high_watermark() -> 
         request, high_watermark=Offset(5), diverging_epoch=LeaderEpoch(0), diverging_end_offset=Offset(3)
     )
     assert (following.log.log_end_offset, following.log.high_watermark) == (3, 1)
-    assert [effect.offset for effect in turn.effects() if isinstance(effect, TruncateLog)] == [3]
+    assert [effect.offset for effect in turn.effects() if isinstance(effect, effects.TruncateLog)] == [3]
 
 
 @pytest.mark.parametrize(("switches", "high_watermark"), [(Switches(), 1), (Switches(truncate_before_hw=False), 3)])
@@ -140,9 +128,11 @@ def test_a_cut_log_is_synced_before_its_epochs_are_written(*, switches: Switches
     following = Following(switches=switches)
     turn = following.hear(sent(following.follow()), diverging_epoch=LeaderEpoch(0), diverging_end_offset=Offset(0))
     files = [
-        type(effect) for effect in turn.effects() if isinstance(effect, TruncateLog | SyncLog | WriteEpochCheckpoint)
+        type(effect)
+        for effect in turn.effects()
+        if isinstance(effect, effects.TruncateLog | effects.SyncLog | effects.WriteEpochCheckpoint)
     ]
-    assert files == [TruncateLog, *([SyncLog] if syncs else []), WriteEpochCheckpoint]
+    assert files == [effects.TruncateLog, *([effects.SyncLog] if syncs else []), effects.WriteEpochCheckpoint]
 
 
 @pytest.mark.parametrize(
@@ -198,7 +188,7 @@ def test_an_empty_log_starts_anew_at_a_batch_that_spans_its_start(count: int, *,
     following = Following(records=0)
     following.log.restart_at(Offset(5))
     turn = following.hear(sent(following.follow()), batches=(batch(3, 1, count=count),))
-    cuts = [event for event in events_of(turn) if isinstance(event, LogTruncated)]
+    cuts = [event for event in events_of(turn) if isinstance(event, events.LogTruncated)]
     assert [(cut.new_end_offset, cut.leader) for cut in cuts] == ([(3, FIRST)] if restarts else [])
     assert following.log.log_end_offset == (6 if restarts else 5)
     assert following.has_failed() is not restarts
@@ -224,15 +214,15 @@ def test_what_a_new_follower_does_first_is_a_switch(
     assert (asked.last_fetched_epoch is not None) == names_epoch
 
 
-def offset_asked(turn: Turn) -> ListOffsetsRequest:
-    (request,) = [effect.request for effect in turn.effects() if isinstance(effect, SendRequest)]
-    assert isinstance(request, ListOffsetsRequest)
+def offset_asked(turn: Turn) -> messages.ListOffsetsRequest:
+    (request,) = [effect.request for effect in turn.effects() if isinstance(effect, effects.SendRequest)]
+    assert isinstance(request, messages.ListOffsetsRequest)
     (position,) = request.partitions
     assert (request.replica_id, position.current_leader_epoch) == (OWN, 1)
     return request
 
 
-def out_of_range() -> tuple[Following, ListOffsetsRequest]:
+def out_of_range() -> tuple[Following, messages.ListOffsetsRequest]:
     """A follower whose fetch at offset 5 its leader cannot serve; it asks for the leader's end (KAFKA-1632)."""
     following = Following()
     request = sent(following.follow())
@@ -244,7 +234,7 @@ def out_of_range() -> tuple[Following, ListOffsetsRequest]:
 def test_a_follower_that_has_more_than_its_leader_cuts_at_the_leaders_end() -> None:
     following, request = out_of_range()
     turn = following.hear_offset(request, 4)
-    (cut,) = [event for event in events_of(turn) if isinstance(event, LogTruncated)]
+    (cut,) = [event for event in events_of(turn) if isinstance(event, events.LogTruncated)]
     assert (cut.reason, cut.new_end_offset, cut.leader) == (TruncationReason.OFFSET_OUT_OF_RANGE, 4, FIRST)
     assert sent(turn).partitions[0].fetch_offset == 4
 
@@ -255,7 +245,7 @@ def test_a_follower_whose_records_the_leader_has_deleted_starts_again_at_the_lea
     asked = offset_asked(following.hear_offset(request, end_offset))
     assert asked.partitions[0].timestamp == EARLIEST_TIMESTAMP
     turn = following.hear_offset(asked, 12)
-    (restart,) = [event for event in events_of(turn) if isinstance(event, LogTruncated)]
+    (restart,) = [event for event in events_of(turn) if isinstance(event, events.LogTruncated)]
     assert (restart.reason, restart.new_end_offset, restart.leader) == (TruncationReason.RESTARTED, 12, FIRST)
     assert sent(turn).partitions[0].fetch_offset == 12
 
@@ -266,7 +256,7 @@ def test_a_follower_with_nothing_to_mend_fetches_again_and_waits_longer_each_tim
     waits = []
     for _ in range(3):
         turn = following.hear_offset(offset_asked(following.hear_offset(request, 5)), 5)
-        assert not any(isinstance(event, LogTruncated) for event in events_of(turn))
+        assert not any(isinstance(event, events.LogTruncated) for event in events_of(turn))
         deadline_ms = following.pool.timers.earliest_ms
         assert deadline_ms is not None
         waits.append(deadline_ms - following.hosting.now_ms)
@@ -299,16 +289,16 @@ def test_a_follower_of_kip_101_cuts_at_the_end_of_its_latest_epoch(
     following = Following(switches=KIP_101)
     following.log.high_watermark = Offset(2)
     request = looked_up(following.follow())
-    position = EpochPosition(
+    position = messages.EpochPosition(
         topic=NAME.topic,
         partition=NAME.partition,
         leader_epoch=LeaderEpoch(0),
         current_leader_epoch=LeaderEpoch(1),
     )
-    assert request == OffsetForLeaderEpochRequest(partitions=(position,), replica_id=OWN)
+    assert request == messages.OffsetForLeaderEpochRequest(partitions=(position,), replica_id=OWN)
     turn = following.hear_end(request, end_offset=end_offset)
     assert following.log.log_end_offset == log_end_offset
-    cuts = [event for event in events_of(turn) if isinstance(event, LogTruncated)]
+    cuts = [event for event in events_of(turn) if isinstance(event, events.LogTruncated)]
     assert [(cut.reason, cut.leader, cut.leader_epoch) for cut in cuts] == ([(reason, FIRST, 1)] if reason else [])
     (asked,) = sent(turn).partitions
     assert (asked.fetch_offset, asked.last_fetched_epoch) == (log_end_offset, None)
@@ -318,7 +308,7 @@ def test_an_epoch_lookup_that_fails_is_repeated_after_the_backoff() -> None:
     following = Following(switches=KIP_101)
     request = looked_up(following.follow())
     turn = following.hear_end(request, error=ErrorCode.NOT_LEADER_OR_FOLLOWER, end_offset=Offset(0))
-    assert [effect for effect in turn.effects() if isinstance(effect, SendRequest)] == []
+    assert [effect for effect in turn.effects() if isinstance(effect, effects.SendRequest)] == []
     assert following.log.log_end_offset == 5
     assert looked_up(following.wait(following.hosting.config.properties.replica_fetch_backoff_ms)) == request
 
@@ -361,9 +351,9 @@ def test_truncation_targets(
     assert (target.offset, target.is_final) == expected
 
 
-def loaded(batches: tuple[BatchDescriptor, ...], **fields: object) -> LoadedLog:
+def loaded(batches: tuple[BatchDescriptor, ...], **fields: object) -> inputs.LoadedLog:
     end_offset = batches[-1].next_offset if batches else Offset(0)
-    log = LoadedLog(
+    log = inputs.LoadedLog(
         partition=NAME,
         topic_id=TOPIC_ID,
         is_clean=False,
@@ -394,7 +384,7 @@ def test_an_epoch_without_records_is_lost_in_a_restart() -> None:
 
 
 def test_a_snapshot_remembers_one_batch_of_a_producer() -> None:
-    snapshot = ProducerSnapshotEntry(
+    snapshot = inputs.ProducerSnapshotEntry(
         producer_id=ProducerId(1),
         producer_epoch=ProducerEpoch(0),
         last_sequence=1,
@@ -455,8 +445,13 @@ def test_a_follower_tells_of_each_term_it_follows_in() -> None:
         hosting.lead(OWN, leader_epoch=4, partition_epoch=6),
         hosting.follow(FIRST, leader_epoch=4, partition_epoch=7),
     ]
-    told = [event for turn in turns for event in events_of(turn) if isinstance(event, BecameFollower | BecameLeader)]
-    leaders = [event.leader if isinstance(event, BecameFollower) else OWN for event in told]
+    told = [
+        event
+        for turn in turns
+        for event in events_of(turn)
+        if isinstance(event, events.BecameFollower | events.BecameLeader)
+    ]
+    leaders = [event.leader if isinstance(event, events.BecameFollower) else OWN for event in told]
     assert list(zip(leaders, (event.partition_epoch for event in told), strict=True)) == [
         (FIRST, 1),
         (SECOND, 3),

@@ -2,11 +2,10 @@
 
 import pytest
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import SendRequest
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.core.messages import MetadataRequest
 from laststand.emulator.core.types import CauseId, CorrelationId, NodeId, RequestFailure
 from tests.unit.core.broker.hosting import events_of
 
@@ -19,9 +18,9 @@ def turn() -> Turn:
 
 def send(in_flight: InFlightRequests) -> CorrelationId:
     sending = turn()
-    in_flight.send(sending, PEER, MetadataRequest(topics=()), timeout_ms=100)
+    in_flight.send(sending, PEER, messages.MetadataRequest(topics=()), timeout_ms=100)
     (sent,) = sending.effects()
-    assert isinstance(sent, SendRequest)
+    assert isinstance(sent, effects.SendRequest)
     return sent.correlation_id
 
 

@@ -2,15 +2,12 @@
 
 import msgspec
 
+from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.broker.replicas.isr import Committed, PendingRecovery
 from laststand.emulator.core.broker.replicas.isr_changes import handle_answer
 from laststand.emulator.core.broker.replicas.leader_recovery import RETRY_MS, LeaderRecovery
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import RecoverLog, TruncateLog
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import LogTruncated, RecoveryFinished, RecoveryStarted
-from laststand.emulator.core.inputs import LogRecovered
-from laststand.emulator.core.messages import AlterPartitionResult
 from laststand.emulator.core.switches import ERAS, Switches
 from laststand.emulator.core.types import CauseId, LeaderEpoch, LeaderRecoveryState, Offset, PartitionEpoch, ProducerId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting, batch, events_of
@@ -38,7 +35,7 @@ class Step:
 
     def read(self, *, leader_epoch: int = 1, bad_offset: int | None = None) -> Turn:
         turn = self.hosting.turn()
-        found = LogRecovered(
+        found = inputs.LogRecovered(
             cause_id=CauseId("unit"),
             partition=NAME,
             leader_epoch=LeaderEpoch(leader_epoch),
@@ -59,8 +56,8 @@ class Step:
         (proposal,) = turn.proposals
         handle_answer(self.hosting.turn(), self.partition, proposal, self.result(error, state=state))
 
-    def result(self, error: ErrorCode, *, state: LeaderRecoveryState) -> AlterPartitionResult:
-        return AlterPartitionResult(
+    def result(self, error: ErrorCode, *, state: LeaderRecoveryState) -> messages.AlterPartitionResult:
+        return messages.AlterPartitionResult(
             topic=NAME.topic,
             topic_id=TOPIC_ID,
             partition=NAME.partition,
@@ -73,21 +70,21 @@ class Step:
         )
 
 
-def finished(turn: Turn) -> RecoveryFinished | None:
-    return next((event for event in events_of(turn) if isinstance(event, RecoveryFinished)), None)
+def finished(turn: Turn) -> events.RecoveryFinished | None:
+    return next((event for event in events_of(turn) if isinstance(event, events.RecoveryFinished)), None)
 
 
 def test_the_log_is_read_under_the_leader_epoch_that_was_won() -> None:
     step = Step()
-    assert RecoverLog(partition=NAME, leader_epoch=LeaderEpoch(1)) in step.first_turn.effects()
-    assert any(isinstance(event, RecoveryStarted) for event in events_of(step.first_turn))
+    assert effects.RecoverLog(partition=NAME, leader_epoch=LeaderEpoch(1)) in step.first_turn.effects()
+    assert any(isinstance(event, events.RecoveryStarted) for event in events_of(step.first_turn))
 
 
 def test_nothing_starts_in_a_release_of_kafka() -> None:
     for era in ("kafka-0.10", "kafka-0.11", "kafka-3.9", "kafka-4.2"):
         step = Step(switches=ERAS[era])
         assert not step.partition.is_recovering
-        assert not any(isinstance(effect, RecoverLog) for effect in step.first_turn.effects())
+        assert not any(isinstance(effect, effects.RecoverLog) for effect in step.first_turn.effects())
 
 
 def test_it_takes_its_least_duration() -> None:
@@ -129,7 +126,7 @@ def test_metadata_that_still_says_recovering_has_it_told_again_but_not_done_agai
     step = Step()
     step.read()
     turn = step.lead(partition_epoch=2)
-    assert not any(isinstance(effect, RecoverLog) for effect in turn.effects())
+    assert not any(isinstance(effect, effects.RecoverLog) for effect in turn.effects())
     (proposal,) = turn.proposals
     assert proposal.partition_epoch == 2
 
@@ -137,7 +134,7 @@ def test_metadata_that_still_says_recovering_has_it_told_again_but_not_done_agai
 def test_another_leader_epoch_begins_anew_and_forgets_what_the_earlier_one_read() -> None:
     step = Step()
     turn = step.lead(leader_epoch=2, partition_epoch=2)
-    assert RecoverLog(partition=NAME, leader_epoch=LeaderEpoch(2)) in turn.effects()
+    assert effects.RecoverLog(partition=NAME, leader_epoch=LeaderEpoch(2)) in turn.effects()
     assert finished(step.read(leader_epoch=1)) is None
     assert finished(step.read(leader_epoch=2)) is not None
 
@@ -160,8 +157,8 @@ def test_a_bad_batch_ends_the_log_and_the_epoch_starts_there() -> None:
     event = finished(turn)
     assert event is not None
     assert (event.old_end_offset, event.log_end_offset) == (5, 3)
-    assert TruncateLog(partition=NAME, offset=Offset(3)) in turn.effects()
-    (cut,) = [found for found in events_of(turn) if isinstance(found, LogTruncated)]
+    assert effects.TruncateLog(partition=NAME, offset=Offset(3)) in turn.effects()
+    (cut,) = [found for found in events_of(turn) if isinstance(found, events.LogTruncated)]
     assert (cut.reason, cut.leader, cut.leader_epoch) == ("recovered", OWN, 1)
     assert step.partition.epoch_start_offset == 3
     assert [(entry.leader_epoch, entry.start_offset) for entry in step.partition.log.epochs.entries] == [(0, 0), (1, 3)]

@@ -3,23 +3,23 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import ListOffsetsPosition, ListOffsetsRequest, ListOffsetsResult
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting, batch
 
 
 def look_up(
     hosting: Hosting, timestamp: int, *, leader_epoch: int | None = None, replica: BrokerId | None = None
-) -> ListOffsetsResult:
+) -> messages.ListOffsetsResult:
     epoch = None if leader_epoch is None else LeaderEpoch(leader_epoch)
-    position = ListOffsetsPosition(
+    position = messages.ListOffsetsPosition(
         topic=NAME.topic, partition=NAME.partition, timestamp=timestamp, current_leader_epoch=epoch
     )
-    request = ListOffsetsRequest(partitions=(position,), replica_id=replica)
+    request = messages.ListOffsetsRequest(partitions=(position,), replica_id=replica)
     (result,) = list_offsets(hosting.hosted, request).partitions
     return result
 

@@ -3,11 +3,9 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import effects, events, inputs
 from laststand.emulator.core.batch import EpochEntry
 from laststand.emulator.core.broker.replicas.log_opening import create_log, open_log
-from laststand.emulator.core.effects import CreateLog, WriteEpochCheckpoint
-from laststand.emulator.core.events import LogOpened
-from laststand.emulator.core.inputs import LoadedLog
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import LeaderEpoch, Offset, TopicId
 from tests.unit.core.broker.hosting import NAME, TOPIC_ID, Hosting, batch, events_of
@@ -19,9 +17,9 @@ def entry(leader_epoch: int, start_offset: int) -> EpochEntry:
     return EpochEntry(LeaderEpoch(leader_epoch), Offset(start_offset))
 
 
-def loaded(*epochs: EpochEntry, log_start_checkpoint: int = 0, topic_id: TopicId | None = TOPIC_ID) -> LoadedLog:
+def loaded(*epochs: EpochEntry, log_start_checkpoint: int = 0, topic_id: TopicId | None = TOPIC_ID) -> inputs.LoadedLog:
     """A log of the records 0 to 4."""
-    return LoadedLog(
+    return inputs.LoadedLog(
         partition=NAME,
         topic_id=topic_id,
         is_clean=True,
@@ -35,10 +33,10 @@ def loaded(*epochs: EpochEntry, log_start_checkpoint: int = 0, topic_id: TopicId
     )
 
 
-def checkpoints(log: LoadedLog) -> list[tuple[EpochEntry, ...]]:
+def checkpoints(log: inputs.LoadedLog) -> list[tuple[EpochEntry, ...]]:
     turn = Hosting().turn()
     open_log(turn, log, TOPIC_ID, switches=Switches())
-    return [effect.epochs for effect in turn.effects() if isinstance(effect, WriteEpochCheckpoint)]
+    return [effect.epochs for effect in turn.effects() if isinstance(effect, effects.WriteEpochCheckpoint)]
 
 
 def test_epochs_are_written_again_where_one_went_at_either_end() -> None:
@@ -48,7 +46,7 @@ def test_epochs_are_written_again_where_one_went_at_either_end() -> None:
     assert checkpoints(trimmed) == [(entry(1, 2), entry(2, 4))]
 
 
-def empty(*epochs: EpochEntry) -> LoadedLog:
+def empty(*epochs: EpochEntry) -> inputs.LoadedLog:
     """A log whose records were all deleted, up to 5."""
     return msgspec.structs.replace(loaded(*epochs, log_start_checkpoint=5), batches=(), log_end_offset=Offset(5))
 
@@ -83,15 +81,15 @@ def test_a_log_knows_whether_a_lower_start_is_durable(*, is_durable: bool) -> No
         assert log.lower_start_is_durable == is_durable
 
 
-def opened(log: LoadedLog | None) -> LogOpened:
+def opened(log: inputs.LoadedLog | None) -> events.LogOpened:
     turn = Hosting().turn()
     if log is None:
         create_log(turn, NAME, TOPIC_ID, switches=Switches())
-        assert CreateLog(partition=NAME, topic_id=TOPIC_ID) in turn.effects()
+        assert effects.CreateLog(partition=NAME, topic_id=TOPIC_ID) in turn.effects()
     else:
         open_log(turn, log, TOPIC_ID, switches=Switches())
     (event,) = events_of(turn)
-    assert isinstance(event, LogOpened)
+    assert isinstance(event, events.LogOpened)
     return event
 
 

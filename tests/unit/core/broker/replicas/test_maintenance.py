@@ -2,9 +2,9 @@
 
 import msgspec
 
+from laststand.emulator.core import effects
 from laststand.emulator.core.broker.replicas.isr import proposed_isr
 from laststand.emulator.core.broker.replicas.maintenance import Maintenance
-from laststand.emulator.core.effects import WriteHighWatermarks, WriteLogCheckpoints
 from laststand.emulator.core.properties import NodeProperties
 from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, SECOND, Hosting
 
@@ -44,7 +44,7 @@ def test_high_watermarks_are_written_at_their_interval_and_only_when_one_moved()
         hosting.now_ms += interval_ms
         turn = hosting.turn()
         maintenance.handle_timer(turn)
-        written.append([effect for effect in turn.effects() if isinstance(effect, WriteHighWatermarks)])
+        written.append([effect for effect in turn.effects() if isinstance(effect, effects.WriteHighWatermarks)])
     high_watermarks = [effect.high_watermarks for effects in written for effect in effects]
     assert high_watermarks == [((NAME, 1),), ((NAME, 2),)]
     assert written[1] == []
@@ -59,8 +59,8 @@ def test_checkpoints_of_logs_are_written_at_their_interval() -> None:
     hosting.now_ms += 1
     due = hosting.turn()
     maintenance.handle_timer(due)
-    assert WriteLogCheckpoints() not in early.effects()
-    assert WriteLogCheckpoints() in due.effects()
+    assert effects.WriteLogCheckpoints() not in early.effects()
+    assert effects.WriteLogCheckpoints() in due.effects()
 
 
 def test_a_lag_time_of_almost_nothing_is_still_looked_at_only_once_a_millisecond() -> None:

@@ -1,9 +1,9 @@
 """What a broker says of the cluster when a client asks (Kafka's ``KRaftMetadataCache.getTopicMetadata``)."""
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.metadata_requests import metadata
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.messages import MetadataPartition, MetadataRequest, MetadataTopic
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
 from tests.unit.core.broker.hosting import FIRST, OWN, SECOND, Hosting
 
@@ -34,19 +34,19 @@ def cluster() -> Hosting:
     return hosting
 
 
-def answered(index: int, error: ErrorCode, leader: BrokerId | None) -> MetadataPartition:
-    return MetadataPartition(
+def answered(index: int, error: ErrorCode, leader: BrokerId | None) -> messages.MetadataPartition:
+    return messages.MetadataPartition(
         partition=index, error=error, leader=leader, leader_epoch=LeaderEpoch(4), replicas=(FIRST, OWN), isr=(OWN,)
     )
 
 
-ORDERS = MetadataTopic(
+ORDERS = messages.MetadataTopic(
     name="orders",
     error=ErrorCode.NONE,
     topic_id=TopicId("id-1"),
     partitions=(answered(0, ErrorCode.NONE, OWN), answered(1, ErrorCode.LEADER_NOT_AVAILABLE, None)),
 )
-PAYMENTS = MetadataTopic(
+PAYMENTS = messages.MetadataTopic(
     name="payments",
     error=ErrorCode.NONE,
     topic_id=TopicId("id-2"),
@@ -55,13 +55,15 @@ PAYMENTS = MetadataTopic(
 
 
 def test_all_topics_are_told_by_name_with_the_brokers_that_live() -> None:
-    answer = metadata(cluster().image, MetadataRequest(topics=()), CONTROLLER)
+    answer = metadata(cluster().image, messages.MetadataRequest(topics=()), CONTROLLER)
     assert answer.brokers == (OWN, FIRST)
     assert answer.controller_id == CONTROLLER
     assert answer.topics == (ORDERS, PAYMENTS)
 
 
 def test_a_topic_that_does_not_exist_is_answered_in_its_place() -> None:
-    answer = metadata(cluster().image, MetadataRequest(topics=("orders", "missing")), CONTROLLER)
-    missing = MetadataTopic(name="missing", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic_id=None, partitions=())
+    answer = metadata(cluster().image, messages.MetadataRequest(topics=("orders", "missing")), CONTROLLER)
+    missing = messages.MetadataTopic(
+        name="missing", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic_id=None, partitions=()
+    )
     assert answer.topics == (ORDERS, missing)

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.broker.replicas.follower_state import FollowerState
 from laststand.emulator.core.broker.replicas.isr import (
     Committed,
@@ -16,10 +17,7 @@ from laststand.emulator.core.broker.replicas.isr_answer import judge_answer
 from laststand.emulator.core.broker.replicas.isr_changes import handle_answer, maybe_shrink_isr
 from laststand.emulator.core.broker.replicas.produce import commit_result
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.effects import WriteEpochCheckpoint
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import AlterPartitionAnswered, HighWatermarkAdvanced
-from laststand.emulator.core.messages import AlterPartitionResult
 from laststand.emulator.core.switches import MaximalIsr, Switches
 from laststand.emulator.core.types import BrokerId, IsrAnswer, LeaderEpoch, Offset, PartitionEpoch
 from tests.unit.core.broker.hosting import FIRST, LAG_MS, NAME, OWN, SECOND, TOPIC_ID, Hosting, events_of
@@ -35,7 +33,7 @@ def answer(
     partition_epoch: int = 2,
 ) -> Turn:
     turn = hosting.turn()
-    result = AlterPartitionResult(
+    result = messages.AlterPartitionResult(
         topic=NAME.topic,
         topic_id=TOPIC_ID,
         partition=NAME.partition,
@@ -84,7 +82,7 @@ def test_a_sent_shrink_moves_nothing_until_it_is_committed() -> None:
     assert hosting.high_watermark == 5
     answered = answer(hosting, turn.proposals[0], ErrorCode.NONE, isr=(OWN,))
     assert hosting.high_watermark == 7
-    assert [event.new for event in events_of(answered) if isinstance(event, HighWatermarkAdvanced)] == [7]
+    assert [event.new for event in events_of(answered) if isinstance(event, events.HighWatermarkAdvanced)] == [7]
 
 
 @pytest.mark.parametrize(("rule", "high_watermark"), [(MaximalIsr.ON, 5), (MaximalIsr.PROPOSED, 7)])
@@ -170,7 +168,7 @@ def test_an_answer_that_asserts_nothing_was_done_reverts(error: ErrorCode) -> No
 def test_a_success_of_another_leader_epoch_or_an_older_partition_epoch_proves_nothing(
     leader_epoch: int, partition_epoch: int, outcome: IsrAnswer
 ) -> None:
-    result = AlterPartitionResult(
+    result = messages.AlterPartitionResult(
         topic=NAME.topic,
         topic_id=TOPIC_ID,
         partition=NAME.partition,
@@ -195,7 +193,9 @@ def test_an_answer_to_a_state_that_metadata_replaced_is_ignored() -> None:
     hosting.lead(OWN, partition_epoch=2)
     turn = answer(hosting, proposal, ErrorCode.NONE, isr=(OWN, FIRST), partition_epoch=3)
     assert hosting.partition.isr_state == Committed((OWN,))
-    assert [event.outcome for event in events_of(turn) if isinstance(event, AlterPartitionAnswered)] == ["ignored"]
+    assert [event.outcome for event in events_of(turn) if isinstance(event, events.AlterPartitionAnswered)] == [
+        "ignored"
+    ]
 
 
 def test_metadata_of_the_epochs_at_hand_does_not_touch_a_later_change() -> None:
@@ -215,7 +215,7 @@ def test_a_new_leader_enters_its_epoch_before_it_writes() -> None:
     end = hosting.partition.log.epochs.end_offset_for(LeaderEpoch(7), log_end_offset=Offset(5))
     assert end is not None
     assert (end.leader_epoch, end.end_offset) == (7, 5)
-    assert any(isinstance(effect, WriteEpochCheckpoint) for effect in turn.effects())
+    assert any(isinstance(effect, effects.WriteEpochCheckpoint) for effect in turn.effects())
 
 
 def test_an_old_partition_epoch_is_ignored() -> None:
@@ -360,7 +360,9 @@ def test_a_replica_that_was_moved_away_and_back_is_judged_by_its_fetch() -> None
 def test_the_event_shows_everything_that_the_rule_looked_at() -> None:
     hosting = Hosting(min_insync_replicas=2, records=5)
     hosting.lead(OWN, FIRST)
-    (event,) = [event for event in events_of(hosting.fetch(FIRST, 4)) if isinstance(event, HighWatermarkAdvanced)]
+    (event,) = [
+        event for event in events_of(hosting.fetch(FIRST, 4)) if isinstance(event, events.HighWatermarkAdvanced)
+    ]
     assert event.describe() == (
         "HighWatermarkAdvanced orders-0 old=0 new=4 leader_epoch=1 log_end_offset=5 committed_isr=(0,1)"
         " maximal_isr=(0,1) joiners=() effective_min_isr=2 replicas=(0:5@1,1:4@1,2:none@none)"

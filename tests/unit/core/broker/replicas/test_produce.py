@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.produce import Appended, Refused, append_batch, check_batch
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import ProducePartition
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from tests.unit.core.broker.hosting import NAME, OWN, Hosting, batch
 
@@ -53,7 +53,7 @@ def sequenced(base_sequence: int) -> BatchDescriptor:
 
 
 def append(hosting: Hosting, sent: BatchDescriptor) -> Appended | Refused:
-    asked = ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=sent)
+    asked = messages.ProducePartition(topic=NAME.topic, partition=NAME.partition, batch=sent)
     return append_batch(hosting.turn(), hosting.hosted, asked, acks=-1)
 
 

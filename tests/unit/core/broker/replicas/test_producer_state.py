@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.broker.replicas.producer_state import ProducerStates
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
-from laststand.emulator.core.inputs import ProducerSnapshotEntry
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from tests.unit.core.broker.hosting import NAME, TOPIC_ID, batch
 
@@ -60,8 +60,8 @@ def test_a_truncation_leaves_producers_as_their_remaining_batches_made_them() ->
     assert len(log.producers) == 2
 
 
-def snapshot(last_offset: int, *, last_sequence: int, offset_delta: int) -> ProducerSnapshotEntry:
-    return ProducerSnapshotEntry(
+def snapshot(last_offset: int, *, last_sequence: int, offset_delta: int) -> inputs.ProducerSnapshotEntry:
+    return inputs.ProducerSnapshotEntry(
         producer_id=ProducerId(1),
         producer_epoch=ProducerEpoch(0),
         last_sequence=last_sequence,
@@ -84,7 +84,7 @@ def snapshot(last_offset: int, *, last_sequence: int, offset_delta: int) -> Prod
     ],
 )
 def test_a_snapshot_names_the_last_batch_by_its_end_and_its_length(
-    entry: ProducerSnapshotEntry, batches: list[tuple[int, ...]]
+    entry: inputs.ProducerSnapshotEntry, batches: list[tuple[int, ...]]
 ) -> None:
     # Kafka's ``ProducerStateManager.readSnapshot``.
     producers = ProducerStates()

@@ -5,9 +5,9 @@ from itertools import product
 import msgspec
 import pytest
 
+from laststand.emulator.core import inputs
 from laststand.emulator.core.batch import BatchDescriptor, LogSpan
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
-from laststand.emulator.core.inputs import ProducerSnapshotEntry
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId
 from tests.unit.core.broker.hosting import NAME, TOPIC_ID, batch
 
@@ -80,7 +80,7 @@ def test_a_cut_below_the_start_says_that_epochs_went() -> None:
     assert (log.log_start_offset, log.log_end_offset, log.epochs.entries) == (1, 1, ())
 
 
-SNAPSHOT = ProducerSnapshotEntry(
+SNAPSHOT = inputs.ProducerSnapshotEntry(
     producer_id=ProducerId(7),
     producer_epoch=ProducerEpoch(0),
     last_sequence=4,

@@ -1,16 +1,16 @@
 """What a replica says of its log when somebody asks for it (KIP-966, GetReplicaLogInfo)."""
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.replica_log_info import SERVED_MAX, replica_log_info
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import GetReplicaLogInfoRequest, ReplicaLogInfo
 from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, Offset, TopicId
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting
 
 EPOCH = BrokerEpoch(5)
 
 
-def asked(hosting: Hosting, *partitions: tuple[TopicId, int]) -> tuple[ReplicaLogInfo, ...]:
-    response = replica_log_info(hosting.hosted, GetReplicaLogInfoRequest(partitions=partitions), EPOCH)
+def asked(hosting: Hosting, *partitions: tuple[TopicId, int]) -> tuple[messages.ReplicaLogInfo, ...]:
+    response = replica_log_info(hosting.hosted, messages.GetReplicaLogInfoRequest(partitions=partitions), EPOCH)
     assert response.broker_epoch == EPOCH
     return response.partitions
 
@@ -25,7 +25,7 @@ def hosting_orders() -> Hosting:
 
 def test_the_log_is_told_with_the_epoch_of_its_last_record_and_that_of_the_metadata() -> None:
     (told,) = asked(hosting_orders(), (TOPIC_ID, 0))
-    assert told == ReplicaLogInfo(
+    assert told == messages.ReplicaLogInfo(
         topic_id=TOPIC_ID,
         partition=0,
         error=ErrorCode.NONE,

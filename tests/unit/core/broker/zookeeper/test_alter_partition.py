@@ -2,17 +2,11 @@
 
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.isr import IsrProposal, PendingExpand
 from laststand.emulator.core.broker.zookeeper.alter_partition import RETRY_BACKOFF_MS, ZooKeeperAlterPartition
 from laststand.emulator.core.broker.zookeeper.metadata_cache import id_by_name
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    IsrMember,
-)
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, TopicId, TopicPartition
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from tests.unit.core.broker.hosting import FIRST, OWN, SECOND, TOPIC_ID, Hosting
@@ -27,7 +21,7 @@ def proposal(number: int, topic_id: TopicId = TOPIC_ID) -> IsrProposal:
         topic_id=topic_id,
         leader_epoch=LeaderEpoch(4),
         partition_epoch=PartitionEpoch(5),
-        members=(IsrMember(OWN, EPOCH), IsrMember(FIRST, BrokerEpoch(8))),
+        members=(messages.IsrMember(OWN, EPOCH), messages.IsrMember(FIRST, BrokerEpoch(8))),
         state=PendingExpand((OWN,), FIRST),
     )
 
@@ -46,22 +40,24 @@ class Queue:
         assert [self.changes.submit(each) for each in proposals] == [ErrorCode.NONE] * len(proposals)
         return proposals
 
-    def take(self) -> AlterPartitionRequest | None:
+    def take(self) -> messages.AlterPartitionRequest | None:
         return self.changes.take_due(broker_epoch=EPOCH, now_ms=self.now_ms)
 
-    def sent(self) -> AlterPartitionRequest:
+    def sent(self) -> messages.AlterPartitionRequest:
         request = self.take()
         assert request is not None
         return request
 
     def answer(
-        self, request: AlterPartitionRequest, *errors: ErrorCode, error: ErrorCode = ErrorCode.NONE
-    ) -> list[tuple[IsrProposal, AlterPartitionResult]]:
+        self, request: messages.AlterPartitionRequest, *errors: ErrorCode, error: ErrorCode = ErrorCode.NONE
+    ) -> list[tuple[IsrProposal, messages.AlterPartitionResult]]:
         results = tuple(
-            AlterPartitionResult(topic=asked.topic, topic_id=asked.topic_id, partition=asked.partition, error=each)
+            messages.AlterPartitionResult(
+                topic=asked.topic, topic_id=asked.topic_id, partition=asked.partition, error=each
+            )
             for asked, each in zip(request.partitions, errors, strict=True)
         )
-        response = AlterPartitionResponse(error=error, partitions=results)
+        response = messages.AlterPartitionResponse(error=error, partitions=results)
         return self.changes.answered(request, response, now_ms=self.now_ms)
 
     def asks(self, known: BrokerId) -> BrokerId | None:
@@ -82,13 +78,13 @@ def test_everything_that_is_queued_goes_out_together_and_one_request_at_a_time()
     queue.submit(0, 1)
     request = queue.sent()
     assert request.partitions == tuple(
-        AlterPartitionData(
+        messages.AlterPartitionData(
             topic="orders",
             topic_id=TOPIC_ID,
             partition=number,
             leader_epoch=LeaderEpoch(4),
             partition_epoch=PartitionEpoch(5),
-            new_isr=(IsrMember(OWN), IsrMember(FIRST)),
+            new_isr=(messages.IsrMember(OWN), messages.IsrMember(FIRST)),
         )
         for number in (0, 1)
     )
@@ -135,11 +131,11 @@ def test_an_answer_about_what_was_not_asked_is_passed_over() -> None:
     (change,) = queue.submit(1)
     request = queue.sent()
     (asked,) = request.partitions
-    other = AlterPartitionRequest(
+    other = messages.AlterPartitionRequest(
         broker_id=OWN,
         broker_epoch=EPOCH,
         partitions=(
-            AlterPartitionData(
+            messages.AlterPartitionData(
                 topic="refunds",
                 topic_id=None,
                 partition=0,
@@ -160,7 +156,7 @@ def test_an_error_of_the_whole_request_keeps_everything_for_later(error: ErrorCo
     queue = Queue()
     queue.submit(0)
     request = queue.sent()
-    response = AlterPartitionResponse(error=error, partitions=())
+    response = messages.AlterPartitionResponse(error=error, partitions=())
     assert queue.changes.answered(request, response, now_ms=queue.now_ms) == []
     assert queue.asks(FIRST) == asked_next
     assert is_sent_again_after_the_backoff(queue)

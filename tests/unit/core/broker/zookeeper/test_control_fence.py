@@ -6,15 +6,15 @@ import pytest
 from laststand.emulator.core.broker.zookeeper.control_fence import ControlFence
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, NodeId
-from laststand.emulator.core.zookeeper.control_messages import StopReplicaRequest
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 
 RULES = ZOOKEEPER_ERAS["kafka-3.9-zk"].rules
 
 
-def request(*, controller_epoch: int, broker_epoch: int | None = None) -> StopReplicaRequest:
-    return StopReplicaRequest(
+def request(*, controller_epoch: int, broker_epoch: int | None = None) -> control_messages.StopReplicaRequest:
+    return control_messages.StopReplicaRequest(
         controller_id=BrokerId(NodeId(1)),
         controller_epoch=ControllerEpoch(controller_epoch),
         broker_epoch=None if broker_epoch is None else BrokerEpoch(broker_epoch),

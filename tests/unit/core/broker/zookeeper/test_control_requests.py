@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from laststand.emulator.core import effects, events, messages
 from laststand.emulator.core.batch import InvalidBatch
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.fetcher import FetcherPool
@@ -15,10 +16,7 @@ from laststand.emulator.core.broker.zookeeper.control_requests import ControlReq
 from laststand.emulator.core.broker.zookeeper.late_topic_ids import by_known_ids
 from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCache, id_by_name, real_topic_id
 from laststand.emulator.core.broker.zookeeper.topic_configs import TopicConfigs
-from laststand.emulator.core.effects import DeleteLog
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.events import StrayDetected
-from laststand.emulator.core.messages import FetchPartition, FetchRequest, ProducePartition, ProduceRequest
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -32,15 +30,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import (
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrType,
-    LiveBroker,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from tests.unit.core.broker.hosting import events_of, found_log
@@ -52,8 +42,8 @@ TERM = ControllerEpoch(3)
 OLD, NEW = TopicId("AAAAAAAAAAUAAAAAAAAABg"), TopicId("AAAAAAAAAAcAAAAAAAAACA")
 
 
-def role(*, leader: BrokerId, leader_epoch: int, **fields: object) -> LeaderAndIsrPartition:
-    as_usual = LeaderAndIsrPartition(
+def role(*, leader: BrokerId, leader_epoch: int, **fields: object) -> control_messages.LeaderAndIsrPartition:
+    as_usual = control_messages.LeaderAndIsrPartition(
         name=ORDERS,
         controller_epoch=TERM,
         leader=leader,
@@ -91,16 +81,18 @@ class Front:
             strays=StrayLogs(config),
             configs=TopicConfigs(),
         )
-        live = tuple(LiveBroker(broker_id=broker_id) for broker_id in (OWN, OTHER))
-        self.cache.update(UpdateMetadataRequest(controller_id=OTHER, controller_epoch=TERM, live_brokers=live))
+        live = tuple(control_messages.LiveBroker(broker_id=broker_id) for broker_id in (OWN, OTHER))
+        self.cache.update(
+            control_messages.UpdateMetadataRequest(controller_id=OTHER, controller_epoch=TERM, live_brokers=live)
+        )
         self.turn = Turn(now_ms=0, cause_id=CauseId("unit"))
 
     def take(self, *, leader: BrokerId, leader_epoch: int = 0, **fields: object) -> ErrorCode:
         (result,) = self.hear(role(leader=leader, leader_epoch=leader_epoch, **fields)).response.partitions
         return result.error
 
-    def hear(self, *roles: LeaderAndIsrPartition, **fields: object) -> RolesTaken:
-        request = LeaderAndIsrRequest(controller_id=OTHER, controller_epoch=TERM, partitions=roles)
+    def hear(self, *roles: control_messages.LeaderAndIsrPartition, **fields: object) -> RolesTaken:
+        request = control_messages.LeaderAndIsrRequest(controller_id=OTHER, controller_epoch=TERM, partitions=roles)
         return self.requests.handle_leader_and_isr(self.turn, msgspec.structs.replace(request, **fields))
 
     def hosts(self) -> TopicId | None:
@@ -108,8 +100,10 @@ class Front:
         return None if partition is None else partition.log.topic_id
 
     def stop(self, *, is_deleted: bool, leader_epoch: int = 1) -> ErrorCode:
-        replica = StopReplicaPartition(name=ORDERS, leader_epoch=LeaderEpoch(leader_epoch), is_deleted=is_deleted)
-        request = StopReplicaRequest(controller_id=OTHER, controller_epoch=TERM, partitions=(replica,))
+        replica = control_messages.StopReplicaPartition(
+            name=ORDERS, leader_epoch=LeaderEpoch(leader_epoch), is_deleted=is_deleted
+        )
+        request = control_messages.StopReplicaRequest(controller_id=OTHER, controller_epoch=TERM, partitions=(replica,))
         (result,) = self.requests.handle_stop_replica(self.turn, request).partitions
         return result.error
 
@@ -129,7 +123,7 @@ def test_a_replica_that_is_stopped_only_stops_to_fetch() -> None:
     assert front.stop(is_deleted=False) is ErrorCode.NONE
     assert ORDERS not in front.fetchers.followed
     assert front.hosted.get(ORDERS) is not None
-    assert not any(isinstance(effect, DeleteLog) for effect in front.turn.effects())
+    assert not any(isinstance(effect, effects.DeleteLog) for effect in front.turn.effects())
 
 
 def test_a_copy_of_a_deletion_finds_nothing_to_delete() -> None:
@@ -137,7 +131,7 @@ def test_a_copy_of_a_deletion_finds_nothing_to_delete() -> None:
     front.take(leader=OTHER)
     assert front.stop(is_deleted=True) is ErrorCode.NONE
     assert front.stop(is_deleted=True) is ErrorCode.NONE
-    assert sum(isinstance(effect, DeleteLog) for effect in front.turn.effects()) == 1
+    assert sum(isinstance(effect, effects.DeleteLog) for effect in front.turn.effects()) == 1
 
 
 def test_a_new_leader_does_not_fetch_any_more() -> None:
@@ -151,9 +145,11 @@ def test_a_new_leader_does_not_fetch_any_more() -> None:
 def test_a_later_incarnation_fences_what_was_meant_for_the_former() -> None:
     front = Front()
     front.fence.broker_epoch = BrokerEpoch(8)
-    old = StopReplicaRequest(controller_id=OTHER, controller_epoch=TERM, broker_epoch=BrokerEpoch(7), partitions=())
+    old = control_messages.StopReplicaRequest(
+        controller_id=OTHER, controller_epoch=TERM, broker_epoch=BrokerEpoch(7), partitions=()
+    )
     assert front.requests.handle_stop_replica(front.turn, old).error is ErrorCode.STALE_BROKER_EPOCH
-    nameless = StopReplicaRequest(controller_id=OTHER, controller_epoch=TERM, partitions=())
+    nameless = control_messages.StopReplicaRequest(controller_id=OTHER, controller_epoch=TERM, partitions=())
     assert front.requests.handle_stop_replica(front.turn, nameless).error is ErrorCode.NONE
 
 
@@ -194,12 +190,12 @@ def test_an_id_that_one_side_does_not_know_is_not_compared(
 ) -> None:
     front = Front()
     front.take(leader=OWN, topic_id=known)
-    read = FetchPartition(topic="orders", topic_id=asked, partition=0, fetch_offset=Offset(0))
-    (fetched,) = by_known_ids(FetchRequest(partitions=(read,)), front.hosted).partitions
+    read = messages.FetchPartition(topic="orders", topic_id=asked, partition=0, fetch_offset=Offset(0))
+    (fetched,) = by_known_ids(messages.FetchRequest(partitions=(read,)), front.hosted).partitions
     assert fetched == msgspec.structs.replace(read, topic_id=meant)
     bad = InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason="unit")
-    batch = ProducePartition(topic="orders", topic_id=asked, partition=0, batch=bad)
-    request = ProduceRequest(acks=1, timeout_ms=1, partitions=(batch,))
+    batch = messages.ProducePartition(topic="orders", topic_id=asked, partition=0, batch=bad)
+    request = messages.ProduceRequest(acks=1, timeout_ms=1, partitions=(batch,))
     (produced,) = by_known_ids(request, front.hosted).partitions
     assert produced == msgspec.structs.replace(batch, topic_id=meant)
 
@@ -266,7 +262,7 @@ def test_a_complete_list_puts_the_log_of_a_replica_aside_that_is_none() -> None:
     assert front.hosted.get(ORDERS) is None
     assert ORDERS not in front.fetchers.followed
     assert ORDERS in front.turn.turned
-    (stray,) = [event for event in events_of(front.turn) if isinstance(event, StrayDetected)]
+    (stray,) = [event for event in events_of(front.turn) if isinstance(event, events.StrayDetected)]
     assert stray.topic_id == OLD
 
 
@@ -283,13 +279,13 @@ def test_a_complete_list_puts_the_log_of_the_topic_before_aside() -> None:
     front.take(leader=OTHER, topic_id=OLD)
     front.hear(role(leader=OTHER, leader_epoch=1, topic_id=NEW), contains_all_replicas=True)
     assert front.hosts() == NEW
-    assert sum(isinstance(event, StrayDetected) for event in events_of(front.turn)) == 1
+    assert sum(isinstance(event, events.StrayDetected) for event in events_of(front.turn)) == 1
 
 
 def test_a_broker_that_does_not_migrate_believes_no_full_list_of_a_kraft_controller() -> None:
     front = Front()
     front.take(leader=OTHER, topic_id=OLD)
-    front.hear(is_kraft_controller=True, request_type=LeaderAndIsrType.FULL)
+    front.hear(is_kraft_controller=True, request_type=control_messages.LeaderAndIsrType.FULL)
     assert front.hosts() == OLD
 
 

@@ -4,11 +4,7 @@ import pytest
 
 from laststand.emulator.core.broker.zookeeper.full_list import LocalLog, listed, names_all_replicas, strays_of
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, PartitionEpoch, TopicId, TopicPartition
-from laststand.emulator.core.zookeeper.control_messages import (
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrType,
-)
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 
 ORDERS = [TopicPartition("orders", number) for number in range(5)]
@@ -16,12 +12,12 @@ OLD, NEW = TopicId("old"), TopicId("new")
 
 
 def request(
-    *partitions: LeaderAndIsrPartition,
+    *partitions: control_messages.LeaderAndIsrPartition,
     is_complete: bool = False,
     is_kraft_controller: bool = False,
-    request_type: LeaderAndIsrType = LeaderAndIsrType.UNKNOWN,
-) -> LeaderAndIsrRequest:
-    return LeaderAndIsrRequest(
+    request_type: control_messages.LeaderAndIsrType = control_messages.LeaderAndIsrType.UNKNOWN,
+) -> control_messages.LeaderAndIsrRequest:
+    return control_messages.LeaderAndIsrRequest(
         controller_id=BrokerId(NodeId(1)),
         controller_epoch=ControllerEpoch(1),
         partitions=partitions,
@@ -45,15 +41,15 @@ def test_the_field_of_kip_550_is_believed_where_the_rule_is_on(
 @pytest.mark.parametrize(
     ("is_migrating", "is_kraft_controller", "request_type", "is_taken"),
     [
-        (True, True, LeaderAndIsrType.FULL, True),
-        (False, True, LeaderAndIsrType.FULL, False),
-        (True, False, LeaderAndIsrType.FULL, False),
-        (True, True, LeaderAndIsrType.INCREMENTAL, False),
-        (True, True, LeaderAndIsrType.UNKNOWN, False),
+        (True, True, control_messages.LeaderAndIsrType.FULL, True),
+        (False, True, control_messages.LeaderAndIsrType.FULL, False),
+        (True, False, control_messages.LeaderAndIsrType.FULL, False),
+        (True, True, control_messages.LeaderAndIsrType.INCREMENTAL, False),
+        (True, True, control_messages.LeaderAndIsrType.UNKNOWN, False),
     ],
 )
 def test_kafka_believes_a_full_request_of_a_kraft_controller_while_it_migrates(
-    *, is_migrating: bool, is_kraft_controller: bool, request_type: LeaderAndIsrType, is_taken: bool
+    *, is_migrating: bool, is_kraft_controller: bool, request_type: control_messages.LeaderAndIsrType, is_taken: bool
 ) -> None:
     sent = request(is_kraft_controller=is_kraft_controller, request_type=request_type)
     assert names_all_replicas(sent, believes_kip_550=False, is_migrating=is_migrating) is is_taken
@@ -62,7 +58,7 @@ def test_kafka_believes_a_full_request_of_a_kraft_controller_while_it_migrates(
 def test_a_request_lists_its_partitions_with_the_ids_of_their_topics() -> None:
     leader = BrokerId(NodeId(1))
     first, second = (
-        LeaderAndIsrPartition(
+        control_messages.LeaderAndIsrPartition(
             name=name,
             controller_epoch=ControllerEpoch(1),
             leader=leader,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.isr import Committed, IsrProposal, PendingShrink
 from laststand.emulator.core.broker.replicas.isr_changes import maybe_shrink_isr
 from laststand.emulator.core.broker.replicas.partition import Partition
@@ -9,7 +10,6 @@ from laststand.emulator.core.broker.zookeeper.isr import LeaderIsrWrites
 from laststand.emulator.core.broker.zookeeper.isr_changes import IsrWritten, ZooKeeperIsrChanges
 from laststand.emulator.core.broker.zookeeper.isr_notifier import LOOK_INTERVAL_MS
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from laststand.emulator.core.types import BrokerEpoch, TopicPartition
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch, NodeVersion
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
@@ -56,19 +56,19 @@ class Leader:
         self.changes.take_written(turn, IsrWritten(proposal, None if version is None else NodeVersion(version)))
         return [each.partition for each in turn.proposals]
 
-    def asked(self) -> AlterPartitionRequest | None:
+    def asked(self) -> messages.AlterPartitionRequest | None:
         """Returns what leaves for the controller now."""
         return self.changes.take_request(self.hosting.turn())
 
-    def acknowledge(self, request: AlterPartitionRequest) -> None:
+    def acknowledge(self, request: messages.AlterPartitionRequest) -> None:
         """The controller answers on receipt: the change was taken, and is not made yet (KIP-497)."""
         taken = tuple(
-            AlterPartitionResult(
+            messages.AlterPartitionResult(
                 topic=data.topic, topic_id=data.topic_id, partition=data.partition, error=ErrorCode.NONE
             )
             for data in request.partitions
         )
-        response = AlterPartitionResponse(error=ErrorCode.NONE, partitions=taken)
+        response = messages.AlterPartitionResponse(error=ErrorCode.NONE, partitions=taken)
         self.changes.handle_reply(self.hosting.turn(), request, response)
 
     def hear_as_before(self, *, later_terms: int) -> None:

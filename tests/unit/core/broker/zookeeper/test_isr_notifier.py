@@ -4,9 +4,9 @@ import pytest
 
 from laststand.emulator.core.broker.zookeeper.isr_notifier import LINGER_MS, MAX_DELAY_MS, IsrChangeNotifier, notify
 from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_isr_notification
-from laststand.emulator.core.zookeeper.operations import Create, NodeKind
 
 STARTED_MS = 1_000
 FIRST, SECOND = (TopicPartition("orders", number) for number in range(2))
@@ -55,7 +55,7 @@ def test_changes_are_told_once_and_each_partition_once() -> None:
 
 def test_a_notification_is_one_sequence_node_that_names_all() -> None:
     (step,) = next(notify(frozenset({FIRST, SECOND})))
-    assert isinstance(step, Create)
-    assert step.kind is NodeKind.SEQUENTIAL
+    assert isinstance(step, operations.Create)
+    assert step.kind is operations.NodeKind.SEQUENTIAL
     assert step.path == f"{paths.ISR_CHANGE_NOTIFICATIONS}/{paths.ISR_CHANGE_PREFIX}"
     assert decode_isr_notification(step.data) == {FIRST, SECOND}

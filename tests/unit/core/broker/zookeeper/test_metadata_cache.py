@@ -2,10 +2,10 @@
 
 import msgspec
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.metadata_requests import metadata
 from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCache, id_by_name
 from laststand.emulator.core.image import BrokerRegistration, PartitionState
-from laststand.emulator.core.messages import MetadataRequest
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
@@ -17,12 +17,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import (
-    LiveBroker,
-    MetadataPartition,
-    NoLeaderReason,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
@@ -36,7 +31,7 @@ ALIVE = BrokerRegistration(
     in_controlled_shutdown=False,
     registration_offset=MetadataOffset(0),
 )
-PARTITION = MetadataPartition(
+PARTITION = control_messages.MetadataPartition(
     name=TopicPartition("orders", 0),
     controller_epoch=ControllerEpoch(1),
     leader=LEADER,
@@ -48,23 +43,25 @@ PARTITION = MetadataPartition(
 )
 
 
-def update(*partitions: MetadataPartition, live: tuple[LiveBroker, ...] = ()) -> UpdateMetadataRequest:
-    return UpdateMetadataRequest(
+def update(
+    *partitions: control_messages.MetadataPartition, live: tuple[control_messages.LiveBroker, ...] = ()
+) -> control_messages.UpdateMetadataRequest:
+    return control_messages.UpdateMetadataRequest(
         controller_id=OTHER, controller_epoch=ControllerEpoch(1), live_brokers=live, partitions=partitions
     )
 
 
 def told(
-    cache: MetadataCache, *partitions: int, leader: BrokerId | NoLeaderReason = LEADER
+    cache: MetadataCache, *partitions: int, leader: BrokerId | control_messages.NoLeaderReason = LEADER
 ) -> tuple[TopicPartition, ...]:
     return cache.update(
-        UpdateMetadataRequest(
+        control_messages.UpdateMetadataRequest(
             controller_id=LEADER,
             controller_epoch=ControllerEpoch(1),
             broker_epoch=BrokerEpoch(1),
-            live_brokers=(LiveBroker(broker_id=LEADER),),
+            live_brokers=(control_messages.LiveBroker(broker_id=LEADER),),
             partitions=tuple(
-                MetadataPartition(
+                control_messages.MetadataPartition(
                     name=TopicPartition("orders", partition),
                     controller_epoch=ControllerEpoch(1),
                     leader=leader,
@@ -80,7 +77,7 @@ def told(
 
 
 def answered(cache: MetadataCache) -> list[int]:
-    (topic,) = metadata(cache.image, MetadataRequest(topics=("orders",)), LEADER).topics
+    (topic,) = metadata(cache.image, messages.MetadataRequest(topics=("orders",)), LEADER).topics
     return [partition.partition for partition in topic.partitions]
 
 
@@ -97,9 +94,9 @@ def test_of_a_topic_it_knows_the_partitions_that_it_was_told_of() -> None:
 def test_a_partition_that_is_being_deleted_is_forgotten_and_then_its_topic() -> None:
     cache = MetadataCache(ZooKeeperRules())
     told(cache, 0, 1)
-    assert told(cache, 0, leader=NoLeaderReason.BEING_DELETED) == (TopicPartition("orders", 0),)
+    assert told(cache, 0, leader=control_messages.NoLeaderReason.BEING_DELETED) == (TopicPartition("orders", 0),)
     assert answered(cache) == [1]
-    assert told(cache, 1, leader=NoLeaderReason.BEING_DELETED) == (TopicPartition("orders", 1),)
+    assert told(cache, 1, leader=control_messages.NoLeaderReason.BEING_DELETED) == (TopicPartition("orders", 1),)
     assert answered(cache) == []
     assert not cache.image.partitions
     assert not cache.image.partition_counts
@@ -109,7 +106,7 @@ def test_a_partition_that_is_being_deleted_is_forgotten_and_then_its_topic() -> 
 
 def test_a_deletion_of_what_was_never_told_of_changes_nothing() -> None:
     cache = MetadataCache(ZooKeeperRules())
-    assert told(cache, 7, leader=NoLeaderReason.BEING_DELETED) == (TopicPartition("orders", 7),)
+    assert told(cache, 7, leader=control_messages.NoLeaderReason.BEING_DELETED) == (TopicPartition("orders", 7),)
     assert not cache.image.topics
 
 
@@ -156,15 +153,21 @@ def test_a_partition_is_known_as_it_was_told() -> None:
 
 def test_a_partition_may_have_no_leader_and_its_topic_no_id() -> None:
     cache = MetadataCache(ZooKeeperRules())
-    cache.update(update(msgspec.structs.replace(PARTITION, leader=NoLeaderReason.NONE_ELECTED, topic_id=None)))
+    cache.update(
+        update(msgspec.structs.replace(PARTITION, leader=control_messages.NoLeaderReason.NONE_ELECTED, topic_id=None))
+    )
     state = cache.image.partitions[PARTITION.name]
     assert (state.leader, state.topic_id) == (None, id_by_name("orders"))
 
 
 def test_those_are_alive_that_the_last_request_named() -> None:
     cache = MetadataCache(ZooKeeperRules())
-    cache.update(update(live=(LiveBroker(broker_id=LEADER, rack="a"), LiveBroker(broker_id=OTHER))))
-    cache.update(update(live=(LiveBroker(broker_id=LEADER, rack="b"),)))
+    cache.update(
+        update(
+            live=(control_messages.LiveBroker(broker_id=LEADER, rack="a"), control_messages.LiveBroker(broker_id=OTHER))
+        )
+    )
+    cache.update(update(live=(control_messages.LiveBroker(broker_id=LEADER, rack="b"),)))
     assert cache.is_alive(LEADER)
     assert not cache.is_alive(OTHER)
     assert not cache.is_alive(None)
@@ -174,14 +177,14 @@ def test_those_are_alive_that_the_last_request_named() -> None:
 def test_who_is_alive_may_join_an_isr_and_nobody_else() -> None:
     # KIP-841.
     cache = MetadataCache(ZooKeeperRules(isr_eligibility_check=True))
-    cache.update(update(live=(LiveBroker(broker_id=LEADER),)))
+    cache.update(update(live=(control_messages.LiveBroker(broker_id=LEADER),)))
     assert dict(cache.eligible) == {LEADER: ALIVE}
     assert cache.eligible.get(OTHER) is None
 
 
 def test_before_kip_841_everybody_may_join_an_isr() -> None:
     cache = MetadataCache(ZooKeeperRules(isr_eligibility_check=False))
-    cache.update(update(live=(LiveBroker(broker_id=LEADER, rack="a"),)))
+    cache.update(update(live=(control_messages.LiveBroker(broker_id=LEADER, rack="a"),)))
     assert cache.eligible[LEADER] == msgspec.structs.replace(ALIVE, rack="a")
     assert cache.eligible[OTHER] == msgspec.structs.replace(ALIVE, broker_id=OTHER)
     assert list(cache.eligible) == [LEADER], "known are those that are alive"

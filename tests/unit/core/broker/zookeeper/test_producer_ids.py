@@ -1,14 +1,13 @@
 """Blocks of producer ids in ZooKeeper: each is taken once, also where an answer was lost."""
 
+from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, take_block
-from laststand.emulator.core.effects import SendResponse
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import InitProducerIdRequest, InitProducerIdResponse
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId, RequestId
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import ProducerIdBlock, encode_producer_ids
-from laststand.emulator.core.zookeeper.operations import Answers, Create, Program, SetData
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 
 BROKER = BrokerId(NodeId(1))
@@ -16,25 +15,25 @@ BROKER = BrokerId(NodeId(1))
 
 def run(
     server: ZooKeeperServer,
-    program: Program[ProducerIdBlock],
+    program: operations.Program[ProducerIdBlock],
     *,
     loses_answer: bool = False,
     before_write: ProducerIdBlock | None = None,
 ) -> ProducerIdBlock:
     """Runs a program; a lost answer makes the first write be sent twice, and another broker may write before it."""
     session_id = server.open_session(timeout_ms=6000, now_ms=0)
-    answers: Answers | None = None
+    answers: operations.Answers | None = None
     while True:
         try:
             steps = next(program) if answers is None else program.send(answers)
         except StopIteration as stop:
             block: ProducerIdBlock = stop.value
             return block
-        if before_write is not None and isinstance(steps[0], SetData):
+        if before_write is not None and isinstance(steps[0], operations.SetData):
             data = encode_producer_ids(before_write)
-            server.execute(session_id, (SetData(path=paths.PRODUCER_IDS, data=data, version=None),))
+            server.execute(session_id, (operations.SetData(path=paths.PRODUCER_IDS, data=data, version=None),))
             before_write = None
-        if loses_answer and isinstance(steps[0], SetData):
+        if loses_answer and isinstance(steps[0], operations.SetData):
             loses_answer = False
             server.execute(session_id, steps)
         answers = server.execute(session_id, steps)
@@ -43,7 +42,7 @@ def run(
 def new_server() -> ZooKeeperServer:
     server = ZooKeeperServer()
     session_id = server.open_session(timeout_ms=6000, now_ms=0)
-    server.execute(session_id, (Create(path=paths.PRODUCER_IDS),))
+    server.execute(session_id, (operations.Create(path=paths.PRODUCER_IDS),))
     return server
 
 
@@ -77,13 +76,13 @@ class Producers:
 
     def take(self, turn: Turn) -> None:
         for effect in turn.effects():
-            assert isinstance(effect, SendResponse)
-            assert isinstance(effect.response, InitProducerIdResponse)
+            assert isinstance(effect, effects.SendResponse)
+            assert isinstance(effect.response, messages.InitProducerIdResponse)
             self.answers[effect.request_id] = (effect.response.error, effect.response.producer_id)
 
     def init(self, number: int) -> None:
         turn = self.turn()
-        self.ids.handle_request(turn, RequestId(number), InitProducerIdRequest())
+        self.ids.handle_request(turn, RequestId(number), messages.InitProducerIdRequest())
         self.take(turn)
 
     def hear(self, start: int, end: int) -> None:

@@ -10,30 +10,10 @@ from typing import Final
 
 import msgspec
 
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    IsrMember,
-)
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, CauseId, NodeId, RequestId, TopicId, TopicPartition
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlAnswer,
-    ControlMessage,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    PartitionError,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
-)
+from laststand.emulator.core.zookeeper import control_messages, exchange, operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.controller import ZooKeeperController
 from laststand.emulator.core.zookeeper.controller.exchange import (
@@ -51,24 +31,12 @@ from laststand.emulator.core.zookeeper.controller.exchange import (
     TimeCame,
 )
 from laststand.emulator.core.zookeeper.controller.term import Term
-from laststand.emulator.core.zookeeper.exchange import (
-    CloseSession,
-    OpenSession,
-    SessionEstablished,
-    SessionExpired,
-    WatchFired,
-    ZooKeeperAnswered,
-    ZooKeeperConnectionLost,
-    ZooKeeperReconnected,
-    ZooKeeperRequest,
-)
 from laststand.emulator.core.zookeeper.identifiers import SessionId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import InterBrokerProtocol
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, decode_state
 from laststand.emulator.core.zookeeper.nodes.small_nodes import RegisteredEndpoint, decode_controller, encode_config
 from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment, TopicAssignment, decode_topic, encode_topic
-from laststand.emulator.core.zookeeper.operations import Answers, Create, Program, ResultT, SetData, Step, Steps
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 
@@ -95,7 +63,7 @@ class Process:
         self.failed_replicas: set[TopicPartition] = set()  # in a directory that does not work
         self.loses_next_answer = False
         self.is_refused = False
-        self.told: list[ControlMessage] = []
+        self.told: list[control_messages.ControlMessage] = []
         self.answers: dict[int, ControllerResponse] = {}
         self.broker_epochs: list[int] = []
 
@@ -139,7 +107,7 @@ class Cluster:
         config = msgspec.structs.replace(self._config, broker_id=broker(number))
         process = Process(broker(number), config, RegisteredEndpoint(rack=rack))
         self.processes[process.broker_id] = process
-        self._carry_out(process, [OpenSession()])
+        self._carry_out(process, [exchange.OpenSession()])
         self.settle()
         return process
 
@@ -155,7 +123,7 @@ class Cluster:
         process = self[number]
         assert process.session_id is not None
         self.server.end_session(process.session_id)
-        process.inbox.append(SessionExpired(CAUSE))
+        process.inbox.append(exchange.SessionExpired(CAUSE))
 
     def lose(self, number: int) -> None:
         """Ends a process and its session, and waits until everybody has acted on that."""
@@ -173,7 +141,7 @@ class Cluster:
 
     # --- Operators ------------------------------------------------------------------------------------------------
 
-    def write(self, *steps: Step) -> None:
+    def write(self, *steps: operations.Step) -> None:
         """Writes past all processes, and waits."""
         self.server.execute(self._operator, steps)
         self.settle()
@@ -189,8 +157,8 @@ class Cluster:
         """Makes a topic as a broker that was asked to does; of one partition unless others are named, too."""
         config = {"unclean.leader.election.enable": "true"} if unclean else {}
         self.write(
-            Create(path=paths.topic_config_node(topic), data=encode_config(config)),
-            Create(path=paths.topic_node(topic), data=self.topic_data(replicas, *others, topic_id=topic_id)),
+            operations.Create(path=paths.topic_config_node(topic), data=encode_config(config)),
+            operations.Create(path=paths.topic_node(topic), data=self.topic_data(replicas, *others, topic_id=topic_id)),
         )
 
     def topic_data(self, *partitions: tuple[int, ...], topic_id: TopicId | None = TOPIC_ID) -> bytes:
@@ -203,17 +171,21 @@ class Cluster:
         return encode_topic(content, topic_format=self.era.rules.topic_format)
 
     def run(
-        self, number: int, program: Program[ResultT], *, meanwhile: Callable[[Steps], None] = lambda _: None
-    ) -> ResultT:
+        self,
+        number: int,
+        program: operations.Program[operations.ResultT],
+        *,
+        meanwhile: Callable[[operations.Steps], None] = lambda _: None,
+    ) -> operations.ResultT:
         """Runs a program of a process's controller; ``meanwhile`` is what others do before each request arrives."""
         session_id = self[number].session_id
         assert session_id is not None
-        answers: Answers | None = None
+        answers: operations.Answers | None = None
         while True:
             try:
                 steps = next(program) if answers is None else program.send(answers)
             except StopIteration as stop:
-                result: ResultT = stop.value
+                result: operations.ResultT = stop.value
                 return result
             meanwhile(steps)
             answers = self.server.execute(session_id, steps)
@@ -257,11 +229,11 @@ class Cluster:
         """Sets a node to what it is."""
         data = self.server.data(path)
         assert data is not None
-        self.server.execute(self._operator, (SetData(path=path, data=data, version=None),))
+        self.server.execute(self._operator, (operations.SetData(path=path, data=data, version=None),))
 
     def write_state(self, data: bytes) -> None:
         """Writes the state node, as a leader of an old protocol does."""
-        self.write(SetData(path=paths.state_node(ORDERS), data=data, version=None))
+        self.write(operations.SetData(path=paths.state_node(ORDERS), data=data, version=None))
 
     # --- Time -----------------------------------------------------------------------------------------------------
 
@@ -300,7 +272,7 @@ class Cluster:
     def _take_events(self, process: Process) -> None:
         if process.session_id is not None:
             for event in self.server.take_events(process.session_id):
-                process.inbox.append(WatchFired(cause_id=CAUSE, event=event))
+                process.inbox.append(exchange.WatchFired(cause_id=CAUSE, event=event))
 
     def _step(self, process: Process, incoming: ControllerInput) -> None:
         self._carry_out(process, process.controller.step(incoming, now_ms=self.now_ms))
@@ -308,10 +280,10 @@ class Cluster:
     def _carry_out(self, process: Process, effects: list[ControllerEffect]) -> None:
         for effect in effects:
             match effect:
-                case OpenSession():
+                case exchange.OpenSession():
                     process.session_id = self.server.open_session(timeout_ms=TIMEOUT_MS, now_ms=self.now_ms)
-                    process.inbox.append(SessionEstablished(cause_id=CAUSE, session_id=process.session_id))
-                case ZooKeeperRequest():
+                    process.inbox.append(exchange.SessionEstablished(cause_id=CAUSE, session_id=process.session_id))
+                case exchange.ZooKeeperRequest():
                     self._ask_zookeeper(process, effect)
                 case SendControlRequest():
                     self._tell(process, effect)
@@ -321,20 +293,22 @@ class Cluster:
                     process.broker_epochs.append(broker_epoch)
                 case RegistrationRefused():
                     process.is_refused = True
-                case CloseSession():
+                case exchange.CloseSession():
                     assert process.session_id is not None
                     self.server.end_session(process.session_id)
 
-    def _ask_zookeeper(self, process: Process, request: ZooKeeperRequest) -> None:
+    def _ask_zookeeper(self, process: Process, request: exchange.ZooKeeperRequest) -> None:
         assert process.session_id is not None
         answers = self.server.execute(process.session_id, request.steps)
         self._take_events(process)
         if process.loses_next_answer and any(not hasattr(step, "is_watched") for step in request.steps):
             process.loses_next_answer = False
-            process.inbox.append(ZooKeeperConnectionLost(CAUSE))
-            process.inbox.append(ZooKeeperReconnected(CAUSE))
+            process.inbox.append(exchange.ZooKeeperConnectionLost(CAUSE))
+            process.inbox.append(exchange.ZooKeeperReconnected(CAUSE))
             return
-        process.inbox.append(ZooKeeperAnswered(cause_id=CAUSE, correlation_id=request.correlation_id, answers=answers))
+        process.inbox.append(
+            exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=request.correlation_id, answers=answers)
+        )
 
     def _tell(self, process: Process, sent: SendControlRequest) -> None:
         addressee = self.processes.get(sent.broker_id)
@@ -346,17 +320,24 @@ class Cluster:
         process.inbox.append(ControlAnswered(cause_id=CAUSE, correlation_id=sent.correlation_id, response=response))
 
 
-def _yes(request: ControlMessage, *, failed: Collection[TopicPartition]) -> ControlAnswer:
+def _yes(
+    request: control_messages.ControlMessage, *, failed: Collection[TopicPartition]
+) -> control_messages.ControlAnswer:
     match request:
-        case LeaderAndIsrRequest(partitions=roles):
+        case control_messages.LeaderAndIsrRequest(partitions=roles):
             errors = {role.name: ErrorCode.KAFKA_STORAGE_ERROR for role in roles if role.name in failed}
-            taken = tuple(PartitionError(name=role.name, error=errors.get(role.name, ErrorCode.NONE)) for role in roles)
-            return LeaderAndIsrResponse(error=ErrorCode.NONE, partitions=taken)
-        case StopReplicaRequest(partitions=replicas):
-            stopped = tuple(PartitionError(name=replica.name, error=ErrorCode.NONE) for replica in replicas)
-            return StopReplicaResponse(error=ErrorCode.NONE, partitions=stopped)
-        case UpdateMetadataRequest():
-            return UpdateMetadataResponse(error=ErrorCode.NONE)
+            taken = tuple(
+                control_messages.PartitionError(name=role.name, error=errors.get(role.name, ErrorCode.NONE))
+                for role in roles
+            )
+            return control_messages.LeaderAndIsrResponse(error=ErrorCode.NONE, partitions=taken)
+        case control_messages.StopReplicaRequest(partitions=replicas):
+            stopped = tuple(
+                control_messages.PartitionError(name=replica.name, error=ErrorCode.NONE) for replica in replicas
+            )
+            return control_messages.StopReplicaResponse(error=ErrorCode.NONE, partitions=stopped)
+        case control_messages.UpdateMetadataRequest():
+            return control_messages.UpdateMetadataResponse(error=ErrorCode.NONE)
 
 
 def roles(process: Process) -> list[str]:
@@ -364,30 +345,32 @@ def roles(process: Process) -> list[str]:
     return [
         f"{role.name} leader={'-' if role.leader is None else role.leader} LE={role.leader_epoch}"
         for request in process.told
-        if isinstance(request, LeaderAndIsrRequest)
+        if isinstance(request, control_messages.LeaderAndIsrRequest)
         for role in request.partitions
     ]
 
 
-def isr_change(cluster: Cluster, *isr: int, sender: int = 1, name: TopicPartition = ORDERS) -> AlterPartitionRequest:
+def isr_change(
+    cluster: Cluster, *isr: int, sender: int = 1, name: TopicPartition = ORDERS
+) -> messages.AlterPartitionRequest:
     """Returns what an honest leader asks for, by the state node as it is."""
     current = cluster.state(name).leader_and_isr
-    data = AlterPartitionData(
+    data = messages.AlterPartitionData(
         topic=name.topic,
         topic_id=TOPIC_ID,
         partition=name.partition,
         leader_epoch=current.leader_epoch,
         partition_epoch=current.partition_epoch,
-        new_isr=tuple(IsrMember(broker(member), None) for member in isr),
+        new_isr=tuple(messages.IsrMember(broker(member), None) for member in isr),
     )
     epoch = BrokerEpoch(cluster[sender].broker_epochs[-1])
-    return AlterPartitionRequest(broker_id=broker(sender), broker_epoch=epoch, partitions=(data,))
+    return messages.AlterPartitionRequest(broker_id=broker(sender), broker_epoch=epoch, partitions=(data,))
 
 
-def alter(cluster: Cluster, request: AlterPartitionRequest) -> ErrorCode:
+def alter(cluster: Cluster, request: messages.AlterPartitionRequest) -> ErrorCode:
     """Asks the controller, which broker 1 is; returns the error of the one partition."""
     response = cluster.ask(1, request)
-    assert isinstance(response, AlterPartitionResponse)
+    assert isinstance(response, messages.AlterPartitionResponse)
     assert response.error is ErrorCode.NONE
     return response.partitions[0].error
 
@@ -395,9 +378,9 @@ def alter(cluster: Cluster, request: AlterPartitionRequest) -> ErrorCode:
 def reassign(cluster: Cluster, *target: int, name: TopicPartition = ORDERS) -> ErrorCode:
     """Asks the controller, which broker 1 is, to move a partition, or not to move it any more."""
     wanted = tuple(broker(number) for number in target) or None
-    partition = ReassignablePartition(topic=name.topic, partition=name.partition, replicas=wanted)
-    response = cluster.ask(1, AlterPartitionReassignmentsRequest(partitions=(partition,)))
-    assert isinstance(response, AlterPartitionReassignmentsResponse)
+    partition = admin_messages.ReassignablePartition(topic=name.topic, partition=name.partition, replicas=wanted)
+    response = cluster.ask(1, admin_messages.AlterPartitionReassignmentsRequest(partitions=(partition,)))
+    assert isinstance(response, admin_messages.AlterPartitionReassignmentsResponse)
     return response.partitions[0].error
 
 
@@ -406,7 +389,7 @@ def deletions(process: Process) -> list[str]:
     return [
         str(replica.name)
         for request in process.told
-        if isinstance(request, StopReplicaRequest)
+        if isinstance(request, control_messages.StopReplicaRequest)
         for replica in request.partitions
         if replica.is_deleted
     ]

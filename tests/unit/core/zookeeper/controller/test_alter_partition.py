@@ -5,14 +5,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import (
-    AlterPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    IsrMember,
-)
 from laststand.emulator.core.types import (
     BrokerEpoch,
     LeaderEpoch,
@@ -21,21 +15,22 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import UpdateMetadataRequest
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.nodes import paths
-from laststand.emulator.core.zookeeper.operations import Delete, Transaction
 from tests.unit.core.zookeeper.controller.controllers import ORDERS, TOPIC_ID, Cluster, alter, broker, isr_change
 
 UNKNOWN_ID = TopicId("AAAAAAAAAAcAAAAAAAAACA")
 
 
-def with_partitions(request: AlterPartitionRequest, *partitions: AlterPartitionData) -> AlterPartitionRequest:
+def with_partitions(
+    request: messages.AlterPartitionRequest, *partitions: messages.AlterPartitionData
+) -> messages.AlterPartitionRequest:
     return msgspec.structs.replace(request, partitions=partitions)
 
 
-def results(cluster: Cluster, request: AlterPartitionRequest) -> Sequence[AlterPartitionResult]:
+def results(cluster: Cluster, request: messages.AlterPartitionRequest) -> Sequence[messages.AlterPartitionResult]:
     response = cluster.ask(1, request)
-    assert isinstance(response, AlterPartitionResponse)
+    assert isinstance(response, messages.AlterPartitionResponse)
     return response.partitions
 
 
@@ -43,7 +38,7 @@ def test_a_change_is_answered_with_the_state_that_was_written() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(1, 2, 3)
     change = isr_change(cluster, 1, 2)
-    written = AlterPartitionResult(
+    written = messages.AlterPartitionResult(
         topic=ORDERS.topic,
         topic_id=TOPIC_ID,
         partition=ORDERS.partition,
@@ -61,10 +56,10 @@ def test_a_change_is_answered_with_the_state_that_was_written() -> None:
 def test_a_change_is_answered_after_the_write_or_before_it_as_the_rule_says(era: str, *, is_early: bool) -> None:
     cluster = Cluster(1, 2, 3, era=era)
     cluster.create_topic(1, 2, 3)
-    answers: list[AlterPartitionResponse] = []
+    answers: list[messages.AlterPartitionResponse] = []
     program = cluster[1].term.alter_partition.handle(isr_change(cluster, 1, 2), answers.append)
     (write,) = next(program)
-    assert isinstance(write, Transaction)
+    assert isinstance(write, operations.Transaction)
     assert [result.error for answer in answers for result in answer.partitions] == [ErrorCode.NONE] * is_early
 
 
@@ -73,8 +68,8 @@ def test_what_is_refused_is_refused_before_anything_is_written() -> None:
     cluster.create_topic(1, 2)
     change = isr_change(cluster, 1)
     (data,) = change.partitions
-    elsewhere = msgspec.structs.replace(data, new_isr=(IsrMember(broker(1)), IsrMember(broker(3))))
-    answers: list[AlterPartitionResponse] = []
+    elsewhere = msgspec.structs.replace(data, new_isr=(messages.IsrMember(broker(1)), messages.IsrMember(broker(3))))
+    answers: list[messages.AlterPartitionResponse] = []
     program = cluster[1].term.alter_partition.handle(with_partitions(change, elsewhere, data), answers.append)
     next(program)
     errors = [result.error for answer in answers for result in answer.partitions]
@@ -91,7 +86,7 @@ def test_a_leader_that_recovers_hears_that_it_does_and_adds_nobody() -> None:
     request = msgspec.structs.replace(with_partitions(isr_change(cluster, 3, sender=3), data), api_version=1)
     (as_it_is,) = results(cluster, request)
     assert (as_it_is.error, as_it_is.leader_recovery_state) == (ErrorCode.NONE, LeaderRecoveryState.RECOVERING)
-    members = tuple(IsrMember(broker(number), None) for number in (3, 1))
+    members = tuple(messages.IsrMember(broker(number), None) for number in (3, 1))
     expanded = with_partitions(request, msgspec.structs.replace(data, new_isr=members))
     assert [result.error for result in results(cluster, expanded)] == [ErrorCode.INVALID_REQUEST]
 
@@ -147,7 +142,7 @@ def test_a_partition_without_a_state_node_fails_alone() -> None:
     other = TopicPartition(ORDERS.topic, 1)
     partitions = (*isr_change(cluster, 1).partitions, *isr_change(cluster, 1, name=other).partitions)
     request = with_partitions(isr_change(cluster, 1), *partitions)
-    cluster.write(Delete(path=paths.state_node(ORDERS), version=None))
+    cluster.write(operations.Delete(path=paths.state_node(ORDERS), version=None))
     errors = [result.error for result in results(cluster, request)]
     assert errors == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
 
@@ -166,7 +161,7 @@ def test_a_change_that_was_written_is_sent_to_every_broker() -> None:
     assert alter(cluster, isr_change(cluster, 1)) is ErrorCode.NONE
     for number, before in told_before.items():
         (update,) = cluster[number].told[before:]
-        assert isinstance(update, UpdateMetadataRequest)
+        assert isinstance(update, control_messages.UpdateMetadataRequest)
         assert [(state.name, state.isr) for state in update.partitions] == [(ORDERS, (broker(1),))]
 
 
@@ -194,5 +189,5 @@ def test_a_broker_of_a_former_registration_or_of_none_changes_nothing(era: str) 
     former = msgspec.structs.replace(change, broker_epoch=BrokerEpoch(change.broker_epoch - 1))
     unknown = msgspec.structs.replace(change, broker_id=broker(7))
     for request in (former, unknown):
-        assert cluster.ask(1, request) == AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH)
+        assert cluster.ask(1, request) == messages.AlterPartitionResponse(error=ErrorCode.STALE_BROKER_EPOCH)
     assert cluster.shown() == before

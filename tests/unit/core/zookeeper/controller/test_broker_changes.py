@@ -2,21 +2,14 @@
 
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerEpoch, TopicPartition
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    LiveBroker,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_log_dir_event
-from laststand.emulator.core.zookeeper.operations import Create, NodeKind
 from tests.unit.core.zookeeper.controller.controllers import ORDERS, Cluster, Process, broker, deletions, roles
 
 
-def metadata(process: Process) -> list[UpdateMetadataRequest]:
-    return [request for request in process.told if isinstance(request, UpdateMetadataRequest)]
+def metadata(process: Process) -> list[control_messages.UpdateMetadataRequest]:
+    return [request for request in process.told if isinstance(request, control_messages.UpdateMetadataRequest)]
 
 
 def live(process: Process) -> list[int]:
@@ -30,7 +23,7 @@ def live(process: Process) -> list[int]:
 def test_everybody_hears_of_a_broker_that_comes_and_where_it_stands() -> None:
     cluster = Cluster(1, 2)
     cluster.start(3, rack="b")
-    assert metadata(cluster[2])[-1].live_brokers[-1] == LiveBroker(broker_id=broker(3), rack="b")
+    assert metadata(cluster[2])[-1].live_brokers[-1] == control_messages.LiveBroker(broker_id=broker(3), rack="b")
 
 
 def test_everybody_hears_of_a_broker_that_dies_even_if_it_held_nothing() -> None:
@@ -68,11 +61,13 @@ def test_a_broker_that_came_back_before_anybody_looked_fails_and_starts_and_the_
 # --- Controlled shutdown (KafkaController.doControlledShutdown) -----------------------------------------------------
 
 
-def let_go(cluster: Cluster, number: int, *, broker_epoch: int | None = None) -> ControlledShutdownResponse:
+def let_go(
+    cluster: Cluster, number: int, *, broker_epoch: int | None = None
+) -> control_messages.ControlledShutdownResponse:
     """Asks the controller, which broker 1 is, to let a broker go; it names its latest epoch unless another is given."""
     epoch = BrokerEpoch(cluster[number].broker_epochs[-1] if broker_epoch is None else broker_epoch)
-    response = cluster.ask(1, ControlledShutdownRequest(broker_id=broker(number), broker_epoch=epoch))
-    assert isinstance(response, ControlledShutdownResponse)
+    response = cluster.ask(1, control_messages.ControlledShutdownRequest(broker_id=broker(number), broker_epoch=epoch))
+    assert isinstance(response, control_messages.ControlledShutdownResponse)
     return response
 
 
@@ -80,7 +75,9 @@ def test_a_broker_that_is_let_go_stops_to_fetch_and_deletes_nothing() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(2, 3)
     assert let_go(cluster, 3).error is ErrorCode.NONE
-    stopped = [request.partitions for request in cluster[3].told if isinstance(request, StopReplicaRequest)]
+    stopped = [
+        request.partitions for request in cluster[3].told if isinstance(request, control_messages.StopReplicaRequest)
+    ]
     assert [partition.name for partitions in stopped for partition in partitions] == [ORDERS, ORDERS]
     assert deletions(cluster[3]) == []
 
@@ -101,7 +98,7 @@ def test_the_only_replica_of_a_partition_is_left_alone() -> None:
     cluster[2].told.clear()
     assert let_go(cluster, 2).error is ErrorCode.NONE
     assert cluster.shown() == before
-    assert not any(isinstance(request, StopReplicaRequest) for request in cluster[2].told)
+    assert not any(isinstance(request, control_messages.StopReplicaRequest) for request in cluster[2].told)
 
 
 def test_a_replica_of_a_topic_that_is_being_deleted_is_left_alone() -> None:
@@ -117,7 +114,7 @@ def test_a_partition_without_a_state_node_is_left_alone() -> None:
     cluster.create_topic(3, 4)
     cluster[1].term.context.assignments[ORDERS] = cluster.assignment().reassign_to((broker(2), broker(3)))
     assert let_go(cluster, 2).error is ErrorCode.NONE
-    assert not any(isinstance(request, StopReplicaRequest) for request in cluster[2].told)
+    assert not any(isinstance(request, control_messages.StopReplicaRequest) for request in cluster[2].told)
 
 
 # --- Log directories (KafkaController.processLogDirEventNotification) -----------------------------------------------
@@ -126,10 +123,10 @@ def test_a_partition_without_a_state_node_is_left_alone() -> None:
 def fail_directory(cluster: Cluster, number: int, *names: TopicPartition) -> None:
     """Makes a directory of a broker fail, with everything that it holds."""
     cluster[number].failed_replicas = set(names)
-    notification = Create(
+    notification = operations.Create(
         path=f"{paths.LOG_DIR_EVENT_NOTIFICATIONS}/{paths.LOG_DIR_EVENT_PREFIX}",
         data=encode_log_dir_event(broker(number)),
-        kind=NodeKind.SEQUENTIAL,
+        kind=operations.NodeKind.SEQUENTIAL,
     )
     cluster.write(notification)
 

@@ -13,19 +13,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlMessage,
-    ControlRequest,
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LiveBroker,
-    MetadataPartition,
-    NoLeaderReason,
-    StopReplicaEpoch,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import ControllerContext, RegisteredBroker
 from laststand.emulator.core.zookeeper.controller.control_batch import ControlBatch
@@ -77,21 +65,33 @@ class Batch:
         else:
             self.batch.add_leader_and_isr(broker_ids, ORDERS, leadership, assignment, is_new=is_new)
 
-    def close(self) -> list[tuple[BrokerId, ControlMessage]]:
+    def close(self) -> list[tuple[BrokerId, control_messages.ControlMessage]]:
         self.batch.close()
         sent = [(addressed.broker_id, addressed.request) for addressed in self.batch.outbox]
         self.batch.outbox.clear()
         return sent
 
-    def roles(self) -> tuple[LeaderAndIsrPartition, ...]:
-        return next(request.partitions for _, request in self.close() if isinstance(request, LeaderAndIsrRequest))
+    def roles(self) -> tuple[control_messages.LeaderAndIsrPartition, ...]:
+        return next(
+            request.partitions
+            for _, request in self.close()
+            if isinstance(request, control_messages.LeaderAndIsrRequest)
+        )
 
-    def metadata(self) -> tuple[MetadataPartition, ...]:
+    def metadata(self) -> tuple[control_messages.MetadataPartition, ...]:
         self.batch.add_update_metadata((TWO,), self.context.assignments)
-        return next(request.partitions for _, request in self.close() if isinstance(request, UpdateMetadataRequest))
+        return next(
+            request.partitions
+            for _, request in self.close()
+            if isinstance(request, control_messages.UpdateMetadataRequest)
+        )
 
-    def stopped(self) -> list[tuple[StopReplicaPartition, ...]]:
-        return [request.partitions for _, request in self.close() if isinstance(request, StopReplicaRequest)]
+    def stopped(self) -> list[tuple[control_messages.StopReplicaPartition, ...]]:
+        return [
+            request.partitions
+            for _, request in self.close()
+            if isinstance(request, control_messages.StopReplicaRequest)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_role_is_the_state_node_and_the_assignment_as_far_as_the_protocol_goes
     batch = Batch(ibp=ibp)
     batch.tell_roles(TWO)
     assert batch.roles() == (
-        LeaderAndIsrPartition(
+        control_messages.LeaderAndIsrPartition(
             name=ORDERS,
             controller_epoch=TERM,
             leader=THREE,
@@ -132,9 +132,13 @@ def test_requests_name_the_incarnation_that_they_are_for_since_kip_380(
     batch.tell_roles(TWO)
     batch.batch.add_stop_replica((TWO,), ORDERS, is_deleted=False)
     requests = [request for broker_id, request in batch.close() if broker_id == TWO]
-    assert [type(request) for request in requests] == [LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest]
+    assert [type(request) for request in requests] == [
+        control_messages.LeaderAndIsrRequest,
+        control_messages.UpdateMetadataRequest,
+        control_messages.StopReplicaRequest,
+    ]
     for request in requests:
-        assert isinstance(request, ControlRequest)
+        assert isinstance(request, control_messages.ControlRequest)
         assert (request.controller_id, request.controller_epoch) == (ONE, TERM)
         assert request.broker_epoch == broker_epoch
 
@@ -158,8 +162,11 @@ def test_everybody_named_in_a_batch_hears_who_is_registered_and_where() -> None:
     sent = batch.close()
     assert [broker_id for broker_id, _ in sent] == [ONE, TWO]
     for _, request in sent:
-        assert isinstance(request, UpdateMetadataRequest)
-        assert request.live_brokers == (LiveBroker(broker_id=ONE, rack="a"), LiveBroker(broker_id=TWO, rack="b"))
+        assert isinstance(request, control_messages.UpdateMetadataRequest)
+        assert request.live_brokers == (
+            control_messages.LiveBroker(broker_id=ONE, rack="a"),
+            control_messages.LiveBroker(broker_id=TWO, rack="b"),
+        )
 
 
 def test_clients_hear_who_leads() -> None:
@@ -173,14 +180,14 @@ def test_clients_hear_that_nobody_leads() -> None:
     decided = RECOVERING.leader_and_isr.next_epoch(leader=None, isr=(THREE,))
     batch.context.leadership[ORDERS] = PartitionLeadership(leader_and_isr=decided, controller_epoch=TERM)
     (partition,) = batch.metadata()
-    assert (partition.leader, partition.leader_epoch) == (NoLeaderReason.NONE_ELECTED, 6)
+    assert (partition.leader, partition.leader_epoch) == (control_messages.NoLeaderReason.NONE_ELECTED, 6)
 
 
 def test_clients_hear_that_a_topic_is_being_deleted_under_epochs_that_mean_nothing() -> None:
     batch = Batch()
     batch.context.topics_to_delete["orders"] = None
     (partition,) = batch.metadata()
-    assert partition.leader is NoLeaderReason.BEING_DELETED
+    assert partition.leader is control_messages.NoLeaderReason.BEING_DELETED
     assert (partition.leader_epoch, partition.partition_epoch) == (0, 0)
 
 
@@ -201,28 +208,31 @@ def test_before_kip_570_a_request_deletes_all_that_it_names_or_nothing(
 
 
 @pytest.mark.parametrize(
-    ("ibp", "leader_epoch"), [("2.5", StopReplicaEpoch.UNKNOWN), ("2.6", LeaderEpoch(5)), ("3.9", LeaderEpoch(5))]
+    ("ibp", "leader_epoch"),
+    [("2.5", control_messages.StopReplicaEpoch.UNKNOWN), ("2.6", LeaderEpoch(5)), ("3.9", LeaderEpoch(5))],
 )
 def test_a_replica_is_stopped_in_an_epoch_since_kip_570_and_its_deletion_sticks(
-    ibp: str, leader_epoch: LeaderEpoch | StopReplicaEpoch
+    ibp: str, leader_epoch: LeaderEpoch | control_messages.StopReplicaEpoch
 ) -> None:
     batch = Batch(ibp=ibp)
     batch.batch.add_stop_replica((TWO,), ORDERS, is_deleted=True)
     batch.batch.add_stop_replica((TWO,), ORDERS, is_deleted=False)
-    stopped = StopReplicaPartition(name=ORDERS, leader_epoch=leader_epoch, is_deleted=True)
+    stopped = control_messages.StopReplicaPartition(name=ORDERS, leader_epoch=leader_epoch, is_deleted=True)
     assert batch.stopped() == [(stopped,)]
 
 
 # --- All replicas of a broker (KIP-550) -----------------------------------------------------------------------------
 
 
-def full_lists(batch: Batch, *broker_ids: BrokerId) -> dict[BrokerId, tuple[LeaderAndIsrPartition, ...]]:
+def full_lists(
+    batch: Batch, *broker_ids: BrokerId
+) -> dict[BrokerId, tuple[control_messages.LeaderAndIsrPartition, ...]]:
     for broker_id in broker_ids:
         batch.batch.name_all_replicas_to((broker_id,))
     return {
         broker_id: request.partitions
         for broker_id, request in batch.close()
-        if isinstance(request, LeaderAndIsrRequest) and request.contains_all_replicas
+        if isinstance(request, control_messages.LeaderAndIsrRequest) and request.contains_all_replicas
     }
 
 
@@ -244,7 +254,7 @@ def test_a_full_list_leaves_alone_what_the_batch_says() -> None:
 def test_a_full_list_names_partitions_without_a_state_node_so_that_their_logs_are_no_strays() -> None:
     batch = Batch(era="kip-550-zk")
     batch.context.leadership.clear()
-    without_state = LeaderAndIsrPartition(
+    without_state = control_messages.LeaderAndIsrPartition(
         name=ORDERS,
         controller_epoch=TERM,
         leader=None,

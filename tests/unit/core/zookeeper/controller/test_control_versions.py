@@ -7,22 +7,12 @@ import msgspec
 import pytest
 
 from laststand.emulator.core.types import BrokerEpoch, LeaderEpoch, LeaderRecoveryState, PartitionEpoch
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlMessage,
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrType,
-    MetadataPartition,
-    StopReplicaEpoch,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.control_versions import FIELDS_SINCE, as_carried
 from tests.unit.core.zookeeper.controller.controllers import ORDERS, TOPIC_ID
 from tests.unit.core.zookeeper.controller.test_control_batch import ONE, TERM, THREE, TWO, Batch
 
-ROLE: Final = LeaderAndIsrPartition(
+ROLE: Final = control_messages.LeaderAndIsrPartition(
     name=ORDERS,
     controller_epoch=TERM,
     leader=ONE,
@@ -36,7 +26,7 @@ ROLE: Final = LeaderAndIsrPartition(
     leader_recovery_state=LeaderRecoveryState.RECOVERING,
     topic_id=TOPIC_ID,
 )
-METADATA: Final = MetadataPartition(
+METADATA: Final = control_messages.MetadataPartition(
     name=ORDERS,
     controller_epoch=TERM,
     leader=ONE,
@@ -47,18 +37,18 @@ METADATA: Final = MetadataPartition(
     offline_replicas=(TWO,),
     topic_id=TOPIC_ID,
 )
-STOPPED: Final = StopReplicaPartition(name=ORDERS, leader_epoch=LeaderEpoch(5), is_deleted=True)
-EVERYTHING: Final[tuple[ControlMessage, ...]] = (
-    LeaderAndIsrRequest(
+STOPPED: Final = control_messages.StopReplicaPartition(name=ORDERS, leader_epoch=LeaderEpoch(5), is_deleted=True)
+EVERYTHING: Final[tuple[control_messages.ControlMessage, ...]] = (
+    control_messages.LeaderAndIsrRequest(
         controller_id=ONE,
         controller_epoch=TERM,
         broker_epoch=BrokerEpoch(12),
         is_kraft_controller=True,
         partitions=(ROLE,),
-        request_type=LeaderAndIsrType.FULL,
+        request_type=control_messages.LeaderAndIsrType.FULL,
         contains_all_replicas=True,
     ),
-    UpdateMetadataRequest(
+    control_messages.UpdateMetadataRequest(
         controller_id=ONE,
         controller_epoch=TERM,
         broker_epoch=BrokerEpoch(12),
@@ -66,7 +56,7 @@ EVERYTHING: Final[tuple[ControlMessage, ...]] = (
         live_brokers=(),
         partitions=(METADATA,),
     ),
-    StopReplicaRequest(
+    control_messages.StopReplicaRequest(
         controller_id=ONE,
         controller_epoch=TERM,
         broker_epoch=BrokerEpoch(12),
@@ -91,7 +81,11 @@ def said(carrier: type[msgspec.Struct], field: str, version: int) -> object:
 @pytest.mark.parametrize(("carrier", "field", "since"), FIELDS)
 def test_a_field_is_said_from_its_version_on(carrier: type[msgspec.Struct], field: str, since: int) -> None:
     defaults = {each.name: each.default for each in msgspec.structs.fields(carrier)}
-    unsaid = StopReplicaEpoch.UNKNOWN if (carrier, field) == (StopReplicaPartition, "leader_epoch") else defaults[field]
+    unsaid = (
+        control_messages.StopReplicaEpoch.UNKNOWN
+        if (carrier, field) == (control_messages.StopReplicaPartition, "leader_epoch")
+        else defaults[field]
+    )
     assert said(carrier, field, since - 1) == unsaid
     assert said(carrier, field, since) != unsaid
     assert said(carrier, field, 99) == said(carrier, field, since)
@@ -101,16 +95,20 @@ def test_the_last_version_says_everything() -> None:
     assert [as_carried(request) for request in EVERYTHING] == list(EVERYTHING)
 
 
-def _sent(ibp: str) -> tuple[LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest]:
+def _sent(
+    ibp: str,
+) -> tuple[
+    control_messages.LeaderAndIsrRequest, control_messages.UpdateMetadataRequest, control_messages.StopReplicaRequest
+]:
     """What a controller of era kip-550-zk tells a broker that has just started, at a protocol version."""
     batch = Batch(era="kip-550-zk", ibp=ibp)
     batch.batch.name_all_replicas_to((TWO,))
     batch.tell_roles(TWO)
     batch.batch.add_stop_replica((TWO,), ORDERS, is_deleted=True)
     roles, metadata, stopped = (request for broker_id, request in batch.close() if broker_id == TWO)
-    assert isinstance(roles, LeaderAndIsrRequest)
-    assert isinstance(metadata, UpdateMetadataRequest)
-    assert isinstance(stopped, StopReplicaRequest)
+    assert isinstance(roles, control_messages.LeaderAndIsrRequest)
+    assert isinstance(metadata, control_messages.UpdateMetadataRequest)
+    assert isinstance(stopped, control_messages.StopReplicaRequest)
     return roles, metadata, stopped
 
 
@@ -153,7 +151,14 @@ def _sent(ibp: str) -> tuple[LeaderAndIsrRequest, UpdateMetadataRequest, StopRep
 def test_the_protocol_version_decides_what_a_controller_says(
     below: str,
     at: str,
-    is_said: Callable[[LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest], bool],
+    is_said: Callable[
+        [
+            control_messages.LeaderAndIsrRequest,
+            control_messages.UpdateMetadataRequest,
+            control_messages.StopReplicaRequest,
+        ],
+        bool,
+    ],
 ) -> None:
     assert not is_said(*_sent(below))
     assert is_said(*_sent(at))

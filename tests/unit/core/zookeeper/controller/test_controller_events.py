@@ -2,21 +2,12 @@
 
 import pytest
 
-from laststand.emulator.core.admin_messages import (
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import AlterPartitionResponse
 from laststand.emulator.core.types import BrokerEpoch, LeaderRecoveryState
-from laststand.emulator.core.zookeeper.control_messages import (
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    LeaderAndIsrRequest,
-)
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_isr_notification
-from laststand.emulator.core.zookeeper.operations import Create, NodeKind
 from tests.unit.core.zookeeper.controller.controllers import (
     ORDERS,
     Cluster,
@@ -72,7 +63,7 @@ def test_a_request_is_repeated_until_it_is_answered_and_forgotten_with_its_broke
     cluster.advance(100)
     assert roles(cluster[3])[0] == "orders-0 leader=1 LE=0"
     cluster[3].is_silent = True
-    cluster.ask(1, ElectLeadersRequest(election_type=1, partitions=None))
+    cluster.ask(1, admin_messages.ElectLeadersRequest(election_type=1, partitions=None))
     cluster.kill(3)
     cluster.expire(3)
     cluster.settle()
@@ -82,12 +73,16 @@ def test_a_request_is_repeated_until_it_is_answered_and_forgotten_with_its_broke
 def test_controlled_shutdown_moves_what_it_can_and_names_the_rest() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(2, 3)
-    asked = ControlledShutdownRequest(broker_id=broker(2), broker_epoch=BrokerEpoch(cluster[2].broker_epochs[-1]))
-    assert cluster.ask(1, asked) == ControlledShutdownResponse(error=ErrorCode.NONE)
+    asked = control_messages.ControlledShutdownRequest(
+        broker_id=broker(2), broker_epoch=BrokerEpoch(cluster[2].broker_epochs[-1])
+    )
+    assert cluster.ask(1, asked) == control_messages.ControlledShutdownResponse(error=ErrorCode.NONE)
     assert cluster.shown() == "leader=3 isr=3 LE=1 PE=1"
-    asked = ControlledShutdownRequest(broker_id=broker(3))
-    assert cluster.ask(1, asked) == ControlledShutdownResponse(error=ErrorCode.NONE, remaining=(ORDERS,))
-    assert cluster.ask(2, asked) == ControlledShutdownResponse(error=ErrorCode.STALE_CONTROLLER_EPOCH)
+    asked = control_messages.ControlledShutdownRequest(broker_id=broker(3))
+    assert cluster.ask(1, asked) == control_messages.ControlledShutdownResponse(
+        error=ErrorCode.NONE, remaining=(ORDERS,)
+    )
+    assert cluster.ask(2, asked) == control_messages.ControlledShutdownResponse(error=ErrorCode.STALE_CONTROLLER_EPOCH)
 
 
 # --- ISR changes --------------------------------------------------------------------------------------------------
@@ -124,10 +119,10 @@ def test_with_the_kip_the_roles_that_follow_tell_and_the_answer_does_not() -> No
     cluster.create_topic(1, 2, 3)
     cluster[1].told.clear()
     response = cluster.ask(1, isr_change(cluster, 1, 2))
-    assert isinstance(response, AlterPartitionResponse)
+    assert isinstance(response, messages.AlterPartitionResponse)
     assert response.partitions[0].error is ErrorCode.NONE
     assert response.partitions[0].isr == ()
-    (request,) = [request for request in cluster[1].told if isinstance(request, LeaderAndIsrRequest)]
+    (request,) = [request for request in cluster[1].told if isinstance(request, control_messages.LeaderAndIsrRequest)]
     assert [role.isr for role in request.partitions] == [(broker(1), broker(2))]
     assert request.partitions[0].partition_epoch == 1
 
@@ -139,7 +134,7 @@ def test_with_the_kip_a_change_that_could_not_be_written_is_followed_by_roles_wi
     cluster.raise_version(paths.state_node(ORDERS))
     cluster[1].told.clear()
     assert alter(cluster, change) is ErrorCode.NONE, "it was acknowledged before"
-    (request,) = [request for request in cluster[1].told if isinstance(request, LeaderAndIsrRequest)]
+    (request,) = [request for request in cluster[1].told if isinstance(request, control_messages.LeaderAndIsrRequest)]
     assert request.partitions[0].partition_epoch == 1
 
 
@@ -154,10 +149,10 @@ def test_with_the_kip_only_the_leader_may_ask_and_only_for_replicas() -> None:
 
 def notify(cluster: Cluster) -> None:
     """Leaves the notification of a leader that wrote its ISR itself."""
-    notification = Create(
+    notification = operations.Create(
         path=f"{paths.ISR_CHANGE_NOTIFICATIONS}/{paths.ISR_CHANGE_PREFIX}",
         data=encode_isr_notification([ORDERS]),
-        kind=NodeKind.SEQUENTIAL,
+        kind=operations.NodeKind.SEQUENTIAL,
     )
     cluster.write(notification)
 
@@ -231,7 +226,7 @@ def test_with_the_kip_a_broker_is_told_that_it_holds_nothing() -> None:
     cluster.settle()
     reassign(cluster, 1, 2)
     again = cluster.start(3)
-    (request,) = [request for request in again.told if isinstance(request, LeaderAndIsrRequest)]
+    (request,) = [request for request in again.told if isinstance(request, control_messages.LeaderAndIsrRequest)]
     assert request.contains_all_replicas
     assert request.partitions == ()
 
@@ -246,7 +241,7 @@ def test_with_the_kip_every_broker_hears_its_list_from_a_new_controller() -> Non
     complete = [
         request
         for request in cluster[3].told
-        if isinstance(request, LeaderAndIsrRequest) and request.contains_all_replicas
+        if isinstance(request, control_messages.LeaderAndIsrRequest) and request.contains_all_replicas
     ]
     assert [[str(role.name) for role in request.partitions] for request in complete] == [["orders-0"]]
 
@@ -254,7 +249,7 @@ def test_with_the_kip_every_broker_hears_its_list_from_a_new_controller() -> Non
 def test_a_topic_is_deleted_with_its_nodes_once_all_replicas_are() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(1, 2)
-    cluster.write(Create(path=paths.delete_topic_node("orders")))
+    cluster.write(operations.Create(path=paths.delete_topic_node("orders")))
     assert deletions(cluster[1]) == deletions(cluster[2]) == ["orders-0"]
     assert cluster.server.children(paths.TOPICS) == ()
     assert cluster.server.children(paths.DELETE_TOPICS) == ()
@@ -268,7 +263,7 @@ def test_a_deletion_waits_for_a_broker_that_is_down() -> None:
     cluster.kill(2)
     cluster.expire(2)
     cluster.settle()
-    cluster.write(Create(path=paths.delete_topic_node("orders")))
+    cluster.write(operations.Create(path=paths.delete_topic_node("orders")))
     assert cluster.server.children(paths.TOPICS) == ("orders",)
     again = cluster.start(2)
     assert deletions(again) == ["orders-0"]
@@ -277,7 +272,7 @@ def test_a_deletion_waits_for_a_broker_that_is_down() -> None:
 
 def test_a_request_to_delete_what_is_not_there_is_removed() -> None:
     cluster = Cluster(1)
-    cluster.write(Create(path=paths.delete_topic_node("nothing")))
+    cluster.write(operations.Create(path=paths.delete_topic_node("nothing")))
     assert cluster.server.children(paths.DELETE_TOPICS) == ()
 
 
@@ -292,13 +287,15 @@ def test_an_unclean_election_is_remembered_and_told() -> None:
     cluster.expire(2)
     cluster.settle()
     assert cluster.state().leader_and_isr.leader is None
-    response = cluster.ask(1, ElectLeadersRequest(election_type=1, partitions=None))
-    assert isinstance(response, ElectLeadersResponse)
+    response = cluster.ask(1, admin_messages.ElectLeadersRequest(election_type=1, partitions=None))
+    assert isinstance(response, admin_messages.ElectLeadersResponse)
     assert [result.error for result in response.partitions] == [ErrorCode.NONE]
     decided = cluster.state().leader_and_isr
     assert (decided.leader, decided.isr) == (broker(3), (broker(3),))
     assert decided.leader_recovery_state is LeaderRecoveryState.RECOVERING
-    (request,) = [request for request in cluster[3].told if isinstance(request, LeaderAndIsrRequest)][-1:]
+    (request,) = [request for request in cluster[3].told if isinstance(request, control_messages.LeaderAndIsrRequest)][
+        -1:
+    ]
     assert request.partitions[0].leader_recovery_state is LeaderRecoveryState.RECOVERING
 
 

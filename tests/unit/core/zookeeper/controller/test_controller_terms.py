@@ -3,18 +3,12 @@
 import msgspec
 import pytest
 
-from laststand.emulator.core.admin_messages import (
-    AlterPartitionReassignmentsRequest,
-    ElectLeadersRequest,
-    ReassignablePartition,
-)
+from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import AlterPartitionResponse
+from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.controller.controller_election import register_controller
 from laststand.emulator.core.zookeeper.errors import ControllerMovedError
-from laststand.emulator.core.zookeeper.exchange import SessionExpired
 from laststand.emulator.core.zookeeper.nodes import paths
-from laststand.emulator.core.zookeeper.operations import Delete, SetData, Steps, Transaction
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from tests.unit.core.zookeeper.controller.controllers import CAUSE, ORDERS, Cluster, Process, broker, isr_change, roles
 
@@ -50,7 +44,7 @@ def test_another_takes_over_with_the_next_epoch_when_the_session_ends() -> None:
 def test_an_administrator_can_depose_the_controller() -> None:
     cluster = Cluster(1, 2)
     cluster[1].is_paused = True
-    cluster.write(Delete(path=paths.CONTROLLER, version=None))
+    cluster.write(operations.Delete(path=paths.CONTROLLER, version=None))
     assert cluster.active() is cluster[2]
     cluster[1].is_paused = False
     cluster.settle()
@@ -61,7 +55,7 @@ def test_a_lost_answer_does_not_cost_the_election() -> None:
     cluster = Cluster(1)
     process = cluster[1]
     process.loses_next_answer = True
-    cluster.write(Delete(path=paths.CONTROLLER, version=None))
+    cluster.write(operations.Delete(path=paths.CONTROLLER, version=None))
     assert process.controller.is_active
     assert cluster.server.data(paths.CONTROLLER_EPOCH) == b"2"
     assert process.term.context.controller_epoch == 2
@@ -70,11 +64,11 @@ def test_a_lost_answer_does_not_cost_the_election() -> None:
 def test_a_broker_that_missed_a_whole_term_is_not_elected_by_the_epoch_that_it_read() -> None:
     cluster = Cluster(1, 2)
     cluster[1].is_paused = cluster[2].is_paused = True
-    cluster.write(Delete(path=paths.CONTROLLER, version=None))
+    cluster.write(operations.Delete(path=paths.CONTROLLER, version=None))
 
-    def another_term(steps: Steps) -> None:
-        if isinstance(steps[0], Transaction):
-            cluster.write(SetData(path=paths.CONTROLLER_EPOCH, data=b"2", version=None))
+    def another_term(steps: operations.Steps) -> None:
+        if isinstance(steps[0], operations.Transaction):
+            cluster.write(operations.SetData(path=paths.CONTROLLER_EPOCH, data=b"2", version=None))
 
     with pytest.raises(ControllerMovedError):
         cluster.run(2, register_controller(broker(2), now_ms=0), meanwhile=another_term)
@@ -89,7 +83,7 @@ def _with_a_zombie(*, is_fenced: bool) -> tuple[Cluster, int]:
     cluster.create_topic(2, 3, 1)
     cluster[1].is_paused = True
     altered = cluster.ask_later(1, isr_change(cluster, 2, 3, sender=2))
-    cluster.write(Delete(path=paths.CONTROLLER, version=None))
+    cluster.write(operations.Delete(path=paths.CONTROLLER, version=None))
     assert cluster.active() is cluster[2]
     while altered not in cluster[1].answers:
         cluster.deliver_one(1)
@@ -101,7 +95,7 @@ def test_a_controller_that_was_replaced_writes_nothing() -> None:
     zombie = cluster[1]
     assert cluster.shown() == "leader=2 isr=2,3,1 LE=0 PE=0"
     response = zombie.answers[altered]
-    assert isinstance(response, AlterPartitionResponse)
+    assert isinstance(response, messages.AlterPartitionResponse)
     assert response.error is ErrorCode.UNKNOWN_SERVER_ERROR
     zombie.is_paused = False
     cluster.settle()
@@ -128,7 +122,7 @@ def _led_elsewhere() -> Cluster:
 
 def _elect(cluster: Cluster, number: int) -> int:
     """Asks a process for preferred leaders, and waits for nothing; returns the request's id."""
-    return cluster.ask_later(number, ElectLeadersRequest(election_type=0, partitions=None))
+    return cluster.ask_later(number, admin_messages.ElectLeadersRequest(election_type=0, partitions=None))
 
 
 def _elections(process: Process) -> list[tuple[int, ErrorCode]]:
@@ -139,7 +133,7 @@ def test_a_controller_that_was_replaced_says_so_when_it_finds_out() -> None:
     cluster = _led_elsewhere()
     cluster[1].is_paused = True
     elected = _elect(cluster, 1)
-    cluster.write(Delete(path=paths.CONTROLLER, version=None))
+    cluster.write(operations.Delete(path=paths.CONTROLLER, version=None))
     while not cluster[1].answers:
         cluster.deliver_one(1)
     assert _elections(cluster[1]) == [(elected, ErrorCode.NOT_CONTROLLER)]
@@ -150,10 +144,10 @@ def test_a_request_that_ends_in_a_node_which_is_gone_fails_and_the_controller_go
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(2)
     cluster[1].is_paused = True
-    moved = ReassignablePartition(topic="orders", partition=0, replicas=(broker(3),))
-    asked = cluster.ask_later(1, AlterPartitionReassignmentsRequest(partitions=(moved,)))
+    moved = admin_messages.ReassignablePartition(topic="orders", partition=0, replicas=(broker(3),))
+    asked = cluster.ask_later(1, admin_messages.AlterPartitionReassignmentsRequest(partitions=(moved,)))
     nodes = (paths.state_node(ORDERS), paths.partition_node(ORDERS), paths.partitions_node("orders"))
-    cluster.write(*(Delete(path=path, version=None) for path in (*nodes, paths.topic_node("orders"))))
+    cluster.write(*(operations.Delete(path=path, version=None) for path in (*nodes, paths.topic_node("orders"))))
     cluster[1].is_paused = False
     cluster.settle()
     assert _elections(cluster[1]) == [(asked, ErrorCode.UNKNOWN_SERVER_ERROR)]
@@ -224,7 +218,7 @@ def test_a_killed_broker_cannot_come_back_before_its_session_is_gone() -> None:
 def test_a_process_whose_old_node_is_still_there_makes_it_anew() -> None:
     # KAFKA-7165 (Z26): the server is slow to end the session that the process knows to be gone.
     cluster = Cluster(1, 2)
-    cluster[2].inbox.append(SessionExpired(CAUSE))
+    cluster[2].inbox.append(exchange.SessionExpired(CAUSE))
     cluster.settle()
     stat = cluster.server.stat(paths.broker_node(broker(2)))
     assert stat is not None

@@ -4,19 +4,14 @@ from typing import Final
 
 import pytest
 
-from laststand.emulator.core.admin_messages import (
-    ElectablePartition,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    RequestedElection,
-)
+from laststand.emulator.core import admin_messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.controller import FIRST_BALANCE_MS
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.small_nodes import encode_config
-from laststand.emulator.core.zookeeper.operations import SetData
 from tests.unit.core.zookeeper.controller.controllers import (
     ORDERS,
     Cluster,
@@ -31,13 +26,13 @@ CHECK_INTERVAL_MS: Final = ControllerConfig(broker_id=broker(1)).leader_imbalanc
 
 
 def elect(
-    cluster: Cluster, election: RequestedElection, *names: TopicPartition
+    cluster: Cluster, election: admin_messages.RequestedElection, *names: TopicPartition
 ) -> list[tuple[TopicPartition, ErrorCode]]:
     """Asks for elections, of all partitions where none is named."""
-    asked = tuple(ElectablePartition(topic=name.topic, partition=name.partition) for name in names)
-    request = ElectLeadersRequest(election_type=election.value, partitions=asked or None)
+    asked = tuple(admin_messages.ElectablePartition(topic=name.topic, partition=name.partition) for name in names)
+    request = admin_messages.ElectLeadersRequest(election_type=election.value, partitions=asked or None)
     response = cluster.ask(1, request)
-    assert isinstance(response, ElectLeadersResponse)
+    assert isinstance(response, admin_messages.ElectLeadersResponse)
     return [(TopicPartition(result.topic, result.partition), result.error) for result in response.partitions]
 
 
@@ -62,17 +57,21 @@ def led_elsewhere(*, imbalance_percentage: int = 10) -> Cluster:
 
 def test_of_the_partitions_that_need_an_election_only_those_named_are_elected() -> None:
     cluster = led_elsewhere()
-    assert elect(cluster, RequestedElection.PREFERRED, SECOND) == [(SECOND, ErrorCode.NONE)]
+    assert elect(cluster, admin_messages.RequestedElection.PREFERRED, SECOND) == [(SECOND, ErrorCode.NONE)]
     assert leaders(cluster, FIRST, SECOND) == [3, 2]
-    assert elect(cluster, RequestedElection.PREFERRED, SECOND) == [(SECOND, ErrorCode.ELECTION_NOT_NEEDED)]
-    assert elect(cluster, RequestedElection.PREFERRED) == [(FIRST, ErrorCode.NONE)]
+    assert elect(cluster, admin_messages.RequestedElection.PREFERRED, SECOND) == [
+        (SECOND, ErrorCode.ELECTION_NOT_NEEDED)
+    ]
+    assert elect(cluster, admin_messages.RequestedElection.PREFERRED) == [(FIRST, ErrorCode.NONE)]
 
 
 def test_a_preferred_replica_that_is_not_in_sync_is_not_available() -> None:
     cluster = led_elsewhere()
     alter(cluster, isr_change(cluster, 3, sender=3))
     before = cluster.shown()
-    assert elect(cluster, RequestedElection.PREFERRED, FIRST) == [(FIRST, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)]
+    assert elect(cluster, admin_messages.RequestedElection.PREFERRED, FIRST) == [
+        (FIRST, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+    ]
     assert cluster.shown() == before
 
 
@@ -80,7 +79,9 @@ def test_without_a_replica_that_is_online_no_leader_is_eligible() -> None:
     cluster = Cluster(1, 2)
     cluster.create_topic(2)
     cluster.lose(2)
-    assert elect(cluster, RequestedElection.UNCLEAN, FIRST) == [(FIRST, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)]
+    assert elect(cluster, admin_messages.RequestedElection.UNCLEAN, FIRST) == [
+        (FIRST, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    ]
 
 
 # --- The return to preferred replicas (KafkaController.checkAndTriggerAutoLeaderRebalance) --------------------------
@@ -103,7 +104,7 @@ def test_leaderships_return_again_and_again() -> None:
 
 def test_they_return_only_where_more_than_the_percentage_of_a_brokers_are_elsewhere() -> None:
     cluster = led_elsewhere(imbalance_percentage=50)
-    elect(cluster, RequestedElection.PREFERRED, SECOND)
+    elect(cluster, admin_messages.RequestedElection.PREFERRED, SECOND)
     cluster.advance(FIRST_BALANCE_MS)
     assert leaders(cluster, FIRST, SECOND) == [3, 2]
     cluster = led_elsewhere(imbalance_percentage=99)
@@ -138,7 +139,7 @@ def test_a_partition_without_a_state_node_is_led_nowhere_else() -> None:
 def configure(cluster: Cluster, topic: str, **config: str) -> None:
     """Sets a topic's configuration; dots are underscores."""
     named = {name.replace("_", "."): value for name, value in config.items()}
-    cluster.write(SetData(path=paths.topic_config_node(topic), data=encode_config(named), version=None))
+    cluster.write(operations.SetData(path=paths.topic_config_node(topic), data=encode_config(named), version=None))
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 import pytest
 
+from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.messages import AlterPartitionResponse
 from laststand.emulator.core.types import TopicPartition
-from laststand.emulator.core.zookeeper.control_messages import LeaderAndIsrRequest
+from laststand.emulator.core.zookeeper import control_messages
 from tests.unit.core.zookeeper.controller.controllers import (
     ORDERS,
     Cluster,
@@ -20,9 +20,13 @@ def test_a_replica_that_is_added_is_told_that_it_is_new_with_the_epoch_and_when_
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(1, 2)
     reassign(cluster, 1, 3)
-    told = [request.partitions for request in cluster[3].told if isinstance(request, LeaderAndIsrRequest)]
+    told = [
+        request.partitions for request in cluster[3].told if isinstance(request, control_messages.LeaderAndIsrRequest)
+    ]
     assert [(role.leader_epoch, role.is_new) for partitions in told for role in partitions] == [(1, True), (1, True)]
-    told = [request.partitions for request in cluster[2].told if isinstance(request, LeaderAndIsrRequest)]
+    told = [
+        request.partitions for request in cluster[2].told if isinstance(request, control_messages.LeaderAndIsrRequest)
+    ]
     assert [role.is_new for partitions in told for role in partitions] == [True, False]
 
 
@@ -56,7 +60,7 @@ def test_an_answer_about_one_partition_ends_the_reassignment_of_another() -> Non
         partitions=(*staying.partitions, *moving.partitions),
     )
     response = cluster.ask(1, both)
-    assert isinstance(response, AlterPartitionResponse)
+    assert isinstance(response, messages.AlterPartitionResponse)
     assert [result.error for result in response.partitions] == [ErrorCode.NONE, ErrorCode.NONE]
     assert cluster.assignment(other).replicas == (broker(1), broker(3))
     assert not cluster.assignment(other).is_being_reassigned

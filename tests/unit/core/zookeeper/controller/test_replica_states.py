@@ -2,11 +2,11 @@
 
 import pytest
 
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.context import Replica, ReplicaPhase
 from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, encode_state
-from laststand.emulator.core.zookeeper.operations import Delete
 from tests.unit.core.zookeeper.controller.controllers import ORDERS, Cluster, broker
 
 
@@ -38,7 +38,7 @@ def test_a_replica_whose_node_is_gone_goes_offline_only_if_the_node_went_with_it
 ) -> None:
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(2, 3)
-    cluster.write(Delete(path=paths.state_node(ORDERS), version=None))
+    cluster.write(operations.Delete(path=paths.state_node(ORDERS), version=None))
     term, replica = cluster[1].term, Replica(ORDERS, broker(3))
     if is_being_deleted:
         term.context.topics_to_delete["orders"] = None

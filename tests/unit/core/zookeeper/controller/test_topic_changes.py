@@ -1,21 +1,13 @@
 """Topics that appear or grow, as whoever writes their nodes has it."""
 
 from laststand.emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.store import children_of
 from laststand.emulator.core.zookeeper.controller.topic_changes import topic_id_from
 from laststand.emulator.core.zookeeper.identifiers import Zxid
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.nodes.partition_state import PartitionLeadership, encode_state
 from laststand.emulator.core.zookeeper.nodes.topic import decode_topic
-from laststand.emulator.core.zookeeper.operations import (
-    Create,
-    Delete,
-    GetData,
-    OperationFailed,
-    SetData,
-    Steps,
-    ZooKeeperFailure,
-)
 from tests.unit.core.zookeeper.controller.controllers import ORDERS, Cluster, broker, roles
 
 SECOND, THIRD = TopicPartition("orders", 1), TopicPartition("orders", 2)
@@ -24,7 +16,9 @@ PAYMENTS = TopicPartition("payments", 0)
 
 def grow(cluster: Cluster, *partitions: tuple[int, ...]) -> None:
     """Writes the node of a topic that has these partitions now."""
-    cluster.write(SetData(path=paths.topic_node("orders"), data=cluster.topic_data(*partitions), version=None))
+    cluster.write(
+        operations.SetData(path=paths.topic_node("orders"), data=cluster.topic_data(*partitions), version=None)
+    )
 
 
 def test_partitions_that_are_added_start_and_what_was_assigned_stays() -> None:
@@ -44,7 +38,7 @@ def test_partitions_that_are_added_to_a_topic_that_is_being_deleted_do_not_start
     cluster = Cluster(1, 2, 3)
     cluster.create_topic(2, 3)
     cluster.lose(3)
-    cluster.write(Create(path=paths.delete_topic_node("orders")))
+    cluster.write(operations.Create(path=paths.delete_topic_node("orders")))
     grow(cluster, (2, 3), (2,))
     assert cluster.server.data(paths.state_node(SECOND)) is None
 
@@ -55,9 +49,9 @@ def test_a_topic_that_is_gone_when_it_is_read_keeps_no_other_from_starting() -> 
     cluster.create_topic(2)
     cluster.create_topic(2, topic="payments")
 
-    def delete_orders(steps: Steps) -> None:
-        if any(isinstance(step, GetData) for step in steps):
-            cluster.write(Delete(path=paths.topic_node("orders"), version=None))
+    def delete_orders(steps: operations.Steps) -> None:
+        if any(isinstance(step, operations.GetData) for step in steps):
+            cluster.write(operations.Delete(path=paths.topic_node("orders"), version=None))
 
     cluster.run(1, cluster[1].term.topics.look(), meanwhile=delete_orders)
     assert sorted(cluster[1].term.context.assignments) == [PAYMENTS]
@@ -72,9 +66,9 @@ def test_a_partition_that_has_a_state_node_already_keeps_no_other_from_starting(
     cluster[1].is_paused = True
     cluster.create_topic(2, others=[(2,)])
     cluster.write(
-        Create(path=paths.partitions_node("orders")),
-        Create(path=paths.partition_node(ORDERS)),
-        Create(
+        operations.Create(path=paths.partitions_node("orders")),
+        operations.Create(path=paths.partition_node(ORDERS)),
+        operations.Create(
             path=paths.state_node(ORDERS), data=encode_state(leadership, state_format=cluster.era.rules.state_format)
         ),
     )
@@ -101,4 +95,4 @@ def test_an_id_is_sixteen_bytes_in_base64_without_padding() -> None:
 
 
 def test_a_node_that_is_not_there_has_no_children() -> None:
-    assert children_of((OperationFailed(ZooKeeperFailure.NO_NODE),), paths.TOPICS) == ()
+    assert children_of((operations.OperationFailed(operations.ZooKeeperFailure.NO_NODE),), paths.TOPICS) == ()

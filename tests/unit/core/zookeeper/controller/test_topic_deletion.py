@@ -1,15 +1,8 @@
 """Deletions: what a new controller finds, what waits and for whom, and which answers count."""
 
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.zookeeper.control_messages import (
-    PartitionError,
-    StopReplicaEpoch,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    StopReplicaResponse,
-)
+from laststand.emulator.core.zookeeper import control_messages, operations
 from laststand.emulator.core.zookeeper.nodes import paths
-from laststand.emulator.core.zookeeper.operations import Create
 from tests.unit.core.zookeeper.controller.controllers import (
     ORDERS,
     Cluster,
@@ -21,7 +14,7 @@ from tests.unit.core.zookeeper.controller.controllers import (
 
 
 def delete(cluster: Cluster, *topics: str) -> None:
-    cluster.write(*(Create(path=paths.delete_topic_node(topic)) for topic in topics))
+    cluster.write(*(operations.Create(path=paths.delete_topic_node(topic)) for topic in topics))
 
 
 def topics(cluster: Cluster) -> tuple[str, ...]:
@@ -97,12 +90,14 @@ def test_a_broker_that_only_stopped_a_replica_has_not_deleted_it() -> None:
     cluster[2].is_silent = True
     delete(cluster, "orders")
     for is_deleted, left in ((False, ("orders",)), (True, ())):
-        stopped = StopReplicaPartition(name=ORDERS, leader_epoch=StopReplicaEpoch.DURING_DELETE, is_deleted=is_deleted)
-        request = StopReplicaRequest(
+        stopped = control_messages.StopReplicaPartition(
+            name=ORDERS, leader_epoch=control_messages.StopReplicaEpoch.DURING_DELETE, is_deleted=is_deleted
+        )
+        request = control_messages.StopReplicaRequest(
             controller_id=broker(1), controller_epoch=cluster[1].term.context.controller_epoch, partitions=(stopped,)
         )
-        response = StopReplicaResponse(
-            error=ErrorCode.NONE, partitions=(PartitionError(name=ORDERS, error=ErrorCode.NONE),)
+        response = control_messages.StopReplicaResponse(
+            error=ErrorCode.NONE, partitions=(control_messages.PartitionError(name=ORDERS, error=ErrorCode.NONE),)
         )
         cluster.run(1, cluster[1].term.deletion.handle_answer(broker(2), request, response))
         assert topics(cluster) == left
