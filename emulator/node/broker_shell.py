@@ -8,7 +8,6 @@ the moment that the core asks for the response, before anything can truncate the
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
@@ -23,17 +22,16 @@ from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from laststand.emulator.node.broker_files import BrokerFiles
 from laststand.emulator.node.cause_ids import CauseIds
-from laststand.emulator.node.clock_changes import change_clock
 from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.event_log import log_event
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.node.log_maintenance import LogMaintenance
+from laststand.emulator.node.node_server import make_node_server
 from laststand.emulator.node.request_table import RequestTable
 from laststand.emulator.node.turn_loop import TurnLoop, monotonic_ms
 from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.rpc.channel import keepalive_for
-from laststand.emulator.rpc.inbound import NodeServer, Responder
-from laststand.emulator.rpc.interception import Interceptor
+from laststand.emulator.rpc.inbound import Responder
 from laststand.emulator.rpc.metadata_stream import read_metadata
 from laststand.emulator.rpc.outbound import ChannelRole, Outbound, Outcome
 from laststand.emulator.storage.filesystem import Buffer, FileSystem
@@ -107,19 +105,18 @@ class BrokerShell:
             timer_input=lambda: Arrival(incoming=inputs.TimerFired(cause_id=self._causes.timer())),
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
-        interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_between_turns)
         self._token = config.token()
-        self._server = NodeServer(
+        self._server = make_node_server(
+            config,
             keepalive=self._keepalive,
             token=self._token,
             on_request=self._receive,
-            interceptor=interceptor,
-            on_order=self._record_between_turns,
+            record=self._record_between_turns,
+            clock=self._clock,
+            rearm=self._loop.rearm,
+            is_healthy=self._can_lead,
         )
         self._server.add_broker(parse_produced)
-        self._server.add_clock(partial(change_clock, self._clock, rearm=self._loop.rearm))
-        if config.has_health_checks:
-            self._server.add_health(self._can_lead)
         self._departures: list[Departure] = []
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None

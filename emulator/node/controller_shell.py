@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from laststand.emulator.core import effects, events, messages
@@ -20,20 +19,19 @@ from laststand.emulator.core.node_clock import NodeClock
 from laststand.emulator.core.types import CauseId
 from laststand.emulator.node.batch_bytes import parse_fetched
 from laststand.emulator.node.cause_ids import CauseIds
-from laststand.emulator.node.clock_changes import change_clock
 from laststand.emulator.node.config import NodeConfig
 from laststand.emulator.node.controller_turn import ControllerTurns
 from laststand.emulator.node.event_log import log_event
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.node.metadata_hub import MetadataHub
 from laststand.emulator.node.metadata_journal import MetadataJournal
+from laststand.emulator.node.node_server import make_node_server
 from laststand.emulator.node.request_table import RequestTable
 from laststand.emulator.node.turn_loop import TurnLoop, monotonic_ms
 from laststand.emulator.node.unreported_events import earlier_event_files, read_reported, unreported_events
 from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.rpc.channel import keepalive_for
-from laststand.emulator.rpc.inbound import NodeServer, Responder
-from laststand.emulator.rpc.interception import Interceptor
+from laststand.emulator.rpc.inbound import Responder
 from laststand.emulator.rpc.outbound import Outbound, Outcome
 from laststand.emulator.storage.filesystem import FileSystem
 from laststand.emulator.storage.log_directory import make_log_directory
@@ -84,19 +82,18 @@ class ControllerShell:
         )
         self._keepalive = keepalive_for(session_timeout_ms=properties.broker_session_timeout_ms)
         self._outbound: Outbound
-        interceptor = Interceptor(config.node_id, config.interceptions, record=self._record_between_turns)
         self._token = config.token()
-        self._server = NodeServer(
+        self._server = make_node_server(
+            config,
             keepalive=self._keepalive,
             token=self._token,
             on_request=self._receive,
-            interceptor=interceptor,
-            on_order=self._record_between_turns,
+            record=self._record_between_turns,
+            clock=self._clock,
+            rearm=self._loop.rearm,
+            is_healthy=lambda: not self._stopped.is_set(),
         )
         self._server.add_controller(self._hub.subscribe)
-        self._server.add_clock(partial(change_clock, self._clock, rearm=self._loop.rearm))
-        if config.has_health_checks:
-            self._server.add_health(lambda: not self._stopped.is_set())
 
     async def listen(self) -> int:
         """Binds the port and returns it; requests wait until ``run``."""
