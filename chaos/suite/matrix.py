@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from laststand.chaos.suite.results import CellResult, CellStatus, SuiteReport
+from laststand.emulator.report.numbers import plural
 
 _MARKS = {
     CellStatus.PASSED: "✓",
@@ -97,9 +98,8 @@ def totals(report: SuiteReport) -> str:
     ):
         if count := report.count(status):
             parts.append(f"{count} {words}")
-    number = len(report.cells)
     part = "" if report.shard is None else f"shard {report.shard}: "
-    return f"{part}{number} {'cell' if number == 1 else 'cells'}: {', '.join(parts)}, in {report.duration_s:.1f} s"
+    return f"{part}{plural(len(report.cells), 'cell')}: {', '.join(parts)}, in {report.duration_s:.1f} s"
 
 
 def skipped(report: SuiteReport) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Final
 
 import jinja2
 
-from laststand.emulator.report.words import number, offset_ranges, seconds
+from laststand.emulator.report.numbers import number
+from laststand.emulator.report.words import offset_ranges, seconds
 from laststand.emulator.verification.verdict.loss_report import OffsetRange
 
 REPORT: Final = "laststand.emulator.report"

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from laststand.emulator.autopsy.findings import CandidateReport, PartitionAutopsy
 from laststand.emulator.report.markup import element, line, rect, text, title
-from laststand.emulator.report.words import number
+from laststand.emulator.report.numbers import number
 
 _WIDTH: Final = 900.0
 _LEFT: Final = 80.0

@@ -16,7 +16,8 @@ from laststand.emulator.autopsy.findings import (
 )
 from laststand.emulator.autopsy.replica_reader import DamageKind
 from laststand.emulator.core.types import LeaderRecoveryState
-from laststand.emulator.report.words import brokers, dashed, listed, members, number, plural
+from laststand.emulator.report.numbers import number, plural
+from laststand.emulator.report.words import brokers, dashed, listed, members
 
 COLUMNS: Final = (
     "BROKER",

@@ -8,8 +8,8 @@ import numpy as np
 from laststand.emulator.report.axes import EpochSpan, Floats
 from laststand.emulator.report.gone import GoneRecords
 from laststand.emulator.report.markup import area, boxes, element, line, polyline, rect, text
+from laststand.emulator.report.numbers import number
 from laststand.emulator.report.picture import Box, PartitionPicture
-from laststand.emulator.report.words import number
 
 SHADES: Final = 3
 _NEAR: Final = 0.4

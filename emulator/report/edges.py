@@ -8,8 +8,9 @@ from typing import Final, NamedTuple
 
 from laststand.emulator.core import events
 from laststand.emulator.report.lanes import why
+from laststand.emulator.report.numbers import number
 from laststand.emulator.report.picture import Box, PartitionPicture
-from laststand.emulator.report.words import NodeNames, members, number
+from laststand.emulator.report.words import NodeNames, members
 from laststand.emulator.verification.story.run import Cause, Cut, StateChange
 from laststand.emulator.verification.tables.timeline import EventPlace
 from laststand.emulator.verification.verdict.loss_report import CopyFate

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from laststand.emulator.report.numbers import number, plural
 from laststand.emulator.report.steps import cuts_of, losses_of
 from laststand.emulator.report.strays import strays
 from laststand.emulator.report.unread import leader_without
-from laststand.emulator.report.words import ACKS_ALL, brokers, capitalized, number, plural, seconds
+from laststand.emulator.report.words import ACKS_ALL, brokers, capitalized, seconds
 from laststand.emulator.report.worst_moment import fewest_copies
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.story.run import Cut, PartitionStory, RunStory

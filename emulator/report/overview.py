@@ -11,11 +11,11 @@ from markupsafe import Markup
 
 from laststand.emulator.core.eras import ALL_ERAS
 from laststand.emulator.report.assets import asset, digest, template
+from laststand.emulator.report.numbers import number, plural
 from laststand.emulator.report.page import tone_of
 from laststand.emulator.report.run_files import ReportedRun, read_reported_run
 from laststand.emulator.report.text_picture import PAUSE_S
 from laststand.emulator.report.thumbnail import thumbnail
-from laststand.emulator.report.words import number, plural
 from laststand.emulator.report.worst_first import worst_first
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.verdict.forms import write_whole

@@ -23,12 +23,13 @@ from laststand.emulator.report.gone import counts_of, lost_of
 from laststand.emulator.report.headline import Headline, headline
 from laststand.emulator.report.lanes import why
 from laststand.emulator.report.moments import Moments, moments_of
+from laststand.emulator.report.numbers import number, plural
 from laststand.emulator.report.run_files import ReportedRun, read_reported_run
 from laststand.emulator.report.spans import changes_until
 from laststand.emulator.report.steps import StoryStep, story_steps
 from laststand.emulator.report.text_picture import text_picture
 from laststand.emulator.report.thumbnail import thumbnail
-from laststand.emulator.report.words import ACKS_ALL, DASH, members, number, plural, seconds
+from laststand.emulator.report.words import ACKS_ALL, DASH, members, seconds
 from laststand.emulator.report.worst_first import worst_first
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.story.causes import CAUSES_MAX

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 from laststand.emulator.core import events
 from laststand.emulator.core.types import ChangeReason
 from laststand.emulator.report.axes import RecordAxis
+from laststand.emulator.report.numbers import number, plural
 from laststand.emulator.report.spans import changes_until
 from laststand.emulator.report.strays import strays
 from laststand.emulator.report.unread import LeaderWithout, leader_without
-from laststand.emulator.report.words import brokers, election_words, members, number, plural
+from laststand.emulator.report.words import brokers, election_words, members
 from laststand.emulator.report.worst_moment import fewest_copies
 from laststand.emulator.verification.story.run import Cut, PartitionStory, RunStory, StateChange
 from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstLacking, Loss

@@ -16,9 +16,10 @@ import numpy as np
 
 from laststand.emulator.report.axes import TimeAxis
 from laststand.emulator.report.figure import picture_of
+from laststand.emulator.report.numbers import plural
 from laststand.emulator.report.picture import PartitionPicture
 from laststand.emulator.report.spans import absent_spans, changes_until, leader_at, role_in, role_spans
-from laststand.emulator.report.words import deeds, plural, seconds
+from laststand.emulator.report.words import deeds, seconds
 from laststand.emulator.verification.story.run import PartitionStory, RunStory
 from laststand.emulator.verification.verdict.report import VerdictReport
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from laststand.emulator.core import events
 from laststand.emulator.report.axes import US_PER_S
+from laststand.emulator.report.numbers import number
 from laststand.emulator.verification.story.run import BrokenLink, Fault, Heal, RunStory
 
 ACKS_ALL: Final = -1
@@ -13,7 +14,6 @@ CLIENTS: Final = 1000
 """The clients as an end of links."""
 
 DASH: Final = "\N{EN DASH}"
-_THIN_SPACE: Final = "\N{NARROW NO-BREAK SPACE}"
 _EVERYTHING: Final = "all"
 _ANY_LINK_FAULT: Final = "heal"
 _STARTS: Final = frozenset({"kill", "stop", "power_loss", "replace_disk"})
@@ -33,16 +33,6 @@ _ELECTIONS: Final = {
     events.Election.UNCLEAN: "uncleanly",
 }
 _BRIEF_S: Final = 0.5
-
-
-def number(value: int) -> str:
-    """Returns a number with thin spaces between thousands."""
-    return f"{value:,}".replace(",", _THIN_SPACE)
-
-
-def plural(count: int, word: str) -> str:
-    """Returns a number of things."""
-    return f"{number(count)} {word}{'' if count == 1 else 's'}"
 
 
 def seconds(time_us: int) -> str:

@@ -104,11 +104,12 @@ def check(names: tuple[str, ...], output: Output) -> None:
     It takes no cluster and no Java, so that it can run before each commit.
     """
     from laststand.chaos.suite.selection import check_all
+    from laststand.emulator.report.numbers import plural
 
     found, problems = check_all(names)
     if problems:
         raise UserError("\n".join(problems))
-    report_done(f"{found} {'scenario' if found == 1 else 'scenarios'} in order", {"scenarios": found}, output)
+    report_done(f"{plural(found, 'scenario')} in order", {"scenarios": found}, output)
 
 
 @scenarios.command(short_help="Begin a scenario.")

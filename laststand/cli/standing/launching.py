@@ -11,6 +11,7 @@ from laststand.cli.program.failure import CommandFailedError
 from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import locate, status_of
 from laststand.cli.standing.status_text import print_status
+from laststand.emulator.report.numbers import plural
 
 if TYPE_CHECKING:
     from laststand.chaos.standing.order import StandingOrder
@@ -62,7 +63,7 @@ def launch_and_report(order: "StandingOrder", *, output: Output) -> None:
         print_status(report, output=output)
         return
     other = "a controller" if report.zookeeper is None else "a ZooKeeper server"
-    brokers = "1 broker" if order.brokers == 1 else f"{order.brokers} brokers"
+    brokers = plural(order.brokers, "broker")
     click.echo(f"{brokers} and {other} serve, era {order.era}, supervisor {report.supervisor_pid}")
     click.echo(f"  run directory: {directory}")
     click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))

@@ -8,6 +8,7 @@ import msgspec
 
 from laststand.cli.output.output import Output
 from laststand.cli.output.tables import print_json, print_listing
+from laststand.emulator.report.numbers import plural
 
 if TYPE_CHECKING:
     from laststand.chaos.standing.status import NodeStatus, StatusReport, ZooKeeperStatus
@@ -128,16 +129,12 @@ def _number(value: float | None) -> int | None:
 def _summary(report: "StatusReport") -> str:
     partitions = report.partitions
     return (
-        f"{_counted(len(partitions), 'partition')}: "
+        f"{plural(len(partitions), 'partition')}: "
         f"{sum(each.is_offline for each in partitions)} offline, "
         f"{sum(each.is_under_min_isr for each in partitions)} under min ISR, "
         f"{sum(each.is_under_replicated for each in partitions)} under-replicated; "
-        f"{_counted(len(report.faults), 'fault')} in force"
+        f"{plural(len(report.faults), 'fault')} in force"
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun if count == 1 else f'{noun}s'}"
 
 
 def _role(node: "NodeStatus", report: "StatusReport") -> str:

@@ -13,10 +13,11 @@ from laststand.emulator.report.curves import curve
 from laststand.emulator.report.edges import causes_of, edges_of
 from laststand.emulator.report.figure import draw
 from laststand.emulator.report.markup import visible
+from laststand.emulator.report.numbers import number
 from laststand.emulator.report.run_files import ReportedRun
 from laststand.emulator.report.spans import Role, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
 from laststand.emulator.report.text_picture import COLUMNS, text_picture
-from laststand.emulator.report.words import deeds, number, offset_ranges, seconds
+from laststand.emulator.report.words import deeds, offset_ranges, seconds
 from laststand.emulator.report.worst_first import worst_first
 from laststand.emulator.report.worst_moment import fewest_copies
 from laststand.emulator.verification.story.run import BrokenLink, Point
