@@ -57,6 +57,7 @@ class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
         cluster: brokers, topics and properties; drawn as the profile says, if ``None``.
         profiles: names to choose from; all that apply to the era, if there are none.
         stop_at: when a schedule ends early.
+        are_plans_kept: whether a sweep also brings back the plans of schedules that found nothing.
     """
 
     era: str = DEFAULT_ERA
@@ -65,6 +66,7 @@ class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Plan | None = None
     profiles: tuple[str, ...] = ()
     stop_at: StopAt = StopAt.FIRST_FINDING
+    are_plans_kept: bool = False
 
     def __post_init__(self) -> None:
         """Fills in the profiles of the era."""

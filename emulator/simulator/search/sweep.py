@@ -211,11 +211,12 @@ def _ranked(counts: Counter[int], rank: int) -> int:
 
 
 def explore_batch(seeds: Sequence[int], options: SweepOptions) -> Batch:
-    """Plays seeds, in this process."""
+    """Plays seeds, in this process; plans without findings come back without actions unless the options keep them."""
     with _collection_between_schedules() as collect:
         schedules: list[Schedule] = []
         for seed in seeds:
-            schedules.append(_light(explore(seed, options)))
+            schedule = explore(seed, options)
+            schedules.append(schedule if options.are_plans_kept else _light(schedule))
             collect()
     return Batch(schedules=schedules, memory_mb=_memory_mb())
 
@@ -267,12 +268,13 @@ def sweep(
     keep_going: bool = False,
     limit_s: float | None = None,
     on_progress: Callable[[SweepReport], None] = lambda _: None,
+    on_schedule: Callable[[Schedule], None] = lambda _: None,
     batches: Batches | None = None,
 ) -> SweepReport:
     """Explores seeds until they are through, the time is over, or (unless ``keep_going``) something was found.
 
-    What was found until a KeyboardInterrupt is reported, too. ``batches`` plays them elsewhere than in ``jobs``
-    processes of this machine.
+    What was found until a KeyboardInterrupt is reported, too. ``on_schedule`` is called for each schedule that counts,
+    in the order of the seeds. ``batches`` plays them elsewhere than in ``jobs`` processes of this machine.
     """
     tally = _Tally(options)
     started = time.monotonic()
@@ -286,6 +288,7 @@ def sweep(
             tally.report.memory_mb = max(tally.report.memory_mb, batch.memory_mb, _memory_mb())
             for schedule in batch.schedules:
                 tally.add(schedule)
+                on_schedule(schedule)
                 if schedule.outcome.findings and not keep_going:
                     break
             on_progress(tally.finished())

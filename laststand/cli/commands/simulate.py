@@ -1,7 +1,6 @@
 """``laststand simulate``: explores seeded schedules in virtual time."""
 
 import dataclasses
-import itertools
 import math
 import re
 import shlex
@@ -115,6 +114,9 @@ def simulate(
         raise UserError("--jobs and --master exclude each other")
     if spark_choice.master is None and spark_choice.is_given:
         raise UserError("--conf, --driver-address and --work-dir need --master")
+    played: list[Schedule] = []
+    if keep == "all":
+        options = msgspec.structs.replace(options, are_plans_kept=True)
     told = partial(
         sweep,
         _range(_DEFAULT_SEEDS if seeds is None else seeds),
@@ -122,18 +124,19 @@ def simulate(
         keep_going=keep_going,
         limit_s=limit,
         on_progress=_progress(),
+        on_schedule=played.append if keep == "all" else lambda _: None,
     )
     report = told(jobs=jobs) if spark_choice.master is None else _on_spark(spark_choice, told)
     if output is Output.TEXT:
         _print_report(report, is_coverage_listed=is_coverage_listed)
     found = _shrink_all(report)
     runs = [] if out is None else list(_leave_runs(report, found, out, is_reported=is_reported))
-    others = list(_leave_others(report, seeds, options, out, is_reported=is_reported)) if keep == "all" else []
     if out is not None:
-        from laststand.emulator.report.words import plural
+        from laststand.emulator.report.numbers import plural
 
+        others = _leave_others(report, played, out, is_reported=is_reported)
         kept = sum(run is not None for run in runs)
-        click.echo(f"kept in {out}: {plural(kept, 'finding')}, {plural(len(others), 'other run')}", err=True)
+        click.echo(f"kept in {out}: {plural(kept, 'finding')}, {plural(others, 'other run')}", err=True)
     if output is Output.JSON:
         click.echo(msgspec.json.format(msgspec.json.encode(_document(report, found, runs))))
     else:
@@ -327,21 +330,17 @@ def _leave_runs(
         yield directory
 
 
-def _leave_others(
-    report: "SweepReport", seeds: str | None, options: "SweepOptions", out: Path | None, *, is_reported: bool
-) -> Iterator[Path]:
-    """Leaves the runs of the schedules of a sweep that are no findings; yields their directories."""
+def _leave_others(report: "SweepReport", played: "Sequence[Schedule]", out: Path, *, is_reported: bool) -> int:
+    """Leaves the run of each schedule whose plan was not left shrunk; returns how many there are."""
     from laststand.cli.runs.simulated import leave_run
-    from laststand.emulator.simulator.search.explorer import explore
 
-    assert out is not None
     findings = {schedule.seed for schedule in report.findings}
-    for seed in itertools.islice(_range(seeds or _DEFAULT_SEEDS), report.schedules):
-        if seed not in findings:
-            plan = explore(seed, options).plan
-            directory = out / f"seed-{seed}"
-            leave_run(plan, directory, name=f"simulated/{seed}", seed=seed, is_reported=is_reported)
-            yield directory
+    others = [schedule for schedule in played if schedule.seed not in findings]
+    for schedule in others:
+        directory = out / f"seed-{schedule.seed}"
+        name = f"simulated/{schedule.seed}"
+        leave_run(schedule.plan, directory, name=name, seed=schedule.seed, is_reported=is_reported)
+    return len(others)
 
 
 def _print_shrunk(schedule: "Schedule", shrunk: "Shrunk | None", again: str, run: Path | None) -> None:

@@ -10,6 +10,9 @@ from laststand.cli.main import cli
 from laststand.cli.program.exit_codes import ExitCode
 from laststand.cli.program.user_error import UserError
 from laststand.cli.runs.plan_file import read_plan
+from laststand.emulator.plan.plan_yaml import read_plan_yaml
+from laststand.emulator.simulator.search import explorer
+from laststand.emulator.simulator.search.explorer import Schedule, SweepOptions
 
 ROOT = Path(__file__).parents[3]
 REGRESSIONS = sorted((ROOT / "tests/simulation/regressions").glob("*.txt"))
@@ -110,6 +113,25 @@ def test_a_sweep_keeps_every_run_on_request_and_says_so(tmp_path: Path) -> None:
     assert "coverage: " in result.stdout
     assert "coverage: " not in laststand(*sweep).stdout
     check_refused(laststand(*sweep, "--keep=all"), "--keep all needs --out")
+
+
+def test_a_sweep_draws_each_schedule_once_and_leaves_the_plan_that_it_drew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[int] = []
+    explore = explorer.explore
+
+    def count(seed: int, options: SweepOptions) -> Schedule:
+        drawn.append(seed)
+        return explore(seed, options)
+
+    monkeypatch.setattr("laststand.emulator.simulator.search.sweep.explore", count)
+    monkeypatch.setattr("laststand.emulator.simulator.search.explorer.explore", count)
+    sweep = ("simulate", "--seeds=1..2", "--profile=steady", "--no-report", "--keep=all")
+    assert "2 other runs" in laststand(*sweep, f"--out={tmp_path / 'all'}").stderr
+    assert drawn == [1, 2]
+    plan = explore(2, SweepOptions(profiles=("steady",))).plan
+    assert read_plan_yaml(tmp_path, (tmp_path / "all/seed-2/plan.yaml").read_text()) == plan
 
 
 def test_a_sweep_with_a_finding_is_one_document_with_plans_as_text(tmp_path: Path) -> None:
