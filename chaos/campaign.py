@@ -114,7 +114,7 @@ def play_and_verify(
     try:
         play_runs(orders, on_status=on_status, watch=watch)
         on_phase("verify")
-        with starter.at_work() as spark:
+        with starter.tasks_at_work() as spark:
             reports = verify_runs(directories, spark=spark)
         return tuple(_result(order, report) for order, report in zip(orders, reports, strict=True))
     finally:

@@ -16,7 +16,7 @@ from laststand.session import starter
 
 def judge(directories: Sequence[Path]) -> Sequence[VerdictReport]:
     """Judges run directories in this process's session."""
-    with starter().at_work() as spark:
+    with starter().tasks_at_work() as spark:
         return verify_runs(directories, spark=spark)
 
 

@@ -160,5 +160,7 @@ def one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
         def at_work(self) -> "Iterator[SparkSession]":
             yield spark
 
+        tasks_at_work = at_work
+
     monkeypatch.setattr(session, "SparkSessionStarter", Starter)
     monkeypatch.setattr(campaign, "SparkSessionStarter", Starter)

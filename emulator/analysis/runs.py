@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -28,6 +29,18 @@ _SLICES_PER_CORE: Final = 4
 """Enough for the cores to end at about the same time."""
 _SLICE_MB: Final = 16
 """Evidence that is worth a slice of its own: each costs every later question some time."""
+
+_COMPILED_FROM_MB: Final = 512
+"""Evidence from which on a query is worth compiling."""
+
+_SETTINGS_OF_FEW_ROWS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Spark writes Java for each stage of a query, and compiles it: that takes longer than few rows take uncompiled.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.shuffle.partitions": "2",
+    }
+)
 
 
 class OnBroken(Enum):
@@ -226,6 +239,18 @@ def read_runs(
         ReadingError: a task failed.
     """
     plans, missing = plan_runs([Path(path) for path in paths])
+    return read_planned(spark, plans, missing, on_broken=on_broken, keeping=keeping)
+
+
+def read_planned(
+    spark: "SparkSession",
+    plans: Sequence[RunPlan],
+    missing: Sequence[BrokenRun],
+    *,
+    on_broken: OnBroken = OnBroken.REFUSE,
+    keeping: Keeping = Keeping.KEEP,
+) -> Runs:
+    """Reads runs that ``plan_runs`` has listed; the rest is as for ``read_runs``."""
     blocks = _read(spark, plans, keeping)
     census = _census(blocks)
     broken = (*missing, *_broken_runs(census, plans))
@@ -255,12 +280,20 @@ def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenR
     return tuple(plans.values()), tuple(missing)
 
 
+def settings_for(plans: Sequence[RunPlan]) -> Mapping[str, str]:
+    """Returns settings of Spark for questions about some runs."""
+    return _SETTINGS_OF_FEW_ROWS if _megabytes(plans) < _COMPILED_FROM_MB else {}
+
+
+def _megabytes(plans: Sequence[RunPlan]) -> int:
+    return sum(sum(plan.sizes.values()) for plan in plans) >> 20
+
+
 def _read(spark: "SparkSession", plans: Sequence[RunPlan], keeping: Keeping) -> "RDD[Block]":
     from pyspark import StorageLevel
 
     context = spark.sparkContext
-    megabytes = sum(sum(plan.sizes.values()) for plan in plans) >> 20
-    slices_per_core = min(_SLICES_PER_CORE, 1 + megabytes // (_SLICE_MB * context.defaultParallelism))
+    slices_per_core = min(_SLICES_PER_CORE, 1 + _megabytes(plans) // (_SLICE_MB * context.defaultParallelism))
     slices = max(1, min(len(plans), context.defaultParallelism * slices_per_core))
     # Small runs share a task, and the largest ones are dealt out first.
     ordered = sorted(plans, key=lambda plan: sum(plan.sizes.values()), reverse=True)

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from laststand.emulator.verification.spark.session import SparkTasks
 
 
 class JudgeName(Enum):
@@ -21,16 +21,16 @@ class JudgeName(Enum):
 
 
 class SessionSource(Protocol):
-    """Starts, lends and ends the session in which ``verify_runs`` judges; ``None`` in its place means this process."""
+    """Starts, lends and ends the Spark in which ``verify_runs`` judges; ``None`` in its place means this process."""
 
     def start(self) -> None:
-        """Starts the session in the background."""
+        """Starts Spark in the background."""
 
-    def at_work(self) -> "AbstractContextManager[SparkSession | None]":
-        """Lends the session."""
+    def tasks_at_work(self) -> "AbstractContextManager[SparkTasks | None]":
+        """Lends it."""
 
     def stop(self) -> None:
-        """Ends the session."""
+        """Ends it."""
 
 
 class NoSession:
@@ -40,7 +40,7 @@ class NoSession:
         """Starts nothing."""
 
     @contextlib.contextmanager
-    def at_work(self) -> Iterator[None]:
+    def tasks_at_work(self) -> Iterator[None]:
         """Lends ``None``."""
         yield None
 

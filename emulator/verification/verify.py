@@ -19,7 +19,7 @@ from laststand.emulator.verification.story.story_file import write_story
 from laststand.emulator.verification.verdict.report import VerdictReport
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from laststand.emulator.verification.spark.session import SparkTasks
 
 RUNS_PER_JOB: Final = 500
 """Their judgements take 50 MB where each has a hundred kilobytes."""
@@ -38,7 +38,7 @@ def _nobody(_: int, __: VerdictReport) -> None:
 def verify_runs(
     paths: Sequence[Path],
     *,
-    spark: "SparkSession | None",
+    spark: "SparkTasks | None",
     on_report: OnReport = _nobody,
     runs_per_job: int = RUNS_PER_JOB,
 ) -> tuple[VerdictReport, ...]:
@@ -76,7 +76,7 @@ def verify_runs(
 
 
 def judge_runs(
-    plans: Sequence[RunPlan], *, spark: "SparkSession | None", runs_per_job: int = RUNS_PER_JOB
+    plans: Sequence[RunPlan], *, spark: "SparkTasks | None", runs_per_job: int = RUNS_PER_JOB
 ) -> Iterator[Judgement]:
     """Yields what is found of each planned run; of one that no task can judge, that it is ``unknown``."""
     if spark is None:
@@ -93,7 +93,7 @@ def judge_runs(
         yield from _judged_whole(small[begin : begin + runs_per_job], spark)
 
 
-def _sliced(plan: RunPlan, spark: "SparkSession") -> Judgement | None:
+def _sliced(plan: RunPlan, spark: "SparkTasks") -> Judgement | None:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -103,7 +103,7 @@ def _sliced(plan: RunPlan, spark: "SparkSession") -> Judgement | None:
         return _failed(plan)
 
 
-def _judged_whole(plans: Sequence[RunPlan], spark: "SparkSession") -> Iterator[Judgement]:
+def _judged_whole(plans: Sequence[RunPlan], spark: "SparkTasks") -> Iterator[Judgement]:
     """Has one job judge runs; where it fails, one for each half, until those are alone that make it fail."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -129,7 +129,7 @@ def _failed(plan: RunPlan) -> Judgement:
     return Judgement(number=plan.number, report=report)
 
 
-def _judge_on(spark: "SparkSession", plans: Sequence[RunPlan]) -> dict[int, Judgement]:
+def _judge_on(spark: "SparkTasks", plans: Sequence[RunPlan]) -> dict[int, Judgement]:
     context = spark.sparkContext
     slices = min(len(plans), context.defaultParallelism * _SLICES_PER_CORE)
     # Small runs share a task, and the largest ones are dealt out first.
@@ -143,6 +143,6 @@ def _judge_all(plans: Sequence[RunPlan]) -> list[Judgement]:
     return [judge(plan) for plan in plans]
 
 
-def rehearse(spark: "SparkSession") -> None:
+def rehearse(spark: "SparkTasks") -> None:
     """Starts the process that workers are forked from, so that the first verification need not wait for it."""
     spark.sparkContext.parallelize([0], 1).count()

@@ -19,7 +19,7 @@ from laststand.emulator.verification.spark import session
 from laststand.emulator.verification.spark.gateway import SparkGateway
 
 is_connected, is_stopped = threading.Event(), threading.Event()
-make, stop = session._session, SparkGateway.stop
+make, stop = session._context, SparkGateway.stop
 
 
 def make_late(master, settings):
@@ -33,7 +33,7 @@ def stop_and_tell(gateway, **how):
     is_stopped.set()
 
 
-session._session, SparkGateway.stop = make_late, stop_and_tell
+session._context, SparkGateway.stop = make_late, stop_and_tell
 starter = session.SparkSessionStarter(log_path=Path(sys.argv[1]))
 starter.start()
 assert is_connected.wait(60)

@@ -23,7 +23,7 @@ from laststand.emulator.verification.tables.rows import PartitionName
 from laststand.emulator.verification.verdict.acks_comparison import REPORT
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from laststand.emulator.verification.spark.session import SparkTasks
 
 SLICED_FROM_BYTES: Final = 64 << 20
 """Size of events and histories from which on two jobs cost less than they save."""
@@ -46,7 +46,7 @@ def is_large(plan: RunPlan) -> bool:
 
 
 def judge_sliced(
-    plan: RunPlan, *, spark: "SparkSession", slice_bytes: int = SLICE_BYTES, shares_disk: bool | None = None
+    plan: RunPlan, *, spark: "SparkTasks", slice_bytes: int = SLICE_BYTES, shares_disk: bool | None = None
 ) -> Judgement | None:
     """Returns the report on a run and its story, or ``None`` where one process has to say what is wrong with it.
 

@@ -1,7 +1,7 @@
 """The archive of Spark's classes, which halves what a JVM costs to start (application class data sharing).
 
-It is kept in the user's cache, by Java and by the place where pyspark is installed: a JVM takes an archive only where
-its jars are where they were. Archives of places that are gone are removed when another is written.
+It is kept in the user's cache, by Java and by Spark's jars: a JVM takes an archive only where its jars are where they
+were, and as old as they were. Archives of jars that are gone are removed when another is written.
 
 A JVM that is asked to writes it as it ends, which makes that one slower; later ones map it into memory. It is never
 required: a JVM ignores one that does not fit, and where the cache cannot be written there is none.
@@ -36,12 +36,12 @@ class ArchiveUse(Enum):
 class ClassArchive:
     """The archive for one Java, whether it is there or not."""
 
-    def __init__(self, path: Path, place: Path) -> None:
+    def __init__(self, path: Path, place: str) -> None:
         """Use ``find_class_archive``.
 
         Args:
             path: of the file.
-            place: where pyspark is installed.
+            place: where pyspark is installed, and in a second line which Java it is for.
         """
         self.path = path
         self._place = place
@@ -63,9 +63,10 @@ class ClassArchive:
     def keep(self) -> None:
         """Takes over what a JVM has written; does nothing if it wrote none."""
         with contextlib.suppress(OSError):
-            self._incomplete.replace(self.path)
-            _place_file(self.path).write_text(str(self._place))
-            _remove_those_of_nobody(self.path.parent)
+            if self._incomplete.exists():
+                _remove_those_of_nobody(self.path.parent, self._place)
+                _place_file(self.path).write_text(self._place)
+                self._incomplete.replace(self.path)
 
     def drop(self) -> None:
         """Removes what a JVM wrote that was ended by force."""
@@ -93,19 +94,31 @@ def find_class_archive(java: Java, environment: Mapping[str, str] | None = None)
         return None
     if not os.access(directory, os.W_OK):
         return None
-    place = spark_home()
-    identity = hashlib.sha256(f"{java.executable.resolve()} {built} {place}".encode()).hexdigest()[:12]
+    place = f"{spark_home()}\n{java.executable.resolve()}"
+    identity = hashlib.sha256(f"{place} {built} {_jars(spark_home())}".encode()).hexdigest()[:12]
     return ClassArchive(directory / f"spark-{version('pyspark')}-java-{java.major}-{identity}.jsa", place)
+
+
+def _jars(home: Path) -> list[tuple[str, int, int]]:
+    """Returns what a JVM compares of each jar: packages that are installed again at the same place are other jars."""
+    found = ((jar.name, jar.stat()) for jar in sorted(home.glob("jars/*.jar")))
+    return [(name, status.st_size, int(status.st_mtime)) for name, status in found]
 
 
 def _place_file(archive: Path) -> Path:
     return archive.with_suffix(".place")
 
 
-def _remove_those_of_nobody(directory: Path) -> None:
-    """Removes archives of environments that are gone, and those that do not say of which they are."""
+def _remove_those_of_nobody(directory: Path, written: str) -> None:
+    """Removes archives of environments that are gone, and those that do not say of which they are.
+
+    Args:
+        directory: of the archives.
+        written: the place that an archive was just written for; others for it are of jars that are gone.
+    """
     for archive in directory.glob("spark-*.jsa"):
-        place = _place_file(archive)
-        if not place.exists() or not Path(place.read_text()).exists():
+        file = _place_file(archive)
+        place = file.read_text() if file.exists() else None
+        if place is None or not Path(place.partition("\n")[0]).exists() or place == written:
             archive.unlink(missing_ok=True)
-            place.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ import laststand.emulator
 from laststand.emulator.core.errors import ConfigError, EmulatorError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from laststand.emulator.verification.spark.session import SparkTasks
 
 ANSWER_TIMEOUT_S: Final = 5.0
 """How long a master may take to accept a connection."""
@@ -80,7 +80,7 @@ def pack_code(archive: Path) -> None:
             packed.write(path, path.relative_to(root))
 
 
-def prepare_executors(spark: "SparkSession", directory: Path, *, imported: str) -> None:
+def prepare_executors(spark: "SparkTasks", directory: Path, *, imported: str) -> None:
     """Sends the code to a cluster's executors, and makes sure that there is one that can run it.
 
     Args:
@@ -115,7 +115,7 @@ def reason_of(error: Exception) -> str:
     return (java or lines or [type(error).__name__])[0]
 
 
-def _await_executor(spark: "SparkSession") -> None:
+def _await_executor(spark: "SparkTasks") -> None:
     deadline = time.monotonic() + EXECUTOR_TIMEOUT_S
     context = spark.sparkContext._jsc.sc()
     while not context.isStopped() and len(context.statusTracker().getExecutorInfos()) < 2:  # the driver is one

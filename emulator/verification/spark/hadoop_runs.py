@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from laststand.emulator.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from laststand.emulator.verification.spark.session import SparkTasks
 
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 _KEEP_SOURCE: Final = False
@@ -41,15 +41,15 @@ class HadoopRun:
         OSError: the copy's directory cannot be made.
     """
 
-    def __init__(self, uri: str, directory: Path, *, spark: "SparkSession") -> None:
+    def __init__(self, uri: str, directory: Path, *, spark: "SparkTasks") -> None:
         from py4j.protocol import Py4JJavaError
 
         self._uri = uri
-        assert spark._jvm is not None
-        self._new_path: Any = spark._jvm.org.apache.hadoop.fs.Path
+        context: Any = spark.sparkContext
+        self._new_path: Any = context._jvm.org.apache.hadoop.fs.Path
         try:
             self._run = self._new_path(uri)
-            self._files = self._run.getFileSystem(spark._jsc.hadoopConfiguration())
+            self._files = self._run.getFileSystem(context._jsc.hadoopConfiguration())
             is_there = self._files.exists(self._run)
             if is_there:
                 # Below a directory of the same name, because that may name the scenario.

@@ -5,6 +5,7 @@ counts only if it runs and says a version that is new enough, so an old system J
 """
 
 import errno
+import functools
 import importlib.util
 import os
 import re
@@ -78,6 +79,7 @@ def java_major(executable: Path) -> int | None:
     return answer if isinstance(answer, int) else None
 
 
+@functools.cache
 def _answer(executable: Path) -> int | str:
     """Returns the feature release of a Java, or why it does not come up; no words if it is no Java at all."""
     try:

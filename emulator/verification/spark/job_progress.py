@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from laststand.emulator.verification.spark.session import SparkTasks
 
 _LOOK_INTERVAL_S: Final = 1.0
 
 
 @contextlib.contextmanager
-def told_progress(spark: "SparkSession", on_progress: Callable[[int, int], None]) -> Iterator[None]:
+def told_progress(spark: "SparkTasks", on_progress: Callable[[int, int], None]) -> Iterator[None]:
     """Has somebody told, about every second, how many tasks of the stages under way are done, and of how many.
 
     Args:
@@ -29,7 +29,7 @@ def told_progress(spark: "SparkSession", on_progress: Callable[[int, int], None]
         thread.join()
 
 
-def _watch(spark: "SparkSession", on_progress: Callable[[int, int], None], is_over: threading.Event) -> None:
+def _watch(spark: "SparkTasks", on_progress: Callable[[int, int], None], is_over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     while not is_over.wait(_LOOK_INTERVAL_S):
         # A JVM that ends meanwhile is told of by whoever waits for the job.

@@ -10,6 +10,9 @@ workers are at hand. ``session()`` waits for the result::
     reports = verify_runs(paths, spark=spark)
     starter.stop()
 
+Verification needs tasks and no SQL. So the thread makes a context, which ``tasks()`` waits for, and only ``session()``
+makes a session of it: that takes the JVM another second.
+
 Settings follow what was measured on small inputs: no UI, in-memory catalog, no adaptive execution, four shuffle
 partitions, workers forked from a process that has imported the checks. ``pyspark`` is imported in the thread, never by
 importing this module.
@@ -21,8 +24,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.verification.spark.class_archive import ArchiveUse, ClassArchive, find_class_archive
@@ -31,12 +35,15 @@ from laststand.emulator.verification.spark.gateway import STOP_TIMEOUT_S, Gatewa
 from laststand.emulator.verification.spark.java import find_java
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 DEFAULT_MASTER: Final = "local[2]"
 DEFAULT_HEAP_MB: Final = 2048
 START_TIMEOUT_S: Final = 120.0
 """Longest wait for the JVM and the first query, on a machine that is busy with something else."""
+
+_Ready = TypeVar("_Ready")
 
 _LOOK_INTERVAL_S: Final = 0.2
 _END_TIMEOUT_S: Final = 0.5
@@ -93,6 +100,21 @@ class SparkLostError(EmulatorError):
         self.log_path = log_path
 
 
+class SparkTasks(Protocol):
+    """What runs tasks: a ``SparkSession``, or a context without one."""
+
+    @property
+    def sparkContext(self) -> "SparkContext":
+        """The context."""
+
+
+class WithoutSql:
+    """A context without a session."""
+
+    def __init__(self, context: "SparkContext") -> None:
+        self.sparkContext = context
+
+
 class SparkSessionStarter:
     """Owner of the Spark session of this process, of which there is at most one at a time."""
 
@@ -102,7 +124,7 @@ class SparkSessionStarter:
         log_path: Path,
         master: str = DEFAULT_MASTER,
         heap_mb: int = DEFAULT_HEAP_MB,
-        rehearsal: "Callable[[SparkSession], None] | None" = None,
+        rehearsal: "Callable[[SparkTasks], None] | None" = None,
         archive_use: ArchiveUse = ArchiveUse.READ,
         conf: Mapping[str, str] | None = None,
         driver_address: str | None = None,
@@ -135,6 +157,7 @@ class SparkSessionStarter:
         self._gateway: SparkGateway | None = None
         self._written_archive: ClassArchive | None = None
         self._thread: threading.Thread | None = None
+        self._context: SparkContext | None = None
         self._session: SparkSession | None = None
         self._failure: Exception | None = None
 
@@ -176,7 +199,26 @@ class SparkSessionStarter:
         return {**settings, **self._conf, **_PINNED_SETTINGS}
 
     def session(self) -> "SparkSession":
-        """Gives the JVM its normal priority back and waits for the session; starts it if nobody has.
+        """Returns the session; starts it if nobody has.
+
+        Raises:
+            MissingToolError: no Java, or no pyspark.
+            SparkSessionError: it did not come up.
+        """
+        context = self.tasks().sparkContext
+        if self._session is None:
+            from pyspark.sql import SparkSession
+
+            try:
+                self._session = SparkSession(context)
+            except Exception as error:  # whatever Python or Java say, mostly that the JVM has ended
+                raise SparkSessionError(
+                    reason=self._reason_of_loss(error) or reason_of(error), log_path=self._log_path
+                ) from error
+        return self._session
+
+    def tasks(self) -> SparkTasks:
+        """Gives the JVM its normal priority back and waits until it runs tasks; starts it if nobody has.
 
         Raises:
             MissingToolError: no Java, or no pyspark.
@@ -187,16 +229,16 @@ class SparkSessionStarter:
         assert self._gateway is not None
         assert self._thread is not None
         self._gateway.hurry()
-        self._await_session(self._gateway, self._thread)
+        self._await_context(self._gateway, self._thread)
         if self._failure is not None:
             failure = self._failure
             reason = f"its JVM {failure.reason}" if isinstance(failure, GatewayError) else reason_of(failure)
             raise SparkSessionError(reason=reason, log_path=self._log_path) from failure
-        if self._session is None:
+        if self._context is None:
             raise SparkSessionError(reason=f"no session after {START_TIMEOUT_S:.0f} s", log_path=self._log_path)
-        return self._session
+        return WithoutSql(self._context)
 
-    def _await_session(self, gateway: SparkGateway, thread: threading.Thread) -> None:
+    def _await_context(self, gateway: SparkGateway, thread: threading.Thread) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         while thread.is_alive() and time.monotonic() < deadline:
             thread.join(_LOOK_INTERVAL_S)
@@ -205,8 +247,7 @@ class SparkSessionStarter:
                 reason = f"its JVM {gateway.end_in_words(exit_code)}"
                 raise SparkSessionError(reason=reason, log_path=self._log_path)
 
-    @contextlib.contextmanager
-    def at_work(self) -> "Iterator[SparkSession]":
+    def at_work(self) -> "AbstractContextManager[SparkSession]":
         """Yields the session; what fails because its JVM ended or a disk is full is one error, told in a line.
 
         Raises:
@@ -214,9 +255,23 @@ class SparkSessionStarter:
             SparkSessionError: it did not come up.
             SparkLostError: it came up, and then its JVM ended, or it had no room on a disk.
         """
-        session = self.session()
+        return self._at_work(self.session)
+
+    def tasks_at_work(self) -> AbstractContextManager[SparkTasks]:
+        """Yields what runs tasks, likewise.
+
+        Raises:
+            MissingToolError: no Java, or no pyspark.
+            SparkSessionError: it did not come up.
+            SparkLostError: it came up, and then its JVM ended, or it had no room on a disk.
+        """
+        return self._at_work(self.tasks)
+
+    @contextlib.contextmanager
+    def _at_work(self, wait: Callable[[], _Ready]) -> Iterator[_Ready]:
+        ready = wait()
         try:
-            yield session
+            yield ready
         except EmulatorError:
             raise
         except Exception as error:
@@ -234,7 +289,7 @@ class SparkSessionStarter:
     @property
     def is_up(self) -> bool:
         """Whether the session came up, and its JVM still runs."""
-        return self._session is not None and self._gateway is not None and self._gateway.exit_code() is None
+        return self._context is not None and self._gateway is not None and self._gateway.exit_code() is None
 
     @property
     def jvm_pid(self) -> int | None:
@@ -245,8 +300,11 @@ class SparkSessionStarter:
         """Ends session and JVM. Does nothing the second time."""
         if self._gateway is None:
             return
-        if self._session is not None and self._gateway.exit_code() is None:
-            self._session.stop()
+        if self._context is not None and self._gateway.exit_code() is None:
+            if self._written_archive is not None:
+                with contextlib.suppress(EmulatorError):  # the archive is also for those who need a session
+                    self.session()
+            (self._session or self._context).stop()
         self._gateway.stop(timeout_s=STOP_TIMEOUT_S if self._written_archive is None else _ARCHIVE_TIMEOUT_S)
         self._forget_jvm(self._gateway)
         if self._written_archive is not None:
@@ -264,9 +322,9 @@ class SparkSessionStarter:
             if self._thread.is_alive():
                 return
         gateway.detach()
-        if self._session is not None:
+        if self._context is not None:
             _forget_gateway()
-            self._session = None
+            self._context = self._session = None
 
     def __enter__(self) -> "SparkSession":
         return self.session()
@@ -279,13 +337,13 @@ class SparkSessionStarter:
             gateway.attach(timeout_s=START_TIMEOUT_S)
             # Nothing is stored there; without a place it would be a folder in the user's working directory.
             warehouse = {"spark.sql.warehouse.dir": str(gateway.directory / "warehouse")}
-            session = _session(self._master, {**warehouse, **settings})
+            context = _context(self._master, {**warehouse, **settings})
             if not is_local(self._master):
-                prepare_executors(session, gateway.directory, imported=self._imported)
+                prepare_executors(WithoutSql(context), gateway.directory, imported=self._imported)
             if self._rehearsal is not None:
-                self._rehearsal(session)
-            self._session = session
-        except Exception as error:  # top level of a thread: ``session`` raises it again
+                self._rehearsal(WithoutSql(context))
+            self._context = context
+        except Exception as error:  # top level of a thread: ``tasks`` raises it again
             self._failure = error
 
 
@@ -294,8 +352,8 @@ def _submitted(master: str, settings: Mapping[str, str]) -> tuple[str, ...]:
     return ("--master", master, *given)
 
 
-def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
-    from pyspark.sql import SparkSession
+def _context(master: str, settings: Mapping[str, str]) -> "SparkContext":
+    from pyspark import SparkConf, SparkContext
 
     # It prints tracebacks where a JVM ends, in part through the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -303,10 +361,8 @@ def _session(master: str, settings: Mapping[str, str]) -> "SparkSession":
 
     if _PYTHON_SETTING in settings:
         os.environ["PYSPARK_PYTHON"] = settings[_PYTHON_SETTING]
-    builder = SparkSession.builder.master(master)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    conf: SparkConf = SparkConf().setMaster(master).setAll(list(settings.items()))
+    return SparkContext.getOrCreate(conf)
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:

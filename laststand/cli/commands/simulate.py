@@ -169,7 +169,7 @@ def _on_spark(choice: SparkChoice, told: "Callable[..., SweepReport]") -> "Sweep
         )
         starter.start()
         try:
-            with starter.at_work() as spark:
+            with starter.tasks_at_work() as spark:
                 return told(batches=partial(spark_batches, spark))
         except (SparkSessionError, SparkLostError) as error:
             raise CommandFailedError(f"unknown: {error}", exit_code=ExitCode.UNKNOWN) from None

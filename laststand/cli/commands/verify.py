@@ -19,8 +19,7 @@ from laststand.emulator.verification.judges import JudgeName, NoSession, Session
 from laststand.emulator.verification.spark.hadoop_runs import is_uri
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from laststand.emulator.verification.spark.session import SparkTasks
     from laststand.emulator.verification.verdict.report import VerdictReport
 
 _PROGRESS_S: Final = 5.0
@@ -63,12 +62,8 @@ def verify(
 
     Exit code: 1 if any is a violation, else 2 if any is unknown or no run, or its verdict cannot be written, else 0.
     """
-    from laststand.cli.output.results import print_verdicts, verdicts_exit_code
     from laststand.cli.program.requirements import require_spark
     from laststand.cli.runs.places import existing_runs, named_runs, placed_runs
-    from laststand.cli.runs.play import told_if_unjudged
-    from laststand.cli.runs.watch import watch
-    from laststand.emulator.verification.verify import verify_runs
 
     if bool(runs) is (watched is not None):
         raise UserError("expected either RUN or --watch DIR")
@@ -88,15 +83,21 @@ def verify(
             imported="laststand.emulator.verification.judge",
         )
     starter.start()
+    # While the JVM starts: none of it takes part in the checks above.
+    from laststand.cli.output.results import print_verdicts, verdicts_exit_code
+    from laststand.cli.runs.play import told_if_unjudged
+    from laststand.cli.runs.watch import watch
+    from laststand.emulator.verification.verify import verify_runs
+
     try:
         if watched is not None:
-            with told_if_unjudged([]), starter.at_work() as spark:
+            with told_if_unjudged([]), starter.tasks_at_work() as spark:
                 return verdicts_exit_code(watch(spark, watched, is_reported=is_reported, output=output))
         kept: dict[int, tuple[VerdictReport, bool]] = {}
         left = list(found)
         with told_if_unjudged(left):
             with (
-                starter.at_work() as spark,
+                starter.tasks_at_work() as spark,
                 placed_runs(found, work_directory=work_directory, spark=spark) as places,
                 _told_progress(spark, kept, len(places)),
             ):
@@ -130,7 +131,7 @@ def _check_without_spark(runs: tuple[str, ...], choice: SparkChoice) -> None:
         raise UserError(f"{at_uri}: only Spark reads runs at URIs; expected a directory with --judge here")
 
 
-def _told_progress(spark: "SparkSession | None", judged: Sized, runs: int) -> AbstractContextManager[None]:
+def _told_progress(spark: "SparkTasks | None", judged: Sized, runs: int) -> AbstractContextManager[None]:
     """Prints how far a verification has come, as long as Spark is at it."""
     if spark is None:
         return contextlib.nullcontext()

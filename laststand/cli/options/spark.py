@@ -2,8 +2,9 @@
 
 import functools
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
@@ -31,13 +32,21 @@ class SparkChoice(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the user said anything of Spark."""
         return bool(self.conf) or (self.master, self.driver_address, self.work_directory) != (None, None, None)
 
-    def starter(self, *, log_directory: Path, archive_use: "ArchiveUse", imported: str) -> "SparkSessionStarter":
+    def starter(
+        self,
+        *,
+        log_directory: Path,
+        archive_use: "ArchiveUse",
+        imported: str,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> "SparkSessionStarter":
         """Returns what starts the session.
 
         Args:
             log_directory: for ``spark.log``, if the user named no work directory.
             archive_use: what to do where there is no class archive.
             imported: the module that a cluster's executors must be able to import.
+            settings: Spark's settings; those of the user come before them.
 
         Raises:
             UserError: the work directory cannot be written.
@@ -50,7 +59,7 @@ class SparkChoice(msgspec.Struct, frozen=True, kw_only=True):
             log_path=(self.work_directory or log_directory).resolve() / "spark.log",
             master=self.master or DEFAULT_MASTER,
             archive_use=archive_use,
-            conf=self.conf,
+            conf={**settings, **self.conf},
             driver_address=self.driver_address,
             work_directory=None if self.work_directory is None else self.work_directory.resolve(),
             imported=imported,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from laststand.cli.output.acks_table import acks_table
 from laststand.cli.output.output import Output
 from laststand.cli.output.step_comparison import print_steps, steps_as_json
 from laststand.cli.output.tables import print_table
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from laststand.chaos.campaign import EraResult
     from laststand.chaos.scenario.scenario import Scenario
     from laststand.emulator.report.step_comparison import StepComparison
+    from laststand.emulator.verification.verdict.acks_comparison import AcksComparison
 
 
 def print_verdicts(reports: Sequence[VerdictReport], pages: Mapping[str, Path | None], *, output: Output) -> None:
@@ -32,7 +32,13 @@ def print_verdicts(reports: Sequence[VerdictReport], pages: Mapping[str, Path | 
         look = "" if page is None else f"\n  report: {page}"
         click.echo(f"{report.run}\n{summary(report)}{look}\n")
         if report.acks_comparison is not None:
-            print_table(acks_table([(report.era_label, report.acks_comparison)]))
+            _print_comparisons([(report.era_label, report.acks_comparison)])
+
+
+def _print_comparisons(compared: "Sequence[tuple[str, AcksComparison]]") -> None:
+    from laststand.cli.output.acks_table import acks_table  # takes the oracle along, and few runs have one
+
+    print_table(acks_table(compared))
 
 
 def keep_verdict(report: VerdictReport, run: Path) -> bool:
@@ -109,7 +115,7 @@ def print_results(
         if result.report.acks_comparison is not None
     ]
     if compared:
-        print_table(acks_table(compared))
+        _print_comparisons(compared)
     width = max(len(result.order.name) for result in results)
     for result in results:
         click.echo(f"{result.order.name:<{width}}  {_comparison(result)}")

@@ -21,7 +21,7 @@ from laststand.emulator.verification.verdict.forms import JUNIT_FILE, VERDICT_FI
 from laststand.emulator.verification.verdict.report import VerdictReport
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from laststand.emulator.verification.spark.session import SparkTasks
 
 _Found = TypeVar("_Found")
 _RESULTS: Final = (VERDICT_FILE, JUNIT_FILE, STORY_FILE)
@@ -95,7 +95,7 @@ def existing_runs(names: Sequence[str], *, work_directory: Path | None) -> list[
 
 @contextlib.contextmanager
 def placed_runs(
-    names: Sequence[str], *, work_directory: Path | None, spark: "SparkSession | None"
+    names: Sequence[str], *, work_directory: Path | None, spark: "SparkTasks | None"
 ) -> Iterator[list[RunPlace]]:
     """Copies runs at URIs for as long as this lasts, without those that are none; these are told to the user.
 

@@ -62,7 +62,7 @@ def judging(store: Path, name: JudgeName = JudgeName.SPARK) -> "Iterator[Judge]"
         starter = SparkSessionStarter(log_path=store.absolute() / "spark.log", rehearsal=rehearse)
 
     def judge(directories: "Sequence[Path]") -> "Sequence[VerdictReport]":
-        with starter.at_work() as spark:
+        with starter.tasks_at_work() as spark:
             return verify_runs(directories, spark=spark)
 
     starter.start()

@@ -18,12 +18,12 @@ from laststand.emulator.verification.verdict.report import VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from laststand.emulator.verification.spark.session import SparkTasks
 
 _LOOK_INTERVAL_S: Final = 0.5
 
 
-def watch(spark: "SparkSession | None", directory: Path, *, is_reported: bool, output: Output) -> list[VerdictReport]:
+def watch(spark: "SparkTasks | None", directory: Path, *, is_reported: bool, output: Output) -> list[VerdictReport]:
     """Judges each run below a directory when it ends, and prints its verdict, until whoever started this is gone.
 
     Returns:

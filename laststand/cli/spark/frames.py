@@ -43,15 +43,14 @@ def print_frame(frame: "DataFrame", *, output: Output) -> None:
     Raises:
         UserError: Spark could not compute them.
     """
-    with explained():
-        rows = [row.asDict(recursive=True) for row in frame.collect()]
+    rows = _rows(frame)
     match output:
         case Output.JSON:
             print_json(rows)
         case Output.CSV:
             _print_csv(frame.columns, rows)
         case Output.TEXT:
-            print_listing(frame.columns, [[_cell(row[name]) for name in frame.columns] for row in rows])
+            _print_text(frame.columns, rows)
         case _:
             assert_never(output)
 
@@ -66,13 +65,26 @@ def print_analysis(frame: "DataFrame", *, output: Output) -> None:
     if output is not Output.TEXT or not identity:
         print_frame(frame, output=output)
         return
+    rows, columns = _rows(frame), frame.columns
+    described = [{name: row[name] for name in identity} for row in rows]
+    if described and all(each == described[0] for each in described):
+        click.echo(", ".join(f"{name} {_cell(value)}" for name, value in described[0].items()))
+        columns = [name for name in columns if name not in identity]
+    _print_text(columns, rows)
+
+
+def _rows(frame: "DataFrame") -> list[dict[str, object]]:
+    """Returns all rows of a DataFrame.
+
+    Raises:
+        UserError: Spark could not compute them.
+    """
     with explained():
-        frame = frame.cache()
-        described = frame.select(*identity).distinct().collect()
-    if len(described) == 1:
-        click.echo(", ".join(f"{name} {_cell(described[0][name])}" for name in identity))
-        frame = frame.drop(*identity)
-    print_frame(frame, output=output)
+        return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+def _print_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
+    print_listing(columns, [[_cell(row[name]) for name in columns] for row in rows])
 
 
 def flat(frame: "DataFrame") -> "DataFrame":

@@ -16,7 +16,8 @@ from laststand.cli.program.user_error import UserError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from laststand.emulator.analysis import BrokenRunsError, Runs
+    from laststand.emulator.analysis import BrokenRun, BrokenRunsError, Runs
+    from laststand.emulator.verification.reading.run_plan import RunPlan
 
 skip_broken_option = click.option(
     "--skip-broken",
@@ -43,21 +44,24 @@ def tables_of(
         UserError: a run is missing or cannot be read whole, or none is left.
     """
     from laststand.cli.program.requirements import require_spark
+    from laststand.emulator.analysis.runs import settings_for
     from laststand.emulator.verification.spark.class_archive import ArchiveUse
     from laststand.emulator.verification.spark.session import SparkLostError, SparkSessionError
 
-    if not skip_broken:
-        _refuse_what_is_no_run(paths)
+    plans, missing = _planned(paths, skip_broken=skip_broken)
     require_spark()
     place = Path(tempfile.mkdtemp(prefix="laststand-"))
     try:
         starter = spark_choice.starter(
-            log_directory=place, archive_use=ArchiveUse.READ, imported="laststand.emulator.analysis.filling"
+            log_directory=place,
+            archive_use=ArchiveUse.READ,
+            imported="laststand.emulator.analysis.filling",
+            settings=settings_for(plans),
         )
         try:
             starter.start()
             with starter.at_work() as spark:
-                yield _read(spark, paths, skip_broken=skip_broken, no_cache=no_cache)
+                yield _read(spark, plans, missing, skip_broken=skip_broken, no_cache=no_cache)
         finally:
             starter.stop()
     finally:
@@ -65,30 +69,39 @@ def tables_of(
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _refuse_what_is_no_run(paths: Sequence[Path]) -> None:
-    """Says so before Spark takes its seconds to start."""
+def _planned(paths: Sequence[Path], *, skip_broken: bool) -> "tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]":
+    """Lists the runs, and refuses what is none before Spark takes its seconds to start."""
     from laststand.emulator.analysis.runs import BrokenRunsError, plan_runs
 
     for path in paths:
-        if not path.is_dir():
+        if not skip_broken and not path.is_dir():
             raise UserError(f"{path}: no such directory")
-    _, missing = plan_runs(paths)
-    if missing:
+    plans, missing = plan_runs(paths)
+    if missing and not skip_broken:
         raise _refusal(BrokenRunsError(missing))
+    return plans, missing
 
 
 def _refusal(error: "BrokenRunsError") -> UserError:
     return UserError(f"{error}; --skip-broken leaves out such runs")
 
 
-def _read(spark: "SparkSession", paths: Sequence[Path], *, skip_broken: bool, no_cache: bool) -> "Runs":
-    from laststand.emulator.analysis import BrokenRunsError, Keeping, OnBroken, read_runs
-    from laststand.emulator.verification.reading.run_directory import find_runs
+def _read(
+    spark: "SparkSession",
+    plans: "Sequence[RunPlan]",
+    missing: "Sequence[BrokenRun]",
+    *,
+    skip_broken: bool,
+    no_cache: bool,
+) -> "Runs":
+    from laststand.emulator.analysis import BrokenRunsError, Keeping, OnBroken
+    from laststand.emulator.analysis.runs import read_planned
 
     try:
-        runs = read_runs(
+        runs = read_planned(
             spark,
-            paths,
+            plans,
+            missing,
             on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE,
             keeping=Keeping.NONE if no_cache else Keeping.KEEP,
         )
@@ -96,6 +109,6 @@ def _read(spark: "SparkSession", paths: Sequence[Path], *, skip_broken: bool, no
         raise _refusal(error) from error
     for broken in runs.broken:
         click.echo(f"left out: {broken.path}: {broken.reason}", err=True)
-    if len(runs.broken) == sum(len(find_runs(path)) for path in paths):
+    if len(runs.broken) == len(plans) + len(missing):
         raise UserError("no run is left")
     return runs

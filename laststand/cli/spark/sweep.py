@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 from laststand.emulator.simulator.search.sweep import BATCH, Batch, explore_batch
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from laststand.emulator.simulator.search.explorer import SweepOptions
+    from laststand.emulator.verification.spark.session import SparkTasks
 
 _TASKS_PER_CORE: Final = 2
 _WAVE_S: Final = 10.0
@@ -22,7 +21,7 @@ _WAVE_S: Final = 10.0
 _TASK_SEEDS_MAX: Final = 1000
 
 
-def spark_batches(spark: "SparkSession", seeds: Iterator[int], options: "SweepOptions") -> Iterator[Batch]:
+def spark_batches(spark: "SparkTasks", seeds: Iterator[int], options: "SweepOptions") -> Iterator[Batch]:
     """Yields what the seeds gave, in their order."""
     context = spark.sparkContext
     tasks = max(context.defaultParallelism, 1) * _TASKS_PER_CORE

@@ -1,5 +1,6 @@
 """The archive of Spark's classes: kept in the user's cache, used where it is there, and never required."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -82,3 +83,22 @@ def test_there_is_none_without_a_cache_that_can_be_written(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     assert find_class_archive(JAVA, {"XDG_CACHE_HOME": str(tmp_path / "file")}) is None
     assert find_class_archive(JAVA, {}) is None
+
+
+def test_jars_that_are_installed_again_are_other_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A JVM refuses an archive, and says nothing of it, where a jar is younger than when the archive was written.
+    jar = tmp_path / "pyspark/jars/spark-core.jar"
+    jar.parent.mkdir(parents=True)
+    monkeypatch.setattr(class_archive, "spark_home", lambda: tmp_path / "pyspark")
+    archives = []
+    for installed in (1_000, 2_000):
+        jar.write_text("classes")
+        os.utime(jar, (installed, installed))
+        archive = found(tmp_path)
+        assert not archive.is_there
+        written_by_jvm(archive)
+        archive.keep()
+        assert found(tmp_path).is_there
+        archives.append(archive.path)
+    assert archives[0] != archives[1]
+    assert list((tmp_path / "laststand").glob("*.jsa")) == [archives[1]]
