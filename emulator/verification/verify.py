@@ -19,7 +19,7 @@ from laststand.emulator.verification.story.story_file import write_story
 from laststand.emulator.verification.verdict.report import VerdictReport
 
 if TYPE_CHECKING:
-    from laststand.emulator.verification.spark.session import SparkTasks
+    from laststand.emulator.verification.spark.tasks import SparkTasks
 
 RUNS_PER_JOB: Final = 500
 """Their judgements take 50 MB where each has a hundred kilobytes."""

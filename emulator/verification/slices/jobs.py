@@ -23,7 +23,7 @@ from laststand.emulator.verification.tables.rows import PartitionName
 from laststand.emulator.verification.verdict.acks_comparison import REPORT
 
 if TYPE_CHECKING:
-    from laststand.emulator.verification.spark.session import SparkTasks
+    from laststand.emulator.verification.spark.tasks import SparkTasks
 
 SLICED_FROM_BYTES: Final = 64 << 20
 """Size of events and histories from which on two jobs cost less than they save."""

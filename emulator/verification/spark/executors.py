@@ -16,7 +16,7 @@ import laststand.emulator
 from laststand.emulator.core.errors import ConfigError, EmulatorError
 
 if TYPE_CHECKING:
-    from laststand.emulator.verification.spark.session import SparkTasks
+    from laststand.emulator.verification.spark.tasks import SparkTasks
 
 ANSWER_TIMEOUT_S: Final = 5.0
 """How long a master may take to accept a connection."""

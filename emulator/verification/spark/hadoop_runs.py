@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from laststand.emulator.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from laststand.emulator.verification.spark.session import SparkTasks
+    from laststand.emulator.verification.spark.tasks import SparkTasks
 
 _URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 _KEEP_SOURCE: Final = False

@@ -26,13 +26,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.verification.spark.class_archive import ArchiveUse, ClassArchive, find_class_archive
 from laststand.emulator.verification.spark.executors import find_driver_address, is_local, prepare_executors, reason_of
 from laststand.emulator.verification.spark.gateway import STOP_TIMEOUT_S, GatewayError, SparkGateway
 from laststand.emulator.verification.spark.java import find_java
+from laststand.emulator.verification.spark.tasks import SparkTasks, WithoutSql
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -98,21 +99,6 @@ class SparkLostError(EmulatorError):
         super().__init__(f"Spark did not come to the end of the verification: {reason}; see {log_path}")
         self.reason = reason
         self.log_path = log_path
-
-
-class SparkTasks(Protocol):
-    """What runs tasks: a ``SparkSession``, or a context without one."""
-
-    @property
-    def sparkContext(self) -> "SparkContext":
-        """The context."""
-
-
-class WithoutSql:
-    """A context without a session."""
-
-    def __init__(self, context: "SparkContext") -> None:
-        self.sparkContext = context
 
 
 class SparkSessionStarter:

@@ -19,7 +19,7 @@ from laststand.emulator.verification.judges import JudgeName, NoSession, Session
 from laststand.emulator.verification.spark.hadoop_runs import is_uri
 
 if TYPE_CHECKING:
-    from laststand.emulator.verification.spark.session import SparkTasks
+    from laststand.emulator.verification.spark.tasks import SparkTasks
     from laststand.emulator.verification.verdict.report import VerdictReport
 
 _PROGRESS_S: Final = 5.0

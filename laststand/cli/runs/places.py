@@ -21,7 +21,7 @@ from laststand.emulator.verification.verdict.forms import JUNIT_FILE, VERDICT_FI
 from laststand.emulator.verification.verdict.report import VerdictReport
 
 if TYPE_CHECKING:
-    from laststand.emulator.verification.spark.session import SparkTasks
+    from laststand.emulator.verification.spark.tasks import SparkTasks
 
 _Found = TypeVar("_Found")
 _RESULTS: Final = (VERDICT_FILE, JUNIT_FILE, STORY_FILE)

@@ -18,7 +18,7 @@ from laststand.emulator.verification.verdict.report import VerdictReport
 from laststand.emulator.verification.verify import verify_runs
 
 if TYPE_CHECKING:
-    from laststand.emulator.verification.spark.session import SparkTasks
+    from laststand.emulator.verification.spark.tasks import SparkTasks
 
 _LOOK_INTERVAL_S: Final = 0.5
 

@@ -13,7 +13,7 @@ from laststand.emulator.simulator.search.sweep import BATCH, Batch, explore_batc
 
 if TYPE_CHECKING:
     from laststand.emulator.simulator.search.explorer import SweepOptions
-    from laststand.emulator.verification.spark.session import SparkTasks
+    from laststand.emulator.verification.spark.tasks import SparkTasks
 
 _TASKS_PER_CORE: Final = 2
 _WAVE_S: Final = 10.0

@@ -1,0 +1,21 @@
+"""What verification asks of Spark: that it runs tasks, which takes a context, and no session for SQL."""
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+
+class SparkTasks(Protocol):
+    """What runs tasks: a ``SparkSession``, or a context without one."""
+
+    @property
+    def sparkContext(self) -> "SparkContext":
+        """The context."""
+
+
+class WithoutSql:
+    """A context without a session."""
+
+    def __init__(self, context: "SparkContext") -> None:
+        self.sparkContext = context
