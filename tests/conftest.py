@@ -53,6 +53,9 @@ SPLIT: Final = (
 
 FIRST: Final = (
     *(prefix for prefixes in GROUPS.values() for prefix in prefixes),
+    "tests/cluster/test_kafka.py",
+    "tests/cluster/test_story.py",
+    "tests/cluster/test_interruption.py",
     "tests/cluster/",
     "tests/packaging/",
     "tests/verification/",

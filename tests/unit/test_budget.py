@@ -16,13 +16,13 @@ TAKEN = (
 
 
 def test_a_folder_over_its_budget_and_a_test_over_its_share_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "BUDGETS_S", {"tests/slow": 41, "tests/quick": 1})
+    monkeypatch.setattr(budget, "BUDGETS_S", {"tests/slow": 41, "tests/quick": 9})
     assert [" ".join(line.split()) for line in table(TAKEN, others_s=3.0)] == [
         "tests CPU s at most clock s",
-        "tests/quick 1 0 1 1",
+        "tests/quick 1 0 9 1",
         "tests/slow 1 42 41 53 more than its budget",
         "start, collection 0 3 0",
-        "all 2 46 960 54",
+        "all 2 46 50 54",
         "tests/slow/test_a.py::test_one took 42 s, more than the 30 s of a test",
     ]
 
