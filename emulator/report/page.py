@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from laststand.emulator.report.assets import asset, digest, template
 from laststand.emulator.report.axes import RecordAxis
-from laststand.emulator.report.check_sources import check_sources
 from laststand.emulator.report.comparison import Comparison, compare_decisions
 from laststand.emulator.report.crowded import APART_MAX, CROWDED
 from laststand.emulator.report.edges import EDGES_MAX
@@ -31,6 +30,7 @@ from laststand.emulator.report.text_picture import text_picture
 from laststand.emulator.report.thumbnail import thumbnail
 from laststand.emulator.report.words import ACKS_ALL, DASH, members, seconds
 from laststand.emulator.report.worst_first import worst_first
+from laststand.emulator.verification.rules.checks import CHECKS
 from laststand.emulator.verification.rules.guarantee import Guarantee
 from laststand.emulator.verification.story.causes import CAUSES_MAX
 from laststand.emulator.verification.story.run import PartitionStory, RunStory
@@ -202,7 +202,7 @@ def _content(run: ReportedRun, partitions: list[PartitionStory], against: Compar
         "problem": story.problem,
         "losses": verdict.losses[:_LOSSES_MAX],
         "losses_left_out": max(0, len(verdict.losses) - _LOSSES_MAX),
-        "sources": check_sources(),
+        "sources": {check.check_id: check.source for check in CHECKS},
         "check_groups": _groups(verdict),
         "check_sum": _check_sum(verdict),
         "decisions": decisions[:_DECISIONS_MAX],

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from laststand.emulator.core.errors import ConfigError
-from laststand.emulator.report.check_sources import check_sources
 from laststand.emulator.report.comparison import compare_decisions
 from laststand.emulator.report.headline import headline
 from laststand.emulator.report.page import DRAWN_MAX, REPORT_FILE, render, write_report
@@ -19,6 +18,7 @@ from laststand.emulator.report.run_files import ReportedRun, read_reported_run
 from laststand.emulator.report.steps import Tone
 from laststand.emulator.report.worst_first import worst_first
 from laststand.emulator.verification.facts.losses import LossClass
+from laststand.emulator.verification.rules.checks import CHECKS
 from laststand.emulator.verification.story.run import RunStory
 from laststand.emulator.verification.story.story_file import STORY_FILE
 from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
@@ -207,7 +207,7 @@ def test_what_comes_from_a_run_is_text(tmp_path: Path) -> None:
 
 
 def test_every_check_is_in_the_page_with_its_statement_its_source_and_what_it_found(loss: ReportedRun) -> None:
-    sources = check_sources()
+    sources = {check.check_id: check.source for check in CHECKS}
     assert sources["H2"].startswith("KIP-966")
     assert min(len(source) for source in sources.values()) >= len("KIP-516")
     page = Page(render(loss)).text
