@@ -77,6 +77,7 @@ class StandingCluster:
         era: str = "kip-966",
         settings: Mapping[str, str] | None = None,
         seed: int | None = None,
+        kafka: bool = False,
     ) -> None:
         """Starts it, and returns when all brokers are unfenced.
 
@@ -87,6 +88,7 @@ class StandingCluster:
             era: whose rules hold.
             settings: switches and Kafka's properties that differ, by name.
             seed: of what power losses take and of nodes that are drawn; any, if not given.
+            kafka: whether brokers serve clients of Apache Kafka, at ``bootstrap_servers``.
 
         Raises:
             ConfigError: a name or value is none.
@@ -113,6 +115,7 @@ class StandingCluster:
                 properties=dict(overrides.properties),
                 seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
                 toxiproxy=str(toxiproxy),
+                kafka=kafka,
             )
         )
 
@@ -130,6 +133,11 @@ class StandingCluster:
     def status(self) -> StatusReport:
         """Returns nodes, partitions and faults as they are now."""
         return status_of(self.directory)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients of Apache Kafka connect: their property ``bootstrap.servers``."""
+        return ",".join(self.status().bootstrap_servers)
 
     def create_topic(
         self,

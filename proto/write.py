@@ -74,6 +74,7 @@ _NEGATIVE_IF_UNKNOWN: Final = (ProducerEpoch, ProducerId, BrokerEpoch)
 _NEGATIVE: Final[Mapping[tuple[str, str], str]] = {
     ("ProduceRequest", "acks"): "sint32",
     ("ListOffsetsPosition", "timestamp"): "sint64",
+    ("ListOffsetsResult", "timestamp"): "sint64",
     ("EpochPosition", "leader_epoch"): "sint32",
     ("AlterPartitionData", "leader_epoch"): "sint32",
     ("AlterPartitionData", "partition_epoch"): "sint32",

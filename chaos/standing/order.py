@@ -58,6 +58,8 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         zookeeper: more rules; ``None`` in a KRaft cluster.
         run: its run's id; by default, the name of the directory.
         view: whether the supervisor serves a live view.
+        kafka: whether brokers serve clients of Apache Kafka.
+        kafka_ports: where, if somebody said so; the others have any port.
     """
 
     directory: str
@@ -73,6 +75,8 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: ZooKeeperConfig | None = None
     run: str | None = None
     view: bool = False
+    kafka: bool = False
+    kafka_ports: dict[int, int] = msgspec.field(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -119,9 +123,9 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     def layout(self, before: StandingState | None) -> ClusterLayout:
         """Returns what the cluster is made of; with the data, and as far as they are free the ports, of ``before``."""
-        kept = {} if before is None else {node: port for node, port in before.ports.items() if is_free(port)}
-        kept_metrics = (
-            {} if before is None else {node: port for node, port in before.metrics_ports.items() if is_free(port)}
+        kept, kept_metrics, kept_kafka = (
+            {node: port for node, port in ports.items() if is_free(port)}
+            for ports in (({}, {}, {}) if before is None else (before.ports, before.metrics_ports, before.kafka_ports))
         )
         return ClusterLayout(
             run=self.run or self.path.name,
@@ -135,6 +139,8 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
             cluster_id=None if before is None else before.cluster_id,
             ports={**kept, **self.ports},
             metrics_ports=kept_metrics,
+            kafka=self.kafka,
+            kafka_ports={**kept_kafka, **self.kafka_ports},
         )
 
     def _layout_properties(self) -> dict[str, str]:

@@ -117,6 +117,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
         problem: what will make the verdict ``unknown``, as far as known by now.
         view: address of the live view; ``None`` where none is served.
         zookeeper: what is in ZooKeeper; ``None`` in a KRaft cluster.
+        bootstrap_servers: where clients of Apache Kafka connect; none where brokers do not serve them.
     """
 
     directory: str
@@ -131,6 +132,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
     view: str | None = None
     zookeeper: ZooKeeperStatus | None = None
+    bootstrap_servers: tuple[str, ...] = ()
 
     @property
     def controller_id(self) -> NodeId:
@@ -165,6 +167,7 @@ def status_report(
         faults=target.in_force(),
         view=view,
         zookeeper=zookeeper,
+        bootstrap_servers=tuple(target.cluster.kafka_addresses().values()),
         clients=clients,
         problem=problem,
     )

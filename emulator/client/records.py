@@ -73,7 +73,7 @@ def parse_fetched(block: bytes) -> tuple[BatchDescriptor, ...]:
 def polled_batches(block: bytes, *, position: Offset) -> tuple[PolledBatch, ...]:
     """Returns which records a fetched block holds from ``position`` on.
 
-    A batch whose ids are not consecutive, or of several producers, becomes several.
+    A batch whose ids are not consecutive, or of several producers, becomes several; records without ids stay together.
     """
     batches = split_batches(block)
     if isinstance(batches, InvalidBatch):
@@ -112,8 +112,8 @@ def _runs(batch: memoryview, position: Offset) -> list[tuple[Offset, int, str, i
         producer, record_id = record_identity(dict(record.headers).get(IDENTITY_HEADER, record.value))
         if runs:
             first_offset, count, run_producer, first_record_id = runs[-1]
-            continues = (first_offset + count, run_producer, first_record_id + count)
-            if continues == (record.offset, producer, record_id):
+            is_next = producer == UNKNOWN_PRODUCER or record_id == first_record_id + count
+            if is_next and (first_offset + count, run_producer) == (record.offset, producer):
                 runs[-1] = (first_offset, count + 1, producer, first_record_id)
                 continue
         runs.append((record.offset, 1, producer, record_id))

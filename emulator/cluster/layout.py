@@ -38,6 +38,8 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         cluster_id: a UUID in Kafka's text form; drawn if not given. Nodes refuse data of another cluster.
         ports: where nodes listen; those without an entry get a port that is free.
         metrics_ports: the same for ``/metrics``.
+        kafka: whether brokers serve clients of Apache Kafka.
+        kafka_ports: where; those without an entry get a port that is free.
     """
 
     run: str
@@ -51,6 +53,8 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str | None = None
     ports: Mapping[int, int] = MappingProxyType({})
     metrics_ports: Mapping[int, int] = MappingProxyType({})
+    kafka: bool = False
+    kafka_ports: Mapping[int, int] = MappingProxyType({})
 
     @property
     def kind(self) -> ClusterKind:
@@ -85,6 +89,14 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     def node_log(self, node_id: NodeId) -> Path:
         """What a node's processes print."""
         return self.node_directory(node_id) / "node.log"
+
+    def foreign_history_file(self, node_id: NodeId, incarnation: int) -> Path:
+        """What a broker's process was asked by clients of Apache Kafka."""
+        return self.directory / "history" / f"kafka-{node_id}-{incarnation}{SUFFIX}"
+
+    def foreign_history_files(self) -> tuple[Path, ...]:
+        """The files of ``foreign_history_file`` that are there."""
+        return tuple(sorted((self.directory / "history").glob(f"kafka-*{SUFFIX}")))
 
     @property
     def token_file(self) -> Path:

@@ -115,6 +115,10 @@ class NodeHost(Protocol):
         """Returns ``host:port`` of a node, for the harness and for other nodes, past all proxies."""
         ...
 
+    def kafka_address(self, node_id: NodeId) -> str | None:
+        """Returns where a broker serves clients of Apache Kafka, host and port; ``None`` if it does not."""
+        ...
+
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Returns where a node serves ``/metrics``; ``None`` if it does not."""
         ...
@@ -166,6 +170,7 @@ class LocalHost:
         self.token: RunToken
         self._ports: dict[NodeId, ReservedPort] = {}
         self._metrics_ports: dict[NodeId, ReservedPort] = {}
+        self._kafka_ports: dict[NodeId, ReservedPort] = {}
 
     @property
     def children(self) -> Mapping[str, NodeProcess]:
@@ -185,11 +190,13 @@ class LocalHost:
             self._ports[node_id] = ReservedPort(layout.ports.get(node_id))
             if layout.metrics:
                 self._metrics_ports[node_id] = ReservedPort(layout.metrics_ports.get(node_id))
+            if layout.kafka and node_id in layout.broker_ids:
+                self._kafka_ports[node_id] = ReservedPort(layout.kafka_ports.get(node_id))
 
     async def close(self) -> None:
         """Lets go of the ports, and removes the token; the supervisor ends the children."""
         self._layout.token_file.unlink(missing_ok=True)
-        for port in (*self._ports.values(), *self._metrics_ports.values()):
+        for port in (*self._ports.values(), *self._metrics_ports.values(), *self._kafka_ports.values()):
             port.close()
 
     def address(self, node_id: NodeId) -> str:
@@ -199,6 +206,11 @@ class LocalHost:
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Returns the port of a node's metrics with its host."""
         port = self._metrics_ports.get(node_id)
+        return None if port is None else port.address
+
+    def kafka_address(self, node_id: NodeId) -> str | None:
+        """Returns where a broker serves clients of Apache Kafka."""
+        port = self._kafka_ports.get(node_id)
         return None if port is None else port.address
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
@@ -218,7 +230,7 @@ class LocalHost:
     def _ports_lent(self, node_id: NodeId) -> Iterator[None]:
         """Lets a node that starts have its ports, which nobody can take while it is down."""
         with ExitStack() as lent:
-            for ports in (self._ports, self._metrics_ports):
+            for ports in (self._ports, self._metrics_ports, self._kafka_ports):
                 if node_id in ports:
                     lent.enter_context(ports[node_id].lent())
             yield

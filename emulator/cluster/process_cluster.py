@@ -21,9 +21,9 @@ from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProces
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.eras import plain_switches
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
-from laststand.emulator.core.types import NodeId
+from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
-from laststand.emulator.node.config import NodeConfig, encode_config, zookeeper_config
+from laststand.emulator.node.config import KafkaListenerConfig, NodeConfig, encode_config, zookeeper_config
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.rpc.interception import InterceptionOrder
@@ -338,10 +338,29 @@ class ProcessCluster:
             host=self._host.listen_host,
             port=_port(self._host.address(node_id)),
             metrics_port=None if metrics_address is None else _port(metrics_address),
+            kafka_listener=self._kafka_listener(node_id, incarnation),
             addresses={NodeId(node): address for node, address in addresses.items()},
             clock_rate_ppm=self.clock_rates.get(node_id, NORMAL_RATE_PPM),
             interceptions=self.interceptions.get(node_id, ()),
         )
+
+    def kafka_addresses(self) -> dict[BrokerId, str]:
+        """Returns where brokers serve clients of Apache Kafka; nothing where the layout has none."""
+        served = {broker_id: self._host.kafka_address(NodeId(broker_id)) for broker_id in self.layout.broker_ids}
+        return {broker_id: address for broker_id, address in served.items() if address is not None}
+
+    def kafka_ports(self) -> dict[int, int]:
+        """Returns the ports of these addresses."""
+        return {int(broker_id): _port(address) for broker_id, address in self.kafka_addresses().items()}
+
+    def _kafka_listener(self, node_id: NodeId, incarnation: int) -> KafkaListenerConfig | None:
+        addresses = self.kafka_addresses()
+        own = addresses.get(BrokerId(node_id))
+        if own is None:
+            return None
+        history = self.layout.foreign_history_file(node_id, incarnation)
+        history.parent.mkdir(exist_ok=True)
+        return KafkaListenerConfig(port=_port(own), advertised=addresses, history=str(history))
 
     def _ended(self, end: ProcessEnd) -> None:
         if end.name in self._doomed:

@@ -6,11 +6,14 @@ Adding a field is compatible; renaming one is a breaking change with a changelog
 """
 
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from laststand.emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId, TopicId
+
+FOREIGN_CLIENT: Final = "kafka:"
+"""Processes whose names begin so are clients that write no history: their broker wrote down what it was asked."""
 
 
 class OperationType(Enum):

@@ -292,6 +292,11 @@ class ProducePartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     current_leader: BrokerId | None = None
     current_leader_epoch: LeaderEpoch | None = None
 
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's name."""
+        return TopicPartition(self.topic, self.partition)
+
 
 class ProduceResponse(Message, frozen=True, kw_only=True):
     """Outcomes in request order. With acks=0 there is none, and a failure closes the connection."""
@@ -389,13 +394,14 @@ class ListOffsetsRequest(Message, frozen=True, kw_only=True):
 
 
 class ListOffsetsResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The offset found."""
+    """The offset found; ``timestamp`` is that of the batch, for a request by timestamp."""
 
     topic: str
     partition: int
     error: ErrorCode
     offset: Offset | None = None
     leader_epoch: LeaderEpoch | None = None
+    timestamp: int | None = None
 
 
 class ListOffsetsResponse(Message, frozen=True, kw_only=True):

@@ -97,6 +97,8 @@ async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarn
             shell = ZooKeeperBrokerShell(config, events, incarnation_id, filesystem)
         case _:
             shell = BrokerShell(config, events, incarnation_id, filesystem)
+    if config.kafka_listener is not None and isinstance(shell, BrokerShell):
+        await shell.serve_kafka(config.kafka_listener)
     port = await shell.listen()
     metrics_port = None if config.metrics_port is None else await shell.serve_metrics(config.metrics_port)
     # What was imported lives as long as the process: the collector need not look at it again.

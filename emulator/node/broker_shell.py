@@ -8,6 +8,7 @@ the moment that the core asks for the response, before anything can truncate the
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
@@ -22,7 +23,7 @@ from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from laststand.emulator.node.broker_files import BrokerFiles
 from laststand.emulator.node.cause_ids import CauseIds
-from laststand.emulator.node.config import NodeConfig
+from laststand.emulator.node.config import KafkaListenerConfig, NodeConfig
 from laststand.emulator.node.event_log import log_event
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.node.log_maintenance import LogMaintenance
@@ -33,12 +34,14 @@ from laststand.emulator.rpc.address_book import AddressBook
 from laststand.emulator.rpc.channel import keepalive_for
 from laststand.emulator.rpc.inbound import Responder
 from laststand.emulator.rpc.metadata_stream import read_metadata
-from laststand.emulator.rpc.outbound import ChannelRole, Outbound, Outcome
+from laststand.emulator.rpc.outbound import ChannelRole, Deliver, Outbound, Outcome
 from laststand.emulator.storage.filesystem import Buffer, FileSystem
 from laststand.emulator.storage.log_scan import LogScan
 
 if TYPE_CHECKING:
     from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
+    from laststand.emulator.kafka_listener.listener import KafkaListener
+    from laststand.emulator.kafka_listener.requests import Served
     from laststand.emulator.node.metrics_server import ServedMetrics
     from laststand.emulator.node.produce_times import ProduceTimes
 
@@ -121,6 +124,7 @@ class BrokerShell:
         self._stopped = asyncio.Event()
         self._metrics: ServedMetrics | None = None
         self._produce_times: ProduceTimes | None = None
+        self._kafka: KafkaListener | None = None
         self._logs_task: asyncio.Task[None] | None = None
         self._metadata_task: asyncio.Task[None] | None = None
         self._scan_tasks: set[asyncio.Task[None]] = set()
@@ -155,6 +159,14 @@ class BrokerShell:
         is_unfenced = registration is not None and not registration.fenced
         return self._broker.state is BrokerState.RUNNING and is_unfenced
 
+    async def serve_kafka(self, config: KafkaListenerConfig) -> None:
+        """Listens for clients of Apache Kafka; they are let in once this broker is unfenced, as in Kafka."""
+        # Imported where it is asked for: everybody else starts without it.
+        from laststand.emulator.kafka_listener.listener import KafkaListener
+
+        self._kafka = KafkaListener()
+        await self._kafka.start(self._config.host, config.port)
+
     async def serve_metrics(self, port: int) -> int:
         """Serves ``/metrics`` from now on and returns the port."""
         # Imported where it is asked for: the library costs as much of a start as all else that is ours.
@@ -169,15 +181,7 @@ class BrokerShell:
         """Runs until the core wants the process to end."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            self._outbound = Outbound(
-                addresses=AddressBook(self._config.addresses),
-                dialler=self._config.node_id,
-                keepalive=self._keepalive,
-                token=self._token,
-                tasks=tasks,
-                parse_fetched=parse_fetched,
-                deliver=self._deliver,
-            )
+            self._outbound = self._make_outbound(self._deliver)
             self._loop.start(Arrival(incoming=inputs.Started(cause_id=self._causes.start())))
             try:
                 await self._stopped.wait()
@@ -189,6 +193,8 @@ class BrokerShell:
                     task.cancel()
             if self._metrics is not None:
                 self._metrics.close()
+            if self._kafka is not None:
+                await self._kafka.close()
             await self._server.stop(grace_s=_STOP_GRACE_S)
             await self._outbound.close()
 
@@ -223,6 +229,40 @@ class BrokerShell:
     def _deliver(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> None:
         self._loop.put(Arrival(incoming=outcome, attachments=attachments))
 
+    def _served_to_kafka(self) -> "Served":
+        from laststand.emulator.kafka_listener.client_history import ClientHistory
+        from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
+        from laststand.emulator.kafka_listener.gateway import ControllerGateway, CoreGateway
+        from laststand.emulator.kafka_listener.requests import Endpoint, Served
+
+        config = self._config.kafka_listener
+        assert config is not None, "it listens"
+        name = f"{self._config.node_id}-{self._config.incarnation}"
+        return Served(
+            broker_id=BrokerId(self._config.node_id),
+            cluster_id=self._config.cluster_id,
+            controller_id=self._config.controller_id,
+            broker=self._broker,
+            log_dir=self._config.data_dirs[0],
+            properties=self._config.node_properties(),
+            endpoints={broker_id: Endpoint.parse(address) for broker_id, address in config.advertised.items()},
+            core=CoreGateway(self._receive, name=name),
+            controller=ControllerGateway(self._make_outbound),
+            fetch_sessions=FetchSessions(),
+            history=ClientHistory(Path(config.history), broker_id=BrokerId(self._config.node_id), name=name),
+        )
+
+    def _make_outbound(self, deliver: Deliver) -> Outbound:
+        return Outbound(
+            addresses=AddressBook(self._config.addresses),
+            dialler=self._config.node_id,
+            keepalive=self._keepalive,
+            token=self._token,
+            tasks=self._tasks,
+            parse_fetched=parse_fetched,
+            deliver=deliver,
+        )
+
     # --- Turns ----------------------------------------------------------------------------------------------------
 
     def _run_turn(self, arrivals: list[Arrival]) -> None:
@@ -241,6 +281,8 @@ class BrokerShell:
         departures, self._departures = self._departures, []
         for depart in departures:
             depart()
+        if self._kafka is not None and not self._kafka.is_open and self._can_lead():
+            self._kafka.open(self._served_to_kafka())
         if end is not None:
             self._end(end)
 

@@ -68,6 +68,20 @@ def with_quick_shutdown(properties: Mapping[str, str]) -> dict[str, str]:
     return {_SHUTDOWN_BACKOFF: _SHUTDOWN_BACKOFF_MS, **properties}
 
 
+class KafkaListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A listener for clients that speak Kafka's protocol.
+
+    Attributes:
+        port: where this broker listens.
+        advertised: where its clients reach each broker (``host:port``).
+        history: file for what its clients ask and are answered; must not exist yet.
+    """
+
+    port: int
+    advertised: dict[BrokerId, str]
+    history: str
+
+
 class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The configuration of one incarnation of one node.
 
@@ -87,6 +101,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         host: interface to listen on.
         port: where to listen; 0 picks any. A node keeps its port for a run.
         metrics_port: where ``/metrics`` is served, 0 for any; ``None`` for a node that shows none.
+        kafka_listener: of a broker that serves clients of Apache Kafka.
         addresses: where this very process reaches each node (``host:port``), which may be a proxy.
         has_health_checks: whether it serves ``grpc.health.v1``.
         clock_rate_ppm: rate of its clock, in parts per million of the right one.
@@ -108,6 +123,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     host: str = "127.0.0.1"
     port: int = 0
     metrics_port: int | None = None
+    kafka_listener: KafkaListenerConfig | None = None
     addresses: dict[NodeId, str] = {}
     has_health_checks: bool = False
     clock_rate_ppm: int = NORMAL_RATE_PPM

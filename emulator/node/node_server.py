@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeAlias
 
-from laststand.emulator.core.events import MessageIntercepted, OrderReceived
+from laststand.emulator.core import events
 from laststand.emulator.core.node_clock import NodeClock
 from laststand.emulator.node.clock_changes import change_clock
 from laststand.emulator.node.config import NodeConfig
@@ -13,7 +13,7 @@ from laststand.emulator.rpc.inbound import NodeServer, OnRequest
 from laststand.emulator.rpc.interception import Interceptor
 from laststand.emulator.rpc.run_token import RunToken
 
-Record: TypeAlias = Callable[[MessageIntercepted | OrderReceived], None]
+Record: TypeAlias = Callable[[events.MessageIntercepted | events.OrderReceived], None]
 """Writes an event that belongs to no turn."""
 
 

@@ -104,20 +104,21 @@ def parse_batch(buffer: Buffer, *, max_message_bytes: int) -> BatchDescriptor | 
 
     Returns:
         The descriptor, or the error that the batch deserves (``ReplicaManager.appendRecords``): MESSAGE_TOO_LARGE,
-        CORRUPT_MESSAGE (size or CRC), INVALID_RECORD (magic, count, more than one batch).
+        CORRUPT_MESSAGE (a size that no batch has, an unknown magic, CRC), INVALID_RECORD (no whole batch, an old magic,
+        count, more than one batch).
     """
     size = len(buffer)
     if size < HEADER_SIZE:
-        return InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason=f"{size} bytes are less than a batch header")
+        return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason=f"{size} bytes are less than a batch header")
     descriptor = describe_header(buffer, 0)
+    if descriptor.size < HEADER_SIZE or buffer[16] > MAGIC:
+        reason = f"declared size {descriptor.size}, magic {buffer[16]}"
+        return InvalidBatch(error=ErrorCode.CORRUPT_MESSAGE, reason=reason)
     if buffer[16] != MAGIC:
         return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason=f"magic {buffer[16]} is not {MAGIC}")
     if descriptor.size != size:
-        if HEADER_SIZE <= descriptor.size < size:
-            return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason="more than one batch")
-        return InvalidBatch(
-            error=ErrorCode.CORRUPT_MESSAGE, reason=f"declared size {descriptor.size}, actual size {size}"
-        )
+        reason = "more than one batch" if descriptor.size < size else f"{size} of {descriptor.size} bytes of a batch"
+        return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason=reason)
     if size > max_message_bytes:
         return InvalidBatch(error=ErrorCode.MESSAGE_TOO_LARGE, reason=f"{size} bytes, allowed {max_message_bytes}")
     actual = crc_of(buffer)
@@ -148,6 +149,8 @@ def parse_produced(buffer: Buffer, *, max_message_bytes: int) -> BatchDescriptor
         )
     if parsed.is_control:
         return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason="clients may not send control batches")
+    if parsed.producer_id is not None and parsed.base_sequence < 0:
+        return InvalidBatch(error=ErrorCode.INVALID_RECORD, reason="a producer id without a sequence number")
     # A producer does not know the leader epoch; what it left in the field means nothing.
     return parsed if parsed.leader_epoch == 0 else msgspec.structs.replace(parsed, leader_epoch=LeaderEpoch(0))
 

@@ -37,5 +37,7 @@ def _print(line: str, *, to: TextIO | None = None) -> None:
 
 
 if __name__ == "__main__":
-    logging.getLogger("emulator").addHandler(logging.NullHandler())  # vectors break logs; storage would warn of each
+    logging.getLogger("laststand.emulator").addHandler(
+        logging.NullHandler()
+    )  # vectors break logs; storage would warn of each
     sys.exit(main(sys.argv[1:]))

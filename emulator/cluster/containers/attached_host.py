@@ -180,6 +180,10 @@ class AttachedHost:
         """Nobody in a project dials its harness: nodes were told all addresses before."""
         return LOOPBACK
 
+    def kafka_address(self, node_id: NodeId) -> str | None:
+        """Returns nothing: brokers in containers have no listener for clients of Apache Kafka yet."""
+        return None
+
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Returns where a node serves metrics; on this machine, at its container's address."""
         return None if self._layout.is_zookeeper(node_id) else f"{self._network_address(str(node_id))}:{METRICS_PORT}"

@@ -131,6 +131,10 @@ class ContainerHost:
         """The harness's address on the network."""
         return self._network.harness_address
 
+    def kafka_address(self, node_id: NodeId) -> str | None:
+        """Returns nothing: brokers in containers have no listener for clients of Apache Kafka yet."""
+        return None
+
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Likewise, of a node's metrics."""
         is_served = self._layout.metrics and not self._layout.is_zookeeper(node_id)

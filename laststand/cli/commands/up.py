@@ -3,7 +3,7 @@
 import random
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -15,9 +15,6 @@ from laststand.cli.program.user_error import UserError
 from laststand.cli.standing.connections import DEFAULT_STORE
 from laststand.cli.standing.launching import launch_and_report, start_again
 from laststand.emulator.plan.path_words import LATEST, PATH_WORD_RULE, is_path_word
-
-if TYPE_CHECKING:
-    pass
 
 _SEED_BITS: Final = 31
 _PORT_MIN: Final = 1024
@@ -41,6 +38,13 @@ _PORT_MAX: Final = 65_535
     "--ports",
     metavar="LIST",
     help="Ports of the brokers, such as 19092,19093,19094; with one more, the first is the controller's.",
+)
+@click.option("--kafka", "is_kafka", is_flag=True, help="Serve clients of Apache Kafka, on ports that are free.")
+@click.option(
+    "--kafka-port",
+    type=click.IntRange(_PORT_MIN, _PORT_MAX),
+    metavar="PORT",
+    help="The same on this port for broker 0, and the next ones for the others.",
 )
 @era_option
 @set_option
@@ -69,9 +73,11 @@ def up(
     name: str | None,
     again: Path | None,
     ports: str | None,
+    kafka_port: int | None,
     era: str | None,
     settings: tuple[str, ...],
     *,
+    is_kafka: bool,
     driver: str,
     no_proxies: bool,
     is_viewed: bool,
@@ -130,6 +136,9 @@ def up(
     require_host(host)
     if fixed_ports and host is DriverName.DOCKER:
         raise UserError("--driver docker excludes --ports: every container has an address of its own")
+    if (is_kafka or kafka_port is not None) and host is DriverName.DOCKER:
+        raise UserError("--driver docker excludes --kafka: brokers in containers do not serve clients of Kafka yet")
+    kafka_ports = {} if kafka_port is None else {node: kafka_port + node for node in range(brokers)}
     toxiproxy = None if no_proxies else str(require_toxiproxy(host))
     directory = new_directory(store, folder, now=datetime.now(UTC))
     order = StandingOrder(
@@ -144,6 +153,8 @@ def up(
         ports=fixed_ports,
         driver=host,
         view=is_viewed,
+        kafka=is_kafka or kafka_port is not None,
+        kafka_ports=kafka_ports,
     )
     launch_and_report(order, output=output)
 

@@ -16,7 +16,7 @@ from laststand.emulator.report.numbers import plural
 if TYPE_CHECKING:
     from laststand.chaos.standing.order import StandingOrder
 
-_WHO_CONNECTS: Final = "(gRPC: for laststand's commands and its Python clients; Kafka's own clients cannot connect)"
+_WHO_CONNECTS: Final = "(gRPC: for laststand's commands and its Python clients; for Kafka's clients, use up --kafka)"
 
 
 def start_again(place: Path, *, output: Output) -> None:
@@ -68,6 +68,8 @@ def launch_and_report(order: "StandingOrder", *, output: Output) -> None:
     click.echo(f"  run directory: {directory}")
     click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
     click.echo(f"                 {_WHO_CONNECTS}")
+    if report.bootstrap_servers:
+        click.echo(f"  Kafka clients: bootstrap.servers={','.join(report.bootstrap_servers)}")
     if report.view is not None:
         click.echo(f"  live view:     {report.view}")
     click.echo(f"  end it with:   laststand down {directory}")

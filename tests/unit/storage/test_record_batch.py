@@ -53,12 +53,14 @@ def test_built_batch_parses_and_reads_back() -> None:
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        (b"", ErrorCode.CORRUPT_MESSAGE),
-        (BATCH[: HEADER_SIZE - 1], ErrorCode.CORRUPT_MESSAGE),
-        (BATCH[:-1], ErrorCode.CORRUPT_MESSAGE),
+        (b"", ErrorCode.INVALID_RECORD),
+        (BATCH[: HEADER_SIZE - 1], ErrorCode.INVALID_RECORD),
+        (BATCH[:-1], ErrorCode.INVALID_RECORD),
         (BATCH + BATCH, ErrorCode.INVALID_RECORD),
         (_with(8, ">i", 10), ErrorCode.CORRUPT_MESSAGE),
         (_with(16, ">b", 1), ErrorCode.INVALID_RECORD),
+        (_with(16, ">b", 3), ErrorCode.CORRUPT_MESSAGE),
+        (_with(53, ">i", -1), ErrorCode.INVALID_RECORD),
         (_with(17, ">I", 1, mend_crc=False), ErrorCode.CORRUPT_MESSAGE),
         (_with(61, ">b", 1, mend_crc=False), ErrorCode.CORRUPT_MESSAGE),
         (_with(57, ">i", 0), ErrorCode.INVALID_RECORD),

@@ -10,11 +10,15 @@ from typing import Final
 from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions, check_leader_epoch
 from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import LeaderEpoch, Offset, TopicPartition
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicPartition
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
+MAX_TIMESTAMP: Final = -3
+_DEBUGGING_CONSUMER: Final = -2
+"""Replica id of a consumer that may ask any replica (Kafka's ``DEBUGGING_CONSUMER_ID``)."""
 
 
 class Asker(Enum):
@@ -22,11 +26,12 @@ class Asker(Enum):
 
     CLIENT = "client"
     REPLICA = "replica"
+    DEBUGGER = "debugger"
 
 
 def list_offsets(hosted: HostedPartitions, request: messages.ListOffsetsRequest) -> messages.ListOffsetsResponse:
     """Answers each position of a request."""
-    asker = Asker.CLIENT if request.replica_id is None else Asker.REPLICA
+    asker = _asker(request.replica_id)
     results: list[messages.ListOffsetsResult] = []
     for asked in request.partitions:
         partition = hosted.find(TopicPartition(asked.topic, asked.partition))
@@ -37,31 +42,53 @@ def list_offsets(hosted: HostedPartitions, request: messages.ListOffsetsRequest)
     return messages.ListOffsetsResponse(partitions=tuple(results))
 
 
+def _asker(replica_id: BrokerId | None) -> Asker:
+    if replica_id is None:
+        return Asker.CLIENT
+    return Asker.DEBUGGER if replica_id == _DEBUGGING_CONSUMER else Asker.REPLICA
+
+
 def list_offset(partition: Partition, asked: messages.ListOffsetsPosition, asker: Asker) -> messages.ListOffsetsResult:
-    """Answers one position; only the leader knows. A timestamp above all others gives no offset and no error."""
+    """Answers one position; only the leader knows, but for a debugger.
+
+    A timestamp above all others gives no offset and no error.
+    """
     error = check_leader_epoch(partition, asked.current_leader_epoch)
-    if error is ErrorCode.NONE and not partition.is_leader:
+    if error is ErrorCode.NONE and not partition.is_leader and asker is not Asker.DEBUGGER:
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
     offset: Offset | None = None
     leader_epoch: LeaderEpoch | None = None
+    timestamp: int | None = None
     if error is ErrorCode.NONE:
         log = partition.log
-        end_offset = log.log_end_offset if asker is Asker.REPLICA else log.high_watermark
+        end_offset = log.high_watermark if asker is Asker.CLIENT else log.log_end_offset
         is_behind = asker is Asker.CLIENT and log.high_watermark < partition.epoch_start_offset
         if asked.timestamp == EARLIEST_TIMESTAMP:
-            offset, leader_epoch = log.log_start_offset, log.epoch_at(log.log_start_offset)
+            offset, leader_epoch = log.log_start_offset, _epoch_at_start(log)
         elif asked.timestamp == LATEST_TIMESTAMP:
             offset, leader_epoch = end_offset, log.epochs.latest_epoch
             if is_behind:
                 error = ErrorCode.OFFSET_NOT_AVAILABLE
         else:
-            found = log.offset_for_timestamp(asked.timestamp)
+            is_max = asked.timestamp == MAX_TIMESTAMP
+            found = log.offset_for_max_timestamp() if is_max else log.offset_for_timestamp(asked.timestamp)
             if found is not None and found[0] < end_offset:
-                offset, leader_epoch = found
+                offset, leader_epoch, timestamp = found
             elif is_behind:
                 error = ErrorCode.OFFSET_NOT_AVAILABLE
     if error is not ErrorCode.NONE:
-        offset = leader_epoch = None
+        offset = leader_epoch = timestamp = None
     return messages.ListOffsetsResult(
-        topic=asked.topic, partition=asked.partition, error=error, offset=offset, leader_epoch=leader_epoch
+        topic=asked.topic,
+        partition=asked.partition,
+        error=error,
+        offset=offset,
+        leader_epoch=leader_epoch,
+        timestamp=timestamp,
     )
+
+
+def _epoch_at_start(log: ReplicaLog) -> LeaderEpoch | None:
+    """Returns the epoch at the log start, also of a log without records (``LeaderEpochFileCache.earliestEntry``)."""
+    entries = log.epochs.entries
+    return entries[0].leader_epoch if entries and entries[0].start_offset <= log.log_start_offset else None

@@ -80,6 +80,10 @@ class ProducerStates:
         """Returns what is known of a producer."""
         return self._entries.get(producer_id)
 
+    def entries(self) -> list[tuple[ProducerId, ProducerEntry]]:
+        """Returns all producers that are known, by id."""
+        return sorted(self._entries.items())
+
     def check(self, batch: BatchDescriptor) -> SequenceCheck:
         """Judges a batch that a client sent; changes nothing."""
         if batch.producer_id is None:

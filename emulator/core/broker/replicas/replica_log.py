@@ -172,8 +172,8 @@ class ReplicaLog:
         index = bisect_right(self._next_offsets, offset)
         return LeaderEpoch(self._leader_epochs[index]) if index < len(self._leader_epochs) else None
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[Offset, LeaderEpoch] | None:
-        """Returns base offset and epoch of the first batch whose largest timestamp is not below ``timestamp_ms``.
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[Offset, LeaderEpoch, int] | None:
+        """Returns base offset, epoch and timestamp of the first batch with a timestamp of ``timestamp_ms`` or later.
 
         Record timestamps are bytes to the core, so the answer is a batch and may lie before the record itself.
         """
@@ -181,8 +181,14 @@ class ReplicaLog:
         for index in range(first, len(self._timestamps)):
             if self._timestamps[index] >= timestamp_ms:
                 offset = max(Offset(self._base_offsets[index]), self.log_start_offset)
-                return offset, LeaderEpoch(self._leader_epochs[index])
+                return offset, LeaderEpoch(self._leader_epochs[index]), self._timestamps[index]
         return None
+
+    def offset_for_max_timestamp(self) -> tuple[Offset, LeaderEpoch, int] | None:
+        """Returns base offset, epoch and timestamp of the first batch that has the largest timestamp of the log."""
+        first = bisect_right(self._next_offsets, self.log_start_offset)
+        largest = max(self._timestamps[first:], default=None)
+        return None if largest is None else self.offset_for_timestamp(largest)
 
     def truncate_to(self, offset: Offset, *, now_ms: int) -> bool:
         """Drops every batch whose last offset is at or above ``offset``; the log then ends there, whole batches gone.

@@ -4,6 +4,8 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from laststand.emulator.core import events
+from laststand.emulator.core.history import FOREIGN_CLIENT
+from laststand.emulator.verification.facts.batches import ConsumedBatch
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import span
@@ -39,10 +41,16 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         # A consumer that starts within a batch is given the rest of it.
         is_of_batch = (sent.crcs == consumed.crc) & (sent.first_record_ids + sent.record_counts == end)
         found = facts.sent.rows(sent.places[is_of_batch & (sent.first_record_ids <= consumed.first_record_id)])
-        if all(batch.process != consumed.producer for batch in found):
+        if all(batch.process != consumed.producer for batch in found) and not _is_foreign(facts, sent, consumed):
             yield finding(
                 consumed.process, consumed.base_offset, consumed.last_offset, consumed.crc, consumed.record_count
             )
+
+
+def _is_foreign(facts: PartitionFacts, sent: Tried, consumed: ConsumedBatch) -> bool:
+    """Whether a client that knows nothing of record ids sent the batch, whose records may be given in parts."""
+    is_of_batch = (sent.crcs == consumed.crc) & (sent.record_counts >= consumed.record_count)
+    return any(batch.process.startswith(FOREIGN_CLIENT) for batch in facts.sent.rows(sent.places[is_of_batch]))
 
 
 def _are_whole(facts: PartitionFacts, sent: Tried) -> Mask:

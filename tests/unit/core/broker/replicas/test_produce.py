@@ -72,5 +72,5 @@ def test_a_batch_is_stamped_with_its_offsets_and_the_leaders_epoch() -> None:
     log = hosting.partition.log
     assert log.last_written_leader_epoch == LeaderEpoch(3)
     assert log.batch_base_offset(Offset(7)) == 5
-    assert log.offset_for_timestamp(77) == (5, 3)
+    assert log.offset_for_timestamp(77) == (5, 3, 77)
     assert append(hosting, sequenced(7)) == Refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)

@@ -1,0 +1,512 @@
+"""What administrators ask: the broker forwards it to the controller, as Kafka's brokers do (KIP-590).
+
+The controller never answers the client. Where it gives no answer within the request's time, that is REQUEST_TIMED_OUT.
+"""
+
+import secrets
+from base64 import urlsafe_b64encode
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, TypeVar
+
+from laststand.emulator.core import admin_messages, messages
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, TopicId
+from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
+from laststand.emulator.kafka_listener.messages import Message, api_named
+from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.topic_names import is_legal
+
+_TIMEOUT_MS: Final = 30_000
+"""Of requests that bring none."""
+
+_RESOURCES: Final = {2: ConfigResource.TOPIC, 4: ConfigResource.BROKER}
+_OPERATIONS: Final = dict(
+    enumerate(
+        (
+            admin_messages.ConfigOperation.SET,
+            admin_messages.ConfigOperation.DELETE,
+            admin_messages.ConfigOperation.APPEND,
+            admin_messages.ConfigOperation.SUBTRACT,
+        )
+    )
+)
+_SOURCES: Final = {
+    admin_messages.ConfigSource.DYNAMIC_TOPIC_CONFIG: 1,
+    admin_messages.ConfigSource.DYNAMIC_BROKER_CONFIG: 2,
+    admin_messages.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: 3,
+    admin_messages.ConfigSource.STATIC_BROKER_CONFIG: 4,
+    admin_messages.ConfigSource.DEFAULT_CONFIG: 5,
+}
+_UPGRADES: Final = {
+    1: FeatureUpgradeType.UPGRADE,
+    2: FeatureUpgradeType.SAFE_DOWNGRADE,
+    3: FeatureUpgradeType.UNSAFE_DOWNGRADE,
+}
+_INTS: Final = frozenset({"max.message.bytes", "message.max.bytes", "segment.bytes", "log.segment.bytes"})
+_RESULTS_OF_FEATURES_BELOW: Final = 2
+_SECURITY_DISABLED: Final = 54
+
+_ResponseT = TypeVar("_ResponseT", bound=messages.Response)
+
+
+async def _forward(
+    served: Served, request: messages.Request, expected: type[_ResponseT], *, timeout_ms: int = _TIMEOUT_MS
+) -> _ResponseT | None:
+    """Returns the controller's answer; ``None`` if there is none in time."""
+    response = await served.controller.ask(served.controller_id, request, timeout_ms=max(1, timeout_ms))
+    assert response is None or isinstance(response, expected), "each request has its response"
+    return response
+
+
+def _wire_error(error: ErrorCode) -> int:
+    """Returns an error as Kafka numbers it: one of KIP-966's was never shipped."""
+    return ErrorCode.INVALID_REQUEST if error is ErrorCode.REQUEST_LIMIT_REACHED else error
+
+
+def _result(error: ErrorCode, message: str = "") -> Message:
+    return {"errorCode": _wire_error(error), "errorMessage": None if error is ErrorCode.NONE else message or error.name}
+
+
+_TIMED_OUT: Final = _result(ErrorCode.REQUEST_TIMED_OUT, "the controller did not answer in time")
+_DUPLICATE: Final = _result(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+
+
+# --- Topics -------------------------------------------------------------------------------------------------------
+
+
+async def _create_topics(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    counts = Counter(topic["name"] for topic in body["topics"])
+    answers: dict[str, Message] = {}
+    topics: dict[str, admin_messages.CreatableTopic] = {}
+    for topic in body["topics"]:
+        name = topic["name"]
+        refusal = _DUPLICATE if counts[name] > 1 else _refusal_of_topic(topic)
+        if refusal is not None:
+            answers[name] = {**refusal, "name": name}
+        else:
+            topics[name] = _creatable(topic)
+    if topics and body["validateOnly"]:
+        for name in topics:
+            exists = name in served.broker.image.topics
+            error = ErrorCode.TOPIC_ALREADY_EXISTS if exists else ErrorCode.NONE
+            answers[name] = {**_result(error, f"Topic '{name}' already exists."), "name": name}
+    elif topics:
+        asked = admin_messages.CreateTopicsRequest(topics=tuple(topics.values()))
+        response = await _forward(served, asked, admin_messages.CreateTopicsResponse, timeout_ms=body["timeoutMs"])
+        results = {} if response is None else {result.name: result for result in response.topics}
+        for name, topic in topics.items():
+            answers[name] = _created(served, topic, results.get(name))
+    return {"topics": [answers[name] for name in counts]}
+
+
+def _refusal_of_topic(topic: Message) -> Message | None:
+    placed = [each["partitionIndex"] for each in topic["assignments"]]
+    if not is_legal(topic["name"]):
+        return _result(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {topic['name']!r}")
+    if placed and topic["replicationFactor"] != -1:
+        reason = "A manual partition assignment was specified, but replication factor was not set to -1."
+        return _result(ErrorCode.INVALID_REQUEST, reason)
+    if placed and topic["numPartitions"] != -1:
+        reason = "A manual partition assignment was specified, but numPartitions was not set to -1."
+        return _result(ErrorCode.INVALID_REQUEST, reason)
+    if sorted(placed) != [*range(len(placed))]:
+        reason = "partitions should be a consecutive 0-based integer sequence"
+        return _result(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
+    for config in topic["configs"]:
+        if config["value"] is None:
+            return _result(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config['name']}")
+    return None
+
+
+def _creatable(topic: Message) -> admin_messages.CreatableTopic:
+    placed = sorted(topic["assignments"], key=lambda each: each["partitionIndex"])
+    return admin_messages.CreatableTopic(
+        name=topic["name"],
+        topic_id=TopicId(urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")),
+        num_partitions=None if topic["numPartitions"] == -1 else topic["numPartitions"],
+        replication_factor=None if topic["replicationFactor"] == -1 else topic["replicationFactor"],
+        assignments=tuple(tuple(map(BrokerId, each["brokerIds"])) for each in placed),
+        configs=tuple((config["name"], config["value"]) for config in topic["configs"]),
+    )
+
+
+def _created(
+    served: Served, topic: admin_messages.CreatableTopic, result: admin_messages.TopicResult | None
+) -> Message:
+    answer = _TIMED_OUT if result is None else _result(result.error, result.error_message)
+    if result is None or result.error is not ErrorCode.NONE:
+        return {**answer, "name": topic.name}
+    count, factor = len(topic.assignments), len(topic.assignments[0]) if topic.assignments else 0
+    return {
+        **answer,
+        "name": topic.name,
+        "topicId": topic.topic_id,
+        "numPartitions": count or topic.num_partitions or served.properties.num_partitions,
+        "replicationFactor": factor or topic.replication_factor or served.properties.default_replication_factor,
+    }
+
+
+async def _delete_topics(served: Served, request: ClientRequest) -> Message:
+    body, image = request.body, served.broker.image
+    asked = body["topics"] or [{"name": name, "topicId": ZERO_UUID} for name in body["topicNames"]]
+    answers: dict[tuple[str | None, str], Message] = {}
+    names: dict[tuple[str | None, str], str] = {}
+    counts = Counter((topic["name"], topic["topicId"]) for topic in asked)
+    for topic in asked:
+        name, topic_id = place = topic["name"], topic["topicId"]
+        is_named, is_given_by_id = name is not None, topic_id != ZERO_UUID
+        if is_named is is_given_by_id:
+            reason = (
+                "You may not specify both topic name and topic id."
+                if is_named
+                else "Neither topic name nor id were specified."
+            )
+            answers[place] = _result(ErrorCode.INVALID_REQUEST, reason)
+        elif counts[place] > 1:
+            answers[place] = _DUPLICATE
+        elif is_given_by_id and topic_id not in image.topic_names:
+            answers[place] = _result(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        else:
+            names[place] = name or image.topic_names[topic_id]
+    ids = {name: image.topics.get(name, ZERO_UUID) for name in names.values()}
+    if names:
+        response = await _forward(
+            served,
+            admin_messages.DeleteTopicsRequest(topics=tuple(names.values())),
+            admin_messages.DeleteTopicsResponse,
+            timeout_ms=body["timeoutMs"],
+        )
+        for number, (place, name) in enumerate(names.items()):
+            result = None if response is None else response.topics[number]
+            answer = _TIMED_OUT if result is None else _result(result.error, result.error_message)
+            answers[place] = {**answer, "name": name, "topicId": ids[name]}
+    return {"responses": [{"name": place[0], "topicId": place[1], **answers[place]} for place in counts]}
+
+
+async def _create_partitions(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    counts = Counter(topic["name"] for topic in body["topics"])
+    asked = [
+        admin_messages.CreatablePartitions(
+            name=topic["name"],
+            count=topic["count"],
+            assignments=tuple(tuple(map(BrokerId, each["brokerIds"])) for each in topic["assignments"] or ()),
+        )
+        for topic in body["topics"]
+        if counts[topic["name"]] == 1
+    ]
+    response = await _forward(
+        served,
+        admin_messages.CreatePartitionsRequest(topics=tuple(asked), validate_only=body["validateOnly"]),
+        admin_messages.CreatePartitionsResponse,
+        timeout_ms=body["timeoutMs"],
+    )
+    answers = {name: _DUPLICATE for name, count in counts.items() if count > 1}
+    for number, topic in enumerate(asked):
+        result = None if response is None else response.topics[number]
+        answers[topic.name] = _TIMED_OUT if result is None else _result(result.error, result.error_message)
+    return {"results": [{**answers[name], "name": name} for name in counts]}
+
+
+# --- Partitions ---------------------------------------------------------------------------------------------------
+
+
+async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    asked = body["topicPartitions"]
+    partitions = None
+    if asked is not None:
+        partitions = tuple(
+            admin_messages.ElectablePartition(topic=topic["topic"], partition=index)
+            for topic in asked
+            for index in topic["partitions"]
+        )
+    # Versions below 1 know the preferred election alone; those of KIP-966 from 2 on were never shipped.
+    wanted = body["electionType"]
+    if wanted not in (0, 1):
+        failed = _result(ErrorCode.INVALID_REQUEST, f"Unknown election type {wanted}")
+        results = _by_topic((each.topic, {**failed, "partitionId": each.partition}) for each in partitions or ())
+        return {
+            "errorCode": ErrorCode.INVALID_REQUEST,
+            "replicaElectionResults": _listed(results, "partitionResult", "topic"),
+        }
+    response = await _forward(
+        served,
+        admin_messages.ElectLeadersRequest(election_type=wanted, partitions=partitions),
+        admin_messages.ElectLeadersResponse,
+        timeout_ms=body["timeoutMs"],
+    )
+    if response is None:
+        return {"errorCode": ErrorCode.REQUEST_TIMED_OUT}
+    results = _by_topic(
+        (each.topic, {**_result(each.error, each.error_message), "partitionId": each.partition})
+        for each in response.partitions
+    )
+    if asked is None:
+        for name in served.broker.image.topics:
+            results.setdefault(name, [])
+    return {
+        "errorCode": _wire_error(response.error),
+        "replicaElectionResults": _listed(results, "partitionResult", "topic"),
+    }
+
+
+async def _alter_reassignments(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    asked = [
+        admin_messages.ReassignablePartition(
+            topic=topic["name"],
+            partition=each["partitionIndex"],
+            replicas=None if each["replicas"] is None else tuple(map(BrokerId, each["replicas"])),
+        )
+        for topic in body["topics"]
+        for each in topic["partitions"]
+    ]
+    is_free = body["allowReplicationFactorChange"]
+    response = await _forward(
+        served,
+        admin_messages.AlterPartitionReassignmentsRequest(
+            partitions=tuple(asked), allow_replication_factor_change=is_free
+        ),
+        admin_messages.AlterPartitionReassignmentsResponse,
+        timeout_ms=body["timeoutMs"],
+    )
+    if response is None:
+        return {**_TIMED_OUT, "allowReplicationFactorChange": is_free}
+    results = _by_topic(
+        (each.topic, {**_result(each.error, each.error_message), "partitionIndex": each.partition})
+        for each in response.partitions
+    )
+    return {
+        **_result(response.error, response.error_message),
+        "allowReplicationFactorChange": is_free,
+        "responses": _listed(results, "partitions", "name"),
+    }
+
+
+async def _list_reassignments(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    asked = body["topics"]
+    partitions = None
+    if asked is not None:
+        partitions = tuple((topic["name"], index) for topic in asked for index in topic["partitionIndexes"])
+    response = await _forward(
+        served,
+        admin_messages.ListPartitionReassignmentsRequest(partitions=partitions),
+        admin_messages.ListPartitionReassignmentsResponse,
+        timeout_ms=body["timeoutMs"],
+    )
+    if response is None:
+        return _TIMED_OUT
+    ongoing = _by_topic(
+        (
+            each.topic,
+            {
+                "partitionIndex": each.partition,
+                "replicas": each.replicas,
+                "addingReplicas": each.adding_replicas,
+                "removingReplicas": each.removing_replicas,
+            },
+        )
+        for each in response.partitions
+    )
+    return {**_result(response.error), "topics": _listed(ongoing, "partitions", "name")}
+
+
+def _by_topic(entries: Iterable[tuple[str, Message]]) -> dict[str, list[Message]]:
+    topics: dict[str, list[Message]] = {}
+    for topic, entry in entries:
+        topics.setdefault(topic, []).append(entry)
+    return topics
+
+
+def _listed(topics: Mapping[str, list[Message]], entries: str, name: str) -> list[Message]:
+    return [{name: topic, entries: listed} for topic, listed in topics.items()]
+
+
+# --- Configuration ------------------------------------------------------------------------------------------------
+
+
+def _resource_problem(served: Served, resource: Message) -> Message | None:
+    kind, name = _RESOURCES.get(resource["resourceType"]), resource["resourceName"]
+    if kind is None:
+        return _result(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource['resourceType']}")
+    if kind is ConfigResource.BROKER and name not in ("", str(served.broker_id)):
+        reason = f"Unexpected broker id, expected {served.broker_id} or empty string, but received {name}"
+        return _result(ErrorCode.INVALID_REQUEST, reason)
+    if kind is ConfigResource.TOPIC and not is_legal(name):
+        return _result(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {name!r}")
+    return None
+
+
+async def _describe_configs(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    problems = [_resource_problem(served, resource) for resource in body["resources"]]
+    asked = [
+        admin_messages.DescribeConfigsResource(
+            resource=_RESOURCES[resource["resourceType"]],
+            resource_name=resource["resourceName"],
+            configuration_keys=None if resource["configurationKeys"] is None else tuple(resource["configurationKeys"]),
+        )
+        for resource, problem in zip(body["resources"], problems, strict=True)
+        if problem is None
+    ]
+    response = None
+    if asked:
+        response = await _forward(
+            served,
+            admin_messages.DescribeConfigsRequest(resources=tuple(asked)),
+            admin_messages.DescribeConfigsResponse,
+        )
+    described = iter(() if response is None else response.resources)
+    results: list[Message] = []
+    for resource, problem in zip(body["resources"], problems, strict=True):
+        named = {"resourceType": resource["resourceType"], "resourceName": resource["resourceName"]}
+        found = None if problem is not None else next(described, None)
+        if found is None:
+            results.append({**named, **(problem or _TIMED_OUT)})
+            continue
+        answer = _result(found.error, found.error_message)
+        if found.error is ErrorCode.NONE:
+            answer["errorMessage"] = ""
+        configs = [_config(config, has_synonyms=body["includeSynonyms"]) for config in found.configs]
+        results.append({**named, **answer, "configs": configs})
+    return {"results": results}
+
+
+def _config(config: admin_messages.DescribedConfig, *, has_synonyms: bool) -> Message:
+    return {
+        "name": config.name,
+        "value": config.value,
+        "readOnly": config.read_only,
+        "configSource": _SOURCES[config.source],
+        "isSensitive": False,
+        "synonyms": [
+            {"name": synonym.name, "value": synonym.value, "source": _SOURCES[synonym.source]}
+            for synonym in (config.synonyms if has_synonyms else ())
+        ],
+        "configType": _config_type(config),
+    }
+
+
+def _config_type(config: admin_messages.DescribedConfig) -> int:
+    """Returns Kafka's number of an entry's type: BOOLEAN, STRING, INT, LONG or LIST."""
+    value = config.value or ""
+    if value in ("true", "false"):
+        return 1
+    if value.removeprefix("-").isdigit():
+        return 5 if config.name.endswith((".ms", ".bytes", ".messages")) and config.name not in _INTS else 3
+    return 7 if config.name in ("cleanup.policy", "log.cleanup.policy") else 2
+
+
+async def _alter_configs(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    problems = [_resource_problem(served, resource) or _changes_problem(resource) for resource in body["resources"]]
+    asked = [
+        admin_messages.AlterConfigsResource(
+            resource=_RESOURCES[resource["resourceType"]],
+            resource_name=resource["resourceName"],
+            configs=tuple(
+                admin_messages.AlterableConfig(
+                    name=config["name"],
+                    operation=_OPERATIONS[config["configOperation"]],
+                    value=None
+                    if _OPERATIONS[config["configOperation"]] is admin_messages.ConfigOperation.DELETE
+                    else config["value"],
+                )
+                for config in resource["configs"]
+            ),
+        )
+        for resource, problem in zip(body["resources"], problems, strict=True)
+        if problem is None
+    ]
+    response = None
+    if asked:
+        altered = admin_messages.IncrementalAlterConfigsRequest(
+            resources=tuple(asked), validate_only=body["validateOnly"]
+        )
+        response = await _forward(served, altered, admin_messages.IncrementalAlterConfigsResponse)
+    outcomes = iter(() if response is None else response.resources)
+    results: list[Message] = []
+    for resource, problem in zip(body["resources"], problems, strict=True):
+        named = {"resourceType": resource["resourceType"], "resourceName": resource["resourceName"]}
+        outcome = None if problem is not None else next(outcomes, None)
+        answer = problem or (_TIMED_OUT if outcome is None else _result(outcome.error, outcome.error_message))
+        results.append({**named, **answer})
+    return {"responses": results}
+
+
+def _changes_problem(resource: Message) -> Message | None:
+    counts = Counter(config["name"] for config in resource["configs"])
+    for config in resource["configs"]:
+        operation = _OPERATIONS.get(config["configOperation"])
+        if operation is None:
+            return {"errorCode": ErrorCode.UNKNOWN_SERVER_ERROR, "errorMessage": None}
+        if counts[config["name"]] > 1:
+            return _result(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        if operation is not admin_messages.ConfigOperation.DELETE and config["value"] is None:
+            return _result(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config['name']}")
+    return None
+
+
+# --- Features and brokers -----------------------------------------------------------------------------------------
+
+
+async def _update_features(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    updates = [
+        admin_messages.FeatureUpdate(
+            feature=each["feature"],
+            max_version_level=each["maxVersionLevel"],
+            upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE
+            if each["allowDowngrade"]
+            else _UPGRADES.get(each["upgradeType"], FeatureUpgradeType.UPGRADE),
+        )
+        for each in body["featureUpdates"]
+    ]
+    response = await _forward(
+        served,
+        admin_messages.UpdateFeaturesRequest(feature_updates=tuple(updates), validate_only=body["validateOnly"]),
+        admin_messages.UpdateFeaturesResponse,
+        timeout_ms=body["timeoutMs"],
+    )
+    if response is None:
+        return _TIMED_OUT
+    if response.error is not ErrorCode.NONE:
+        reason = (
+            f"The update failed for all features since the following feature had an error: {response.error_message}"
+        )
+        return _result(response.error, reason)
+    done = {"errorCode": ErrorCode.NONE, "errorMessage": "NONE"}
+    results = [{**done, "feature": update.feature} for update in updates]
+    return {"errorCode": ErrorCode.NONE, "results": results if request.version < _RESULTS_OF_FEATURES_BELOW else []}
+
+
+async def _unregister_broker(served: Served, request: ClientRequest) -> Message:
+    asked = admin_messages.UnregisterBrokerRequest(broker_id=BrokerId(request.body["brokerId"]))
+    response = await _forward(served, asked, admin_messages.UnregisterBrokerResponse)
+    return _TIMED_OUT if response is None else _result(response.error, response.error_message)
+
+
+async def _describe_acls(_: Served, __: ClientRequest) -> Message:
+    return {"errorCode": _SECURITY_DISABLED, "errorMessage": "No Authorizer is configured."}
+
+
+ADMINISTRATION: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {
+    api_named(name).key: handler
+    for name, handler in (
+        ("CreateTopics", _create_topics),
+        ("DeleteTopics", _delete_topics),
+        ("CreatePartitions", _create_partitions),
+        ("ElectLeaders", _elect_leaders),
+        ("AlterPartitionReassignments", _alter_reassignments),
+        ("ListPartitionReassignments", _list_reassignments),
+        ("DescribeConfigs", _describe_configs),
+        ("IncrementalAlterConfigs", _alter_configs),
+        ("UpdateFeatures", _update_features),
+        ("UnregisterBroker", _unregister_broker),
+        ("DescribeAcls", _describe_acls),
+    )
+}

@@ -1,0 +1,75 @@
+"""ApiVersions: which APIs, versions and features a client may use (KIP-35, KIP-584).
+
+What is advertised is the contract: clients refuse what they miss here, and send nothing that is not here.
+"""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.metadata_version import BROKER_FEATURES
+from laststand.emulator.kafka_listener.messages import Api, Message, all_apis, api_named
+from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+
+API_VERSIONS: Final = api_named("ApiVersions").key
+_PRODUCE: Final = api_named("Produce").key
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_SOFTWARE_VERSION: Final = 3
+_ALL_FEATURES_VERSION: Final = 4
+"""From here on features whose lowest level is 0 are told, too (KIP-1022)."""
+
+_UNSTABLE: Final = {api_named("InitProducerId").key: 5}
+"""Newest versions that Kafka 4.2 has finished, where its definitions go on."""
+
+_UNADVERTISED: Final = frozenset({api_named("SaslHandshake").key, api_named("SaslAuthenticate").key})
+
+
+def unsupported_version() -> Message:
+    """Returns the answer to a version that is too new; it is encoded as version 0."""
+    versions = all_apis()[API_VERSIONS].versions
+    key = {"apiKey": API_VERSIONS, "minVersion": versions.first, "maxVersion": versions.last}
+    return {"errorCode": ErrorCode.UNSUPPORTED_VERSION, "apiKeys": [key]}
+
+
+def api_versions(served: Served, request: ClientRequest, served_keys: Collection[int]) -> Message:
+    """Answers a request.
+
+    Args:
+        served: the broker.
+        request: of a client.
+        served_keys: keys of the APIs that have a handler.
+    """
+    if request.version >= _SOFTWARE_VERSION:
+        name, version = request.body["clientSoftwareName"], request.body["clientSoftwareVersion"]
+        if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
+            return {"errorCode": ErrorCode.INVALID_REQUEST}
+        request.connection.software = f"{name} {version}"
+    keys = sorted({API_VERSIONS, *served_keys} - _UNADVERTISED)
+    image = served.broker.image
+    lowest_shown = 0 if request.version >= _ALL_FEATURES_VERSION else 1
+    return {
+        "errorCode": ErrorCode.NONE,
+        "apiKeys": [_range(all_apis()[key]) for key in keys],
+        "supportedFeatures": [
+            {
+                "name": feature.name,
+                "minVersion": feature.min_supported_version,
+                "maxVersion": feature.max_supported_version,
+            }
+            for feature in BROKER_FEATURES
+            if feature.min_supported_version >= lowest_shown
+        ],
+        "finalizedFeaturesEpoch": image.next_offset - 1,
+        "finalizedFeatures": [
+            {"name": name, "minVersionLevel": level, "maxVersionLevel": level}
+            for name, level in sorted(image.features.items())
+            if level > 0
+        ],
+    }
+
+
+def _range(api: Api) -> Message:
+    # Kafka 4.2 advertises the oldest versions of Produce, which it refuses: without them librdkafka does not compress.
+    first = 0 if api.key == _PRODUCE else api.versions.first
+    return {"apiKey": api.key, "minVersion": first, "maxVersion": _UNSTABLE.get(api.key, api.versions.last)}

@@ -1,0 +1,211 @@
+"""The history of clients that write none: what they asked of this broker, and what it answered, as the broker saw it.
+
+A batch is on record as invoked before the core gets it, and as acknowledged once its answer was handed to the socket
+of a connection that still stood. So an acknowledgement in the history may have been seen by its client; where the
+connection was lost, or the broker died, before that, the outcome is unknown. The lines are those of the project's own
+clients, so that one oracle judges both.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from laststand.emulator.client.history import History
+from laststand.emulator.core import messages
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.history import FOREIGN_CLIENT, Attempt, OperationType, PolledBatch
+from laststand.emulator.core.types import Acks, BrokerId, CauseId, Offset, TopicId, TopicPartition
+from laststand.emulator.kafka_listener.connection import KafkaConnection
+from laststand.emulator.rpc.data_codec import Attachment
+from laststand.emulator.storage.record_batch import split_batches
+
+_UNKNOWN_PRODUCER = "?"
+_LIVE = "live"
+
+
+class Sent(NamedTuple):
+    """A batch that a client sent.
+
+    Attributes:
+        partition: where to.
+        topic_id: of the topic, by this broker's metadata.
+        batch: its header.
+        acks: of the request.
+        invoked: the line about its invocation.
+    """
+
+    partition: TopicPartition
+    topic_id: TopicId | None
+    batch: BatchDescriptor
+    acks: Acks
+    invoked: SendRecorded
+
+    @property
+    def operation_id(self) -> CauseId:
+        """What everything that follows of it has as its cause."""
+        return self.invoked.operation_id
+
+
+class ClientHistory:
+    """Writes the history of the clients of one broker process.
+
+    Args:
+        path: of the file; it is made with the first line.
+        broker_id: of the broker.
+        name: of the process, unique in the run.
+    """
+
+    def __init__(self, path: Path, *, broker_id: BrokerId, name: str) -> None:
+        self._path = path
+        self._broker_id = broker_id
+        self._name = name
+        self._file: History | None = None
+        self._records: dict[str, int] = {}
+        self._operations = 0
+
+    def process_of(self, connection: KafkaConnection) -> str:
+        """Returns the name that a connection's client has in the history."""
+        return f"{FOREIGN_CLIENT}{connection.client_id or '?'}@{self._name}.{connection.number}"
+
+    def invoke(
+        self,
+        connection: KafkaConnection,
+        batches: Sequence[tuple[TopicPartition, TopicId | None, BatchDescriptor]],
+        acks: Acks,
+    ) -> dict[TopicPartition, Sent]:
+        """Puts batches on record that a client sends."""
+        process = self.process_of(connection)
+        sent: dict[TopicPartition, Sent] = {}
+        for partition, topic_id, batch in batches:
+            first = self._records.get(process, 0)
+            self._records[process] = first + batch.record_count
+            line = SendRecorded(
+                type=OperationType.INVOKE,
+                operation_id=self._operation_id(),
+                partition=partition,
+                topic_id=topic_id,
+                first_record_id=first,
+                record_count=batch.record_count,
+                attempts=(self._attempt(batch, ErrorCode.NETWORK_EXCEPTION),),
+            )
+            self._history().add_send(line, process=process, acks=acks)
+            sent[partition] = Sent(partition, topic_id, batch, acks, line)
+        if sent:
+            self._history().flush()
+        return sent
+
+    def complete(
+        self,
+        connection: KafkaConnection,
+        sent: Mapping[TopicPartition, Sent],
+        outcomes: Mapping[TopicPartition, messages.ProducePartitionResponse],
+        *,
+        is_written: bool,
+    ) -> None:
+        """Puts on record what became of batches.
+
+        Args:
+            connection: that the answer went by.
+            sent: batches, by partition.
+            outcomes: of them, as far as the core gave any.
+            is_written: whether the answer was handed to the socket; if not, the client knows nothing.
+        """
+        for partition, each in sent.items():
+            outcome = outcomes.get(partition)
+            error = ErrorCode.NETWORK_EXCEPTION if outcome is None or not is_written else outcome.error
+            base_offset = None if outcome is None or error is not ErrorCode.NONE else outcome.base_offset
+            self._end(connection, each, error, base_offset)
+        if sent:
+            self._history().flush()
+
+    def complete_unanswered(self, connection: KafkaConnection, sent: Iterable[Sent]) -> None:
+        """Puts on record that batches were sent with acks=0."""
+        for each in sent:
+            self._end(connection, each, ErrorCode.NONE, None)
+
+    def _end(self, connection: KafkaConnection, each: Sent, error: ErrorCode, base_offset: Offset | None) -> None:
+        is_acked = error is ErrorCode.NONE
+        line = SendRecorded(
+            type=OperationType.OK if is_acked else _failure(error),
+            operation_id=each.invoked.operation_id,
+            partition=each.partition,
+            topic_id=each.topic_id,
+            first_record_id=each.invoked.first_record_id,
+            record_count=each.batch.record_count,
+            base_offset=base_offset,
+            attempts=(self._attempt(each.batch, error),),
+            error=None if is_acked else error.name,
+        )
+        self._history().add_send(line, process=self.process_of(connection), acks=each.acks)
+
+    def _attempt(self, batch: BatchDescriptor, error: ErrorCode) -> Attempt:
+        is_idempotent = batch.producer_id is not None
+        return Attempt(
+            node=self._broker_id,
+            leader_epoch=None,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch if is_idempotent else None,
+            base_sequence=batch.base_sequence if is_idempotent else None,
+            crc=batch.crc,
+            outcome=error.name,
+        )
+
+    def polled(
+        self,
+        connection: KafkaConnection,
+        asked: messages.FetchPartition,
+        answer: messages.FetchPartitionResponse,
+        records: Attachment,
+    ) -> None:
+        """Puts on record what one fetch gave a client of one partition; call ``flush`` afterwards."""
+        batches = split_batches(bytes(records))
+        assert isinstance(batches, list), "a log holds whole batches"
+        line = PollRecorded(
+            type=OperationType.OK,
+            operation_id=self._operation_id(),
+            partition=asked.topic_partition,
+            topic_id=asked.topic_id,
+            node=self._broker_id,
+            leader_epoch=asked.current_leader_epoch,
+            position=asked.fetch_offset,
+            seek=True,
+            high_watermark=answer.high_watermark,
+            log_start_offset=answer.log_start_offset,
+            batches=tuple(
+                PolledBatch(
+                    base_offset=batch.base_offset,
+                    last_offset=batch.last_offset,
+                    leader_epoch=batch.leader_epoch,
+                    crc=batch.crc,
+                    producer=_UNKNOWN_PRODUCER,
+                    first_record_id=0,
+                    record_count=batch.record_count,
+                )
+                for _, batch in batches
+            ),
+        )
+        self._history().add_poll(line, process=self.process_of(connection), phase=_LIVE)
+
+    def flush(self) -> None:
+        """Writes the lines."""
+        self._history().flush()
+
+    def close(self) -> None:
+        """Seals the history."""
+        if self._file is not None:
+            self._file.__exit__(None, None, None)
+
+    def _operation_id(self) -> CauseId:
+        self._operations += 1
+        return CauseId(f"{FOREIGN_CLIENT}{self._name}-{self._operations}")
+
+    def _history(self) -> History:
+        if self._file is None:
+            self._file = History(self._path)
+        return self._file
+
+
+def _failure(error: ErrorCode) -> OperationType:
+    return OperationType.FAIL if error.is_definite else OperationType.INFO

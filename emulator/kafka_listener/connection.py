@@ -1,0 +1,177 @@
+"""One client's connection: frames in their order, one request at a time, as Kafka's own network threads do it.
+
+Kafka reads a request, mutes the connection until the answer is handed to the socket, and reads on. So answers have
+the order of requests, a request is not applied before its predecessor is answered, and a client that reads nothing
+makes the broker keep one answer at most.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol, cast
+
+from laststand.emulator.kafka_listener.message_codec import Buffers
+
+_log: Final = logging.getLogger(__name__)
+
+_SIZE_BYTES: Final = 4
+_READ_AHEAD: Final = 2
+"""Frames that may wait; then nothing more is read from the socket."""
+
+_TLS_HELLO: Final = b"\x16\x03"
+_HTTP: Final = (b"GET ", b"POST", b"HEAD", b"PUT ")
+
+
+class RefusedError(Exception):
+    """A request that Kafka answers by closing the connection; the text says why."""
+
+
+class Handle(Protocol):
+    """Answers frames."""
+
+    async def __call__(self, connection: "KafkaConnection", frame: bytes) -> Buffers | None:
+        """Returns the answer; ``None`` for a request without one.
+
+        Raises:
+            RefusedError: the connection is to be closed.
+        """
+        ...
+
+
+class KafkaConnection(asyncio.Protocol):
+    """A connection of a client.
+
+    Args:
+        number: of it, unique in this process.
+        max_bytes: the largest frame (``socket.request.max.bytes``).
+        handle: answers frames; ``None`` where nobody is served yet.
+        on_end: called once the connection is over.
+
+    Attributes:
+        number: as given.
+        peer: the client's address, ``host:port``.
+        client_id: of the newest request.
+        software: name and version that the client gave in ApiVersions.
+    """
+
+    def __init__(
+        self, *, number: int, max_bytes: int, handle: Handle | None, on_end: "Callable[[KafkaConnection], None]"
+    ) -> None:
+        self.number = number
+        self.peer = ""
+        self.client_id = ""
+        self.software = ""
+        self._max_bytes = max_bytes
+        self._handle = handle
+        self._on_end = on_end
+        self._buffer = bytearray()
+        self._frames: deque[bytes] = deque()
+        self._has_frames = asyncio.Event()
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._is_half_closed = False
+        self._awaiting_write: list[Callable[[bool], None]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def when_written(self, callback: Callable[[bool], None]) -> None:
+        """Has a callback told whether the next answer was handed to the socket of a connection that stood."""
+        self._awaiting_write.append(callback)
+
+    def close(self) -> None:
+        """Closes the connection; what was written still leaves."""
+        self._transport.close()
+
+    # --- Called by asyncio ----------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Starts to serve."""
+        self._transport = cast(asyncio.Transport, transport)
+        host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
+        self.peer = f"{host}:{port}"
+        if self._handle is None:
+            self._transport.abort()
+        else:
+            self._task = asyncio.get_running_loop().create_task(self._serve(self._handle))
+
+    def data_received(self, data: bytes) -> None:
+        """Cuts what came into frames."""
+        self._buffer += data
+        while len(self._buffer) >= _SIZE_BYTES:
+            size = int.from_bytes(self._buffer[:_SIZE_BYTES], "big", signed=True)
+            if not 0 < size <= self._max_bytes:
+                self._refuse(_size_problem(bytes(self._buffer[:_SIZE_BYTES]), size))
+                return
+            end = _SIZE_BYTES + size
+            if len(self._buffer) < end:
+                break
+            self._frames.append(bytes(memoryview(self._buffer)[_SIZE_BYTES:end]))
+            del self._buffer[:end]
+            self._has_frames.set()
+        if len(self._frames) > _READ_AHEAD:
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """Keeps the connection until the requests that came are answered."""
+        self._is_half_closed = True
+        self._has_frames.set()
+        return True
+
+    def pause_writing(self) -> None:
+        """Holds the next request back: the client does not read its answers."""
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        """Goes on."""
+        self._may_write.set()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """Gives up what is not answered."""
+        if self._task is not None:
+            self._task.cancel()
+        self._report_written(is_written=False)
+        self._on_end(self)
+
+    # --- Requests -------------------------------------------------------------------------------------------------
+
+    async def _serve(self, handle: Handle) -> None:
+        try:
+            while (frame := await self._next_frame()) is not None:
+                answer = await handle(self, frame)
+                if answer is not None:
+                    size = sum(map(len, answer))
+                    self._transport.writelines([size.to_bytes(_SIZE_BYTES, "big"), *answer])
+                    self._report_written(is_written=not self._transport.is_closing())
+                    await self._may_write.wait()
+            self._transport.close()
+        except RefusedError as error:
+            self._refuse(str(error))
+
+    def _report_written(self, *, is_written: bool) -> None:
+        awaiting, self._awaiting_write = self._awaiting_write, []
+        for callback in awaiting:
+            callback(is_written)
+
+    async def _next_frame(self) -> bytes | None:
+        """Returns the next frame; ``None`` once the client has sent its last one."""
+        while not self._frames:
+            if self._is_half_closed:
+                return None
+            self._has_frames.clear()
+            await self._has_frames.wait()
+        frame = self._frames.popleft()
+        if not self._is_half_closed and len(self._frames) <= _READ_AHEAD:
+            self._transport.resume_reading()
+        return frame
+
+    def _refuse(self, reason: str) -> None:
+        _log.warning("connection=%d peer=%s client=%s closed reason=%s", self.number, self.peer, self.client_id, reason)
+        self._transport.close()
+
+
+def _size_problem(head: bytes, size: int) -> str:
+    if head.startswith(_TLS_HELLO):
+        return "a TLS client on a plaintext listener"
+    if head in _HTTP:
+        return "an HTTP client on Kafka's port"
+    return f"a request of {size} bytes"

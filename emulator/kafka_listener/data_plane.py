@@ -1,0 +1,24 @@
+"""The handlers of what producers and consumers ask."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from laststand.emulator.kafka_listener.fetch import fetch
+from laststand.emulator.kafka_listener.lookups import (
+    delete_records,
+    init_producer_id,
+    list_offsets,
+    offset_for_leader_epoch,
+)
+from laststand.emulator.kafka_listener.messages import Message, api_named
+from laststand.emulator.kafka_listener.produce import produce
+from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+
+DATA_PLANE: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {
+    api_named("Produce").key: produce,
+    api_named("Fetch").key: fetch,
+    api_named("ListOffsets").key: list_offsets,
+    api_named("OffsetForLeaderEpoch").key: offset_for_leader_epoch,
+    api_named("DeleteRecords").key: delete_records,
+    api_named("InitProducerId").key: init_producer_id,
+}

@@ -1,0 +1,131 @@
+"""Fetch: what is read to the core, record batches as they are on disk to the client."""
+
+from typing import Final
+
+from laststand.emulator.core import messages
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import BrokerId, IsolationLevel, LeaderEpoch, Offset, TopicId
+from laststand.emulator.kafka_listener.fetch_sessions import Place
+from laststand.emulator.kafka_listener.messages import Message
+from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.rpc.data_codec import Attachment
+
+_RACK_VERSION: Final = 11
+_HINT_VERSION: Final = 16
+_BY_ID_VERSION: Final = 13
+_UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_CONSUMERS: Final = (-1, -2)
+"""Replica ids of clients; -2 is a consumer that may ask followers."""
+
+_MAX_BYTES: Final = 55 << 20
+"""``fetch.max.bytes`` of a broker."""
+
+
+async def fetch(served: Served, request: ClientRequest) -> Message:
+    """Answers a request."""
+    is_by_id = request.version >= _BY_ID_VERSION
+    resolved = served.fetch_sessions.resolve(request.body, is_by_id=is_by_id)
+    if resolved.error:
+        return {"errorCode": resolved.error}
+    answers: dict[Place, Message] = {}
+    asked: dict[Place, messages.FetchPartition] = {}
+    for place, partition in resolved.partitions.items():
+        topic, index = place
+        name = served.broker.image.topic_names.get(TopicId(topic)) if is_by_id else topic
+        if name is None:
+            answers[place] = _failed(index, ErrorCode.UNKNOWN_TOPIC_ID)
+        else:
+            asked[place] = _asked(name, served.broker.image.topics.get(name), partition)
+    leaders: set[int] = set()
+    # A partition that fails here ends the wait of all, as an error of the core does.
+    core_request = _core_request(request, tuple(asked.values()), waits=not answers)
+    response, attachments = await served.core.ask(core_request)
+    assert isinstance(response, messages.FetchResponse), "a fetch request has this response"
+    is_committed = core_request.isolation_level is IsolationLevel.READ_COMMITTED
+    for (place, entry), answer, records in zip(asked.items(), response.partitions, attachments, strict=True):
+        if len(records) and core_request.replica_id is None:
+            served.history.polled(request.connection, entry, answer, records)
+        answers[place] = _answer(answer, records, is_committed=is_committed)
+        if request.version >= _HINT_VERSION and answer.current_leader is not None:
+            hint = {"leaderId": answer.current_leader, "leaderEpoch": answer.current_leader_epoch}
+            answers[place]["currentLeader"] = hint
+            leaders.add(answer.current_leader)
+    topics: dict[str, list[Message]] = {}
+    session = resolved.session
+    for place in resolved.partitions:
+        has_news = session is None or session.has_news(place, answers[place])
+        if has_news or not resolved.is_incremental:
+            topics.setdefault(place[0], []).append(answers[place])
+    return {
+        "sessionId": resolved.session_id,
+        "responses": [
+            {"topic": topic, "topicId": topic, "partitions": partitions} for topic, partitions in topics.items()
+        ],
+        "nodeEndpoints": served.node_endpoints(leaders),
+    }
+
+
+def _asked(topic: str, topic_id: TopicId | None, partition: Message) -> messages.FetchPartition:
+    return messages.FetchPartition(
+        topic=topic,
+        topic_id=topic_id,
+        partition=partition["partition"],
+        fetch_offset=Offset(partition["fetchOffset"]),
+        current_leader_epoch=_epoch(partition["currentLeaderEpoch"]),
+        last_fetched_epoch=_epoch(partition["lastFetchedEpoch"]),
+        partition_max_bytes=partition["partitionMaxBytes"],
+    )
+
+
+def _epoch(value: int) -> LeaderEpoch | None:
+    return None if value < 0 else LeaderEpoch(value)
+
+
+def _core_request(
+    request: ClientRequest, partitions: tuple[messages.FetchPartition, ...], *, waits: bool
+) -> messages.FetchRequest:
+    body = request.body
+    replica_id = (body["replicaState"] or body)["replicaId"]
+    return messages.FetchRequest(
+        partitions=partitions,
+        replica_id=None if replica_id in _CONSUMERS else BrokerId(replica_id),
+        max_wait_ms=body["maxWaitMs"] if waits else 0,
+        min_bytes=body["minBytes"],
+        max_bytes=min(body["maxBytes"], _MAX_BYTES),
+        isolation_level=IsolationLevel.READ_COMMITTED
+        if body["isolationLevel"] == 1
+        else IsolationLevel.READ_UNCOMMITTED,
+        client_rack=body["rackId"] if request.version >= _RACK_VERSION else None,
+    )
+
+
+def _failed(partition: int, error: ErrorCode) -> Message:
+    return {
+        "partitionIndex": partition,
+        "errorCode": error,
+        "highWatermark": -1,
+        "lastStableOffset": -1,
+        "logStartOffset": -1,
+        "abortedTransactions": [] if error in _UNKNOWN else None,
+        "preferredReadReplica": -1,
+        "records": b"",
+    }
+
+
+def _answer(answer: messages.FetchPartitionResponse, records: Attachment, *, is_committed: bool) -> Message:
+    if answer.error is not ErrorCode.NONE:
+        return _failed(answer.partition, answer.error)
+    high_watermark = -1 if answer.high_watermark is None else answer.high_watermark
+    fields: Message = {
+        "partitionIndex": answer.partition,
+        "errorCode": ErrorCode.NONE,
+        "highWatermark": high_watermark,
+        "lastStableOffset": high_watermark,
+        "logStartOffset": -1 if answer.log_start_offset is None else answer.log_start_offset,
+        "abortedTransactions": [] if is_committed else None,
+        "preferredReadReplica": -1 if answer.preferred_read_replica is None else answer.preferred_read_replica,
+        "records": records,
+    }
+    if answer.diverging_epoch is not None:
+        fields["divergingEpoch"] = {"epoch": answer.diverging_epoch, "endOffset": answer.diverging_end_offset}
+    return fields

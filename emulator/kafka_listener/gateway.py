@@ -1,0 +1,157 @@
+"""The way from a connection to the core of its broker and back, and to the controller."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import NamedTuple, TypeAlias
+
+from laststand.emulator.core import inputs, messages
+from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.types import CauseId, CorrelationId, NodeId
+from laststand.emulator.kafka_listener.connection import RefusedError
+from laststand.emulator.rpc.data_codec import Attachment
+from laststand.emulator.rpc.inbound import OnRequest
+from laststand.emulator.rpc.outbound import Outbound
+
+
+class Answered(NamedTuple):
+    """An answer of the core.
+
+    Attributes:
+        response: of the request.
+        attachments: bytes of each partition of a fetch response.
+    """
+
+    response: messages.Response
+    attachments: Sequence[Attachment]
+
+
+class _Waiting:
+    """Takes the answer to one request (``emulator.rpc.inbound.Responder``)."""
+
+    def __init__(self) -> None:
+        self.outcome: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+
+    def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(Answered(response, attachments))
+
+    def disconnect(self) -> None:
+        if not self.outcome.done():
+            self.outcome.set_exception(RefusedError("the broker closes the connection"))
+
+
+class _Unanswered:
+    """Stands for the answer that a request with acks=0 does not have."""
+
+    def __init__(self, on_failure: Callable[[], None]) -> None:
+        self._on_failure = on_failure
+
+    def answer(self, response: messages.Response, *, cause_id: CauseId, attachments: Sequence[Attachment]) -> None:
+        raise InvariantError("a produce request with acks=0 was answered")
+
+    def disconnect(self) -> None:
+        self._on_failure()
+
+
+class CoreGateway:
+    """Hands requests to the core of this broker.
+
+    Args:
+        on_request: takes a request.
+        name: of this process, in the cause ids of requests.
+    """
+
+    def __init__(self, on_request: OnRequest, *, name: str) -> None:
+        self._on_request = on_request
+        self._name = name
+        self._numbers = count()
+
+    async def ask(
+        self, request: messages.Request, attachments: tuple[bytes, ...] = (), *, cause_id: CauseId | None = None
+    ) -> Answered:
+        """Returns the core's answer.
+
+        Args:
+            request: of a client.
+            attachments: for a produce request the batch of each partition.
+            cause_id: of all that follows; a new one by default.
+
+        Raises:
+            RefusedError: the core closes the connection.
+        """
+        waiting = _Waiting()
+        self._on_request(request, cause_id or self._cause_id(), attachments, waiting)
+        return await waiting.outcome
+
+    def give(
+        self,
+        request: messages.Request,
+        attachments: tuple[bytes, ...],
+        *,
+        cause_id: CauseId | None,
+        on_failure: Callable[[], None],
+    ) -> None:
+        """Hands over a produce request with acks=0, which has no answer.
+
+        Args:
+            request: of a client.
+            attachments: the batch of each partition.
+            cause_id: of all that follows; a new one by default.
+            on_failure: called if the core could not append it.
+        """
+        self._on_request(request, cause_id or self._cause_id(), attachments, _Unanswered(on_failure))
+
+    def _cause_id(self) -> CauseId:
+        return CauseId(f"kafka-{self._name}-{next(self._numbers)}")
+
+
+MakeOutbound: TypeAlias = Callable[
+    [Callable[[inputs.ResponseReceived | inputs.RequestFailed, tuple[bytes, ...]], None]], Outbound
+]
+"""Makes the sending half for forwarded requests, given what takes their outcomes."""
+
+
+class ControllerGateway:
+    """Forwards administrators' requests to the controller, as Kafka's brokers do.
+
+    Args:
+        make_outbound: makes the connection.
+    """
+
+    def __init__(self, make_outbound: MakeOutbound) -> None:
+        self._outbound = make_outbound(self._receive)
+        self._numbers = count()
+        self._waiting: dict[CorrelationId, asyncio.Future[messages.Response | None]] = {}
+
+    async def ask(self, controller: NodeId, request: messages.Request, *, timeout_ms: int) -> messages.Response | None:
+        """Returns the controller's answer; ``None`` if none came in time.
+
+        Args:
+            controller: which node it is.
+            request: of an administrator.
+            timeout_ms: how long it may take.
+        """
+        correlation_id = CorrelationId(next(self._numbers))
+        answer: asyncio.Future[messages.Response | None] = asyncio.get_running_loop().create_future()
+        self._waiting[correlation_id] = answer
+        self._outbound.send(
+            destination=controller,
+            correlation_id=correlation_id,
+            request=request,
+            timeout_ms=timeout_ms,
+            cause_id=CauseId(f"forward-{correlation_id}"),
+        )
+        try:
+            return await answer
+        finally:
+            del self._waiting[correlation_id]
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._outbound.close()
+
+    def _receive(self, outcome: inputs.ResponseReceived | inputs.RequestFailed, _: tuple[bytes, ...]) -> None:
+        answer = self._waiting.get(outcome.correlation_id)
+        if answer is not None and not answer.done():
+            answer.set_result(outcome.response if isinstance(outcome, inputs.ResponseReceived) else None)

@@ -1,0 +1,144 @@
+"""What a broker tells of its own logs and of the metadata quorum: producers, log directories, DescribeQuorum."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from laststand.emulator.core import admin_messages
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.kafka_listener.messages import Message, api_named
+from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.topic_names import is_legal
+
+_TIMEOUT_MS: Final = 30_000
+_METADATA_TOPIC: Final = "__cluster_metadata"
+_MESSAGE_VERSION: Final = 2
+_UNKNOWN_BYTES: Final = -1
+_TOPIC_TYPE, _BROKER_TYPE = 2, 4
+
+
+async def _describe_producers(served: Served, request: ClientRequest) -> Message:
+    return {
+        "topics": [
+            {
+                "name": topic["name"],
+                "partitions": [_producers(served, topic["name"], index) for index in topic["partitionIndexes"]],
+            }
+            for topic in request.body["topics"]
+        ]
+    }
+
+
+def _producers(served: Served, topic: str, index: int) -> Message:
+    if not is_legal(topic):
+        message = f"Topic name is invalid: {topic!r}"
+        return {"partitionIndex": index, "errorCode": ErrorCode.INVALID_TOPIC_EXCEPTION, "errorMessage": message}
+    partition = served.broker.partition(TopicPartition(topic, index))
+    if partition is None:
+        is_known = TopicPartition(topic, index) in served.broker.image.partitions
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return {"partitionIndex": index, "errorCode": error, "errorMessage": error.name}
+    return {
+        "partitionIndex": index,
+        "errorCode": ErrorCode.NONE,
+        "activeProducers": [
+            {
+                "producerId": producer_id,
+                "producerEpoch": entry.producer_epoch,
+                "lastSequence": entry.batches[-1].last_sequence if entry.batches else -1,
+                "lastTimestamp": entry.batches[-1].max_timestamp_ms if entry.batches else -1,
+                "coordinatorEpoch": -1,
+            }
+            for producer_id, entry in partition.log.producers.entries()
+        ],
+    }
+
+
+async def _describe_log_dirs(served: Served, request: ClientRequest) -> Message:
+    asked = request.body["topics"]
+    wanted = None if asked is None else {(topic["topic"], index) for topic in asked for index in topic["partitions"]}
+    topics: dict[str, list[Message]] = {}
+    for partition in served.broker.partitions:
+        name = partition.name
+        if wanted is None or (name.topic, name.partition) in wanted:
+            log = partition.log
+            size = log.size_between(log.log_start_offset, log.log_end_offset)
+            lag = max(0, log.high_watermark - log.log_end_offset)
+            entry = {"partitionIndex": name.partition, "partitionSize": size, "offsetLag": lag, "isFutureKey": False}
+            topics.setdefault(name.topic, []).append(entry)
+    listed = [{"name": topic, "partitions": partitions} for topic, partitions in sorted(topics.items())]
+    return {
+        "results": [
+            {
+                "logDir": served.log_dir,
+                "topics": listed,
+                "totalBytes": _UNKNOWN_BYTES,
+                "usableBytes": _UNKNOWN_BYTES,
+            }
+        ]
+    }
+
+
+async def _describe_quorum(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    topics: list[Message] = []
+    is_described = False
+    for topic in body["topics"]:
+        partitions: list[Message] = []
+        for each in topic["partitions"]:
+            is_metadata = topic["topicName"] == _METADATA_TOPIC and each["partitionIndex"] == 0
+            state = await _quorum(served) if is_metadata else None
+            is_described |= state is not None
+            failed = {
+                "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "errorMessage": "This server does not host this topic-partition.",
+            }
+            partitions.append({"partitionIndex": each["partitionIndex"], **(failed if state is None else state)})
+        topics.append({"topicName": topic["topicName"], "partitions": partitions})
+    return {"errorMessage": "", "topics": topics, "nodes": [{"nodeId": served.controller_id}] if is_described else []}
+
+
+async def _quorum(served: Served) -> Message | None:
+    """Returns the one voter, which leads, and brokers as observers; ``None`` if the controller does not answer."""
+    response = await served.controller.ask(
+        served.controller_id, admin_messages.DescribeClusterRequest(), timeout_ms=_TIMEOUT_MS
+    )
+    if not isinstance(response, admin_messages.DescribeClusterResponse):
+        return None
+    end = response.metadata_end_offset
+    return {
+        "errorCode": ErrorCode.NONE,
+        "errorMessage": "",
+        "leaderId": served.controller_id,
+        "leaderEpoch": 1,
+        "highWatermark": end,
+        "currentVoters": [{"replicaId": served.controller_id, "logEndOffset": end}],
+        "observers": [
+            {
+                "replicaId": broker.broker_id,
+                "logEndOffset": -1 if broker.applied_offset is None else broker.applied_offset + 1,
+            }
+            for broker in response.brokers
+        ],
+    }
+
+
+async def _list_config_resources(served: Served, request: ClientRequest) -> Message:
+    wanted = request.body["resourceTypes"] or (_TOPIC_TYPE, _BROKER_TYPE)
+    if any(kind not in (_TOPIC_TYPE, _BROKER_TYPE) for kind in wanted):
+        return {"errorCode": ErrorCode.UNSUPPORTED_VERSION}
+    image = served.broker.image
+    resources: list[Message] = []
+    if _TOPIC_TYPE in wanted:
+        resources += [{"resourceName": name, "resourceType": _TOPIC_TYPE} for name in sorted(image.topics)]
+    if _BROKER_TYPE in wanted:
+        resources += [{"resourceName": str(node), "resourceType": _BROKER_TYPE} for node in served.live_brokers()]
+    return {"errorCode": ErrorCode.NONE, "configResources": resources}
+
+
+INSPECTION: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {
+    api_named("DescribeProducers").key: _describe_producers,
+    api_named("DescribeLogDirs").key: _describe_log_dirs,
+    api_named("DescribeQuorum").key: _describe_quorum,
+    api_named("ListConfigResources").key: _list_config_resources,
+}

@@ -1,0 +1,191 @@
+"""Who is there and who leads what, by this broker's own cache: Metadata, DescribeCluster, DescribeTopicPartitions.
+
+Nothing here waits for the controller. A broker that is cut off goes on to answer, and what it answers is stale.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final
+
+from laststand.emulator.core import messages
+from laststand.emulator.core.describe import describe_topic_partitions
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.image import PartitionState
+from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
+from laststand.emulator.kafka_listener.messages import Message, api_named
+from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS, is_legal
+
+_TOPIC_OPERATIONS: Final = 3576
+"""Bits of all operations on a topic, which everybody may do here."""
+
+_CLUSTER_OPERATIONS: Final = 8096
+_NOT_ASKED: Final = -2147483648
+_BROKERS, _CONTROLLERS = 1, 2
+_UNSUPPORTED_ENDPOINT_TYPE: Final = 115
+_MISMATCHED_ENDPOINT_TYPE: Final = 114
+_LEADER_STAYS_VERSION: Final = 1
+
+
+async def _metadata(served: Served, request: ClientRequest) -> Message:
+    body, image = request.body, served.broker.image
+    asked = body["topics"]
+    if asked is None or (not asked and request.version == 0):
+        topics = [_topic(served, request, name) for name in sorted(image.topics)]
+    else:
+        topics = [*_asked_topics(served, request, asked)]
+    return {
+        "brokers": [_broker(served, broker_id) for broker_id in served.live_brokers()],
+        "clusterId": served.cluster_id,
+        "controllerId": served.any_live_broker(),
+        "topics": topics,
+        "clusterAuthorizedOperations": _CLUSTER_OPERATIONS
+        if body["includeClusterAuthorizedOperations"]
+        else _NOT_ASKED,
+    }
+
+
+def _asked_topics(served: Served, request: ClientRequest, asked: Iterable[Message]) -> Iterable[Message]:
+    image = served.broker.image
+    names: dict[str, None] = {}
+    for topic in asked:
+        name = topic["name"]
+        if name is None:
+            name = image.topic_names.get(topic["topicId"])
+            if name is None:
+                yield {"errorCode": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topicId": topic["topicId"]}
+                continue
+        names[name] = None
+    for name in names:
+        yield _topic(served, request, name)
+
+
+def _topic(served: Served, request: ClientRequest, name: str) -> Message:
+    image = served.broker.image
+    operations = _TOPIC_OPERATIONS if request.body["includeTopicAuthorizedOperations"] else _NOT_ASKED
+    if name not in image.topics:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+        return {"errorCode": error, "name": name, "topicAuthorizedOperations": operations}
+    return {
+        "errorCode": ErrorCode.NONE,
+        "name": name,
+        "topicId": image.topics[name],
+        "isInternal": name in INTERNAL_TOPICS,
+        "partitions": [_partition(served, partition, request.version) for partition in image.partitions_of(name)],
+        "topicAuthorizedOperations": operations,
+    }
+
+
+def _partition(served: Served, partition: TopicPartition, version: int) -> Message:
+    state = served.broker.image.partitions[partition]
+    live = served.live_brokers()
+    leader = state.leader if state.leader in live else None
+    error = ErrorCode.NONE if leader is not None else ErrorCode.LEADER_NOT_AVAILABLE
+    if version < _LEADER_STAYS_VERSION and error is ErrorCode.NONE and _offline(state, live):
+        error = ErrorCode.REPLICA_NOT_AVAILABLE
+    return {
+        "errorCode": error,
+        "partitionIndex": partition.partition,
+        "leaderId": -1 if leader is None else leader,
+        "leaderEpoch": state.leader_epoch,
+        "replicaNodes": state.replicas,
+        "isrNodes": state.isr,
+        "offlineReplicas": _offline(state, live),
+    }
+
+
+def _offline(state: PartitionState, live: Iterable[BrokerId]) -> list[BrokerId]:
+    return [broker_id for broker_id in state.replicas if broker_id not in live]
+
+
+def _broker(served: Served, broker_id: BrokerId) -> Message:
+    endpoint = served.endpoints[broker_id]
+    rack = served.broker.image.brokers[broker_id].rack
+    return {"nodeId": broker_id, "host": endpoint.host, "port": endpoint.port, "rack": rack or None}
+
+
+async def _describe_cluster(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    wanted = body["endpointType"]
+    if wanted != _BROKERS:
+        is_known = wanted == _CONTROLLERS
+        return {
+            "errorCode": _MISMATCHED_ENDPOINT_TYPE if is_known else _UNSUPPORTED_ENDPOINT_TYPE,
+            "errorMessage": "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type "
+            + ("CONTROLLER" if is_known else f"{wanted}"),
+            "endpointType": _BROKERS,
+            "clusterId": "",
+        }
+    image = served.broker.image
+    shown = sorted(image.brokers) if body["includeFencedBrokers"] else served.live_brokers()
+    return {
+        "errorCode": ErrorCode.NONE,
+        "errorMessage": None,
+        "endpointType": _BROKERS,
+        "clusterId": served.cluster_id,
+        "controllerId": served.any_live_broker(),
+        "brokers": [
+            {**_broker(served, broker_id), "brokerId": broker_id, "isFenced": image.brokers[broker_id].fenced}
+            for broker_id in shown
+        ],
+        "clusterAuthorizedOperations": _CLUSTER_OPERATIONS
+        if body["includeClusterAuthorizedOperations"]
+        else _NOT_ASKED,
+    }
+
+
+async def _describe_topic_partitions(served: Served, request: ClientRequest) -> Message:
+    body = request.body
+    names = tuple(dict.fromkeys(topic["name"] for topic in body["topics"]))
+    cursor = body["cursor"]
+    if cursor is not None and cursor["partitionIndex"] < 0:
+        failed = {"errorCode": ErrorCode.INVALID_REQUEST, "topicId": ZERO_UUID}
+        return {"topics": [{**failed, "name": name} for name in sorted(names)]}
+    described = describe_topic_partitions(
+        served.broker.image,
+        messages.DescribeTopicPartitionsRequest(
+            topics=names,
+            cursor=None
+            if cursor is None
+            else messages.TopicCursor(topic=cursor["topicName"], partition=cursor["partitionIndex"]),
+            response_partition_limit=body["responsePartitionLimit"],
+        ),
+        partition_limit=served.properties.max_request_partition_size_limit,
+    )
+    following = described.next_cursor
+    return {
+        "topics": [
+            {
+                "errorCode": topic.error if is_legal(topic.name) else ErrorCode.INVALID_TOPIC_EXCEPTION,
+                "name": topic.name,
+                "topicId": topic.topic_id,
+                "isInternal": topic.name in INTERNAL_TOPICS,
+                "partitions": [
+                    {
+                        "errorCode": partition.error,
+                        "partitionIndex": partition.partition,
+                        "leaderId": -1 if partition.leader is None else partition.leader,
+                        "leaderEpoch": partition.leader_epoch,
+                        "replicaNodes": partition.replicas,
+                        "isrNodes": partition.isr,
+                        "eligibleLeaderReplicas": partition.elr,
+                        "lastKnownElr": partition.last_known_elr,
+                        "offlineReplicas": partition.offline_replicas,
+                    }
+                    for partition in topic.partitions
+                ],
+                "topicAuthorizedOperations": _TOPIC_OPERATIONS,
+            }
+            for topic in described.topics
+        ],
+        "nextCursor": None
+        if following is None
+        else {"topicName": following.topic, "partitionIndex": following.partition},
+    }
+
+
+METADATA: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {
+    api_named("Metadata").key: _metadata,
+    api_named("DescribeCluster").key: _describe_cluster,
+    api_named("DescribeTopicPartitions").key: _describe_topic_partitions,
+}

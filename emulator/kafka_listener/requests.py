@@ -1,0 +1,124 @@
+"""A request of a client, and the broker that it is asked of."""
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from laststand.emulator.core.broker.replicas.partition import Partition
+from laststand.emulator.core.image import MetadataImage
+from laststand.emulator.core.properties import NodeProperties, TopicProperties
+from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.kafka_listener.client_history import ClientHistory
+from laststand.emulator.kafka_listener.connection import KafkaConnection
+from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
+from laststand.emulator.kafka_listener.gateway import ControllerGateway, CoreGateway
+from laststand.emulator.kafka_listener.messages import Message
+
+
+class Endpoint(NamedTuple):
+    """Where clients of a listener reach a broker."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, address: str) -> "Endpoint":
+        """Reads ``host:port``."""
+        host, _, port = address.rpartition(":")
+        return cls(host, int(port))
+
+
+class BrokerView(Protocol):
+    """What the listener reads of its broker."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata that the broker has applied."""
+        ...
+
+    @property
+    def partitions(self) -> tuple[Partition, ...]:
+        """The replicas that it hosts."""
+        ...
+
+    def partition(self, name: TopicPartition) -> Partition | None:
+        """Returns a replica that it hosts."""
+        ...
+
+    def topic_properties(self, topic: str) -> TopicProperties:
+        """Returns a topic's effective properties."""
+        ...
+
+
+class ClientRequest(NamedTuple):
+    """A decoded request.
+
+    Attributes:
+        key: of the API.
+        version: of the request.
+        body: its fields.
+        connection: that it came by.
+    """
+
+    key: int
+    version: int
+    body: Message
+    connection: KafkaConnection
+
+
+class Served(NamedTuple):
+    """The broker that a listener serves.
+
+    Attributes:
+        broker_id: of the broker.
+        cluster_id: of the cluster.
+        controller_id: where administrators' requests are forwarded to.
+        broker: its state.
+        log_dir: where its logs are.
+        properties: of the node.
+        endpoints: where each broker is reached by clients of this listener.
+        core: takes requests to this broker.
+        controller: takes forwarded requests.
+        fetch_sessions: of its clients.
+        history: of its clients.
+    """
+
+    broker_id: BrokerId
+    cluster_id: str
+    controller_id: NodeId
+    broker: BrokerView
+    log_dir: str
+    properties: NodeProperties
+    endpoints: Mapping[BrokerId, Endpoint]
+    core: CoreGateway
+    controller: ControllerGateway
+    fetch_sessions: FetchSessions
+    history: ClientHistory
+
+    def live_brokers(self) -> list[BrokerId]:
+        """Returns the brokers that are not fenced and that this listener's clients can reach, ascending."""
+        brokers = self.broker.image.brokers
+        return [
+            broker_id for broker_id in sorted(brokers) if not brokers[broker_id].fenced and broker_id in self.endpoints
+        ]
+
+    def any_live_broker(self) -> int:
+        """Returns the broker that clients take for the controller: any live one, as each forwards; -1 if none lives."""
+        return random.choice(self.live_brokers() or [-1])
+
+    def node_endpoints(self, broker_ids: Iterable[int]) -> list[Message]:
+        """Returns where brokers are reached, as hints beside the leaders that an answer names (KIP-951)."""
+        brokers = self.broker.image.brokers
+        return [
+            {"nodeId": node, "host": endpoint.host, "port": endpoint.port, "rack": brokers[broker_id].rack or None}
+            for node in sorted(broker_ids)
+            if (broker_id := BrokerId(NodeId(node))) in brokers
+            and (endpoint := self.endpoints.get(broker_id)) is not None
+        ]
+
+    def topic_name(self, topic: Message) -> str | None:
+        """Returns the name of a topic that a request names or gives the id of; ``None`` for an unknown id."""
+        name: str = topic.get("name") or topic.get("topic") or ""
+        if name or topic.get("topicId") is None:
+            return name
+        return self.broker.image.topic_names.get(topic["topicId"])

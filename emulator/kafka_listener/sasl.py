@@ -1,0 +1,24 @@
+"""SASL on a listener without it: Kafka answers that this is not the time for it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from laststand.emulator.kafka_listener.messages import Message, api_named
+from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+
+_ILLEGAL_SASL_STATE: Final = 34
+
+
+async def _handshake(_: Served, __: ClientRequest) -> Message:
+    return {"errorCode": _ILLEGAL_SASL_STATE}
+
+
+async def _authenticate(_: Served, __: ClientRequest) -> Message:
+    message = "SaslAuthenticate request received after successful authentication"
+    return {"errorCode": _ILLEGAL_SASL_STATE, "errorMessage": message}
+
+
+SASL: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {
+    api_named("SaslHandshake").key: _handshake,
+    api_named("SaslAuthenticate").key: _authenticate,
+}

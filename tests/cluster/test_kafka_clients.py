@@ -1,0 +1,77 @@
+"""A client of Apache Kafka that knows nothing of this project is served, loses what its era loses, and is judged."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from laststand.emulator.verification.verdict.report import Verdict, VerdictReport
+from laststand.standing_cluster import StandingCluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+
+QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "250", "replica.lag.time.max.ms": "2000"}
+
+
+async def produce(servers: str, count: int, **settings: object) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=servers, acks="all", **settings)
+    await producer.start()
+    try:
+        for number in range(count):
+            await producer.send_and_wait("orders", b"record %d" % number, partition=0)
+    finally:
+        await producer.stop()
+
+
+async def consume(servers: str, count: int) -> list[bytes]:
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers, auto_offset_reset="earliest", enable_auto_commit=False)
+    await consumer.start()
+    try:
+        consumer.assign([TopicPartition("orders", 0)])
+        return [(await consumer.getone()).value for _ in range(count)]
+    finally:
+        await consumer.stop()
+
+
+def test_a_client_produces_and_consumes_and_is_judged(tmp_path: Path) -> None:
+    with StandingCluster(store=tmp_path, kafka=True, settings=QUICK) as cluster:
+        cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
+        servers = cluster.bootstrap_servers
+        asyncio.run(produce(servers, 20))
+        asyncio.run(produce(servers, 20, enable_idempotence=True, client_id="app"))
+        values = asyncio.run(consume(servers, 40))
+        assert values == [b"record %d" % number for number in (*range(20), *range(20))]
+        report = cluster.verify()
+    assert report.verdict is Verdict.VALID, report.unknown_reasons
+    assert (acked(report), report.lost_records) == (40, 0)
+
+
+def acked(report: VerdictReport) -> int:
+    return sum(counts.acked for counts in report.counts)
+
+
+def play_last_replica_standing(store: Path, era: str) -> VerdictReport:
+    with StandingCluster(store=store, kafka=True, settings=QUICK, era=era) as cluster:
+        cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
+        servers = cluster.bootstrap_servers
+        asyncio.run(produce(servers, 20))
+        cluster.chaos("isolate: {node: 0}")
+        cluster.chaos("until: {partition: orders-0, leader: 1, isr: [1, 2]}")
+        asyncio.run(produce(servers, 20))
+        cluster.chaos("isolate: {node: 1}")
+        cluster.chaos("until: {partition: orders-0, leader: 2, isr: [2]}")
+        cluster.chaos("power_loss: {node: 2, keep: none}")
+        cluster.chaos("until: {partition: orders-0, leader: none}")
+        cluster.chaos("start: {node: 2}")
+        cluster.chaos("until: {node: 2, unfenced: true}")
+        cluster.chaos("heal: all")
+        cluster.chaos("until: {partition: orders-0, isr: [0, 1, 2]}")
+        return cluster.verify()
+
+
+def test_the_era_decides_what_a_client_loses(tmp_path: Path) -> None:
+    lost = play_last_replica_standing(tmp_path / "before", "kafka-3.9")
+    kept = play_last_replica_standing(tmp_path / "after", "kip-966")
+    assert (lost.verdict, acked(lost), lost.lost_records) == (Verdict.VIOLATION, 40, 40)
+    assert (kept.verdict, acked(kept), kept.lost_records) == (Verdict.VALID, 40, 0)
