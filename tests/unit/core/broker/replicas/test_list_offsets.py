@@ -91,4 +91,4 @@ def test_records_below_the_log_start_are_not_found_by_their_time() -> None:
         producers_offset=Offset(0),
         now_ms=0,
     )
-    assert log.offset_for_timestamp(1000) == (1, 5, 1000)
+    assert log.offset_for_timestamp(1000) == (1, 5, 1001)
