@@ -54,7 +54,7 @@ class EraOrder:
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
-    """What to play.
+    """One scenario to play under several eras.
 
     Attributes:
         store: where run directories go.
@@ -96,7 +96,7 @@ def play_and_verify(
     Args:
         orders: what to play.
         judge: who judges.
-        on_status: told of every step of every run.
+        on_status: called with every step of every run.
         on_phase: told in words what all runs together have come to.
         watch: entered with the runs before they begin, and left when the last of them has ended.
 
@@ -152,7 +152,7 @@ def play_runs(
 
     Args:
         orders: what to play.
-        on_status: told of every step of every run.
+        on_status: called with every step of every run.
         watch: entered with the runs before they begin, and left when the last of them has ended.
 
     Returns:
@@ -162,7 +162,7 @@ def play_runs(
 
 
 def _result(order: RunOrder, report: VerdictReport) -> EraResult:
-    """Writes what became of a run into its directory."""
+    """Writes the result of a run into its directory."""
     final = held_against(order, report)
     write_verdict(final, order.directory, picture=failure_picture(final, order.directory))
     return EraResult(order=order, report=final)

@@ -1,4 +1,4 @@
-"""Which driver plays an order."""
+"""Chooses the driver that plays an order."""
 
 import logging
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from laststand.emulator.plan.drivers import DriverName
 
 
 def make_driver(order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> Driver:
-    """Returns the driver that an order names; ``on_problem`` is told of processes that end by themselves."""
+    """Returns the driver that an order names; ``on_problem`` is called with processes that end by themselves."""
     match order.driver:
         case DriverName.PROCESS | DriverName.DOCKER if order.has_zookeeper:
             # Imported where there is a server: who plays without one needs no client of ZooKeeper.

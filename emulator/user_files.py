@@ -39,7 +39,7 @@ def open_file(path: Path | str) -> BinaryIO:
 
 
 def read_bytes(path: Path | str) -> bytes:
-    """Returns what a regular file holds.
+    """Returns the content of a regular file.
 
     Raises:
         OSError: as ``open_file``.
@@ -49,7 +49,7 @@ def read_bytes(path: Path | str) -> bytes:
 
 
 def read_text(path: Path | str, *, encoding: str = "utf-8") -> str:
-    """Returns what a regular file holds, with line ends as Python has them.
+    """Returns the content of a regular file, with line ends as Python has them.
 
     Raises:
         OSError: as ``open_file``.

@@ -1,4 +1,4 @@
-"""What programs of your own take from Laststand: playing scenarios, and a Spark session to look at runs.
+"""The interface for programs of your own: play scenarios, and get a Spark session to look at runs.
 
 ::
 

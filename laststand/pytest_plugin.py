@@ -64,7 +64,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "ScenarioF
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Checks that names of scenarios tell them apart.
+    """Checks that names of scenarios distinguish them.
 
     Raises:
         pytest.UsageError: two files have one name.
@@ -161,7 +161,7 @@ class ScenarioItem(pytest.Item):
 
 
 class _Results:
-    """What came of the scenarios of a session."""
+    """The results of a session's scenarios."""
 
     def __init__(self, session: pytest.Session) -> None:
         self._session = session

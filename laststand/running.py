@@ -21,7 +21,7 @@ def judge(directories: Sequence[Path]) -> Sequence[VerdictReport]:
 
 
 def player_of(suite: Suite, *, jobs: int) -> SuitePlayer:
-    """Returns what plays a suite; the Spark session starts meanwhile. Main thread only.
+    """Returns the player of a suite; the Spark session starts meanwhile. Main thread only.
 
     Raises:
         MissingToolError: no pyspark, or no Java.

@@ -83,7 +83,7 @@ class StandingCluster:
 
         Args:
             store: where run directories go.
-            name: tells the cluster from others of the store that stand at the same time.
+            name: distinguishes the cluster from others of the store that stand at the same time.
             brokers: how many; their ids are 0 and so on.
             era: whose rules hold.
             settings: switches and Kafka's properties that differ, by name.

@@ -27,11 +27,11 @@ from laststand.emulator.simulator.profiles.profiles import PROFILES
 from laststand.emulator.simulator.search.explorer import StopAt, SweepOptions, explore
 
 FOLDER: Final = "fuzz"
-"""Where scenarios that were drawn are, in a store, and how their names begin."""
+"""The folder of drawn scenarios in a store, and the beginning of their names."""
 
 
 class DrawOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to draw.
+    """The options of drawing plans.
 
     Attributes:
         first_seed: every seed from there on is drawn.
@@ -51,7 +51,7 @@ class DrawOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sweep(self) -> SweepOptions:
-        """The same for the simulator."""
+        """The sweep's options for the simulator."""
         own = tuple(name for name, profile in PROFILES.items() if profile.budget is self.budget)
         return SweepOptions(
             era=self.era,
@@ -63,7 +63,7 @@ class DrawOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Drawn(msgspec.Struct, frozen=True, kw_only=True):
-    """What a seed led to.
+    """The plan of a seed, and its scenario.
 
     Attributes:
         seed: the seed.
@@ -103,7 +103,7 @@ def draw(seed: int, options: DrawOptions) -> Drawn:
 
 
 def expectation_of(budget: Budget, plan: Plan) -> Mapping[str, str | int]:
-    """Returns what the scenario of a plan expects of every era.
+    """Returns the expectation of a plan's scenario for every era.
 
     Who allows unclean elections accepts what they lose. Who has a topic created again accepts that a consumer may go on
     at its old offset, and miss what lies below (C4); no record is lost by that.
@@ -116,7 +116,7 @@ def expectation_of(budget: Budget, plan: Plan) -> Mapping[str, str | int]:
 
 
 def _passed_over(plan: Plan) -> Iterator[Missing]:
-    """Yields what could be played, and would make the verdict a matter of time."""
+    """Yields the actions that could be played, and would make the verdict a matter of time."""
     for action in plan.actions:
         if isinstance(action, actions.OnChannel | actions.LoseResponses | actions.Expire):
             yield Missing(what=format_action(action), why="the message may have been on its way already")
@@ -164,7 +164,7 @@ def _asks_for_unclean_election(action: actions.Action) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what is drawn until nobody reads it any more."""
+    """Prints the drawn plans until nobody reads them any more."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     (text,) = arguments

@@ -1,4 +1,4 @@
-"""Why Kafka's controller wrote a record, as far as its metadata log tells.
+"""Reason why Kafka's controller wrote a record, as far as its metadata log tells.
 
 Records say what changed, not why. The reason follows from what stands beside a change in its batch, which holds what
 one request or one fencing has led to (``ReplicationControlManager``), the election from the state before the change.
@@ -128,7 +128,7 @@ class Causes:
 
 
 def _reason_of(batch: Sequence[records.Record | OtherRecord]) -> tuple[ChangeReason | None, BrokerId | None]:
-    """Returns what set a batch off, if a record in it tells, and the broker that it is about."""
+    """Returns the cause of a batch, if a record in it says so, and the broker that it is about."""
     for record in batch:
         match record:
             case records.BrokerRegistrationChangeRecord(broker_id=broker_id, fenced=True):

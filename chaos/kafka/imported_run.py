@@ -13,7 +13,7 @@ the story has leaders, ISR and ELR over time, and what the logs hold at the end.
 takes the gaps in their logs for lost batches.
 
 A broker may have several log directories; its run directory has one. Of several logs of a partition on one broker that
-counts which the metadata log names (``broker_logs``); where it names none, the longest is taken, and that is told.
+counts which the metadata log names (``broker_logs``); where it names none, the longest is taken, and that is recorded.
 
 The run is made beside its place and moved there when it is whole.
 """

@@ -19,8 +19,9 @@ class KafkaMetadata:
 
     Args:
         layout: of the cluster.
-        witness: is told of every batch.
+        witness: is called with every batch.
         on_change: called when there was one.
+
     """
 
     def __init__(self, layout: ClusterLayout, *, witness: NodeWitness, on_change: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""Which version of Apache Kafka plays, and by which era's promises it is judged."""
+"""Chooses the version of Apache Kafka that plays, and the era by whose promises it is judged."""
 
 from typing import Final
 

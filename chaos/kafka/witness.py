@@ -116,7 +116,7 @@ class NodeWitness:
         self._tell(event.target, [event])
 
     def look(self) -> None:
-        """Writes what the brokers printed since the last call."""
+        """Writes events for the lines that brokers printed since the last call."""
         for node_id in self._printed:
             self._read_printed(node_id)
 
@@ -137,7 +137,7 @@ class NodeWitness:
         file.flush()
 
     def committed(self, batch: CommittedBatch) -> None:
-        """Takes in the next batch of the metadata log, and writes what the controller would have told of it.
+        """Takes in the next batch of the metadata log, and writes what the controller would have recorded it.
 
         Raises:
             InvariantError: the batch does not follow on the last one.
@@ -171,7 +171,7 @@ class NodeWitness:
         return committed_events(decision, offset=offset, delta=delta, view=self._view, cause_id=_CAUSE) or [other]
 
     def _is_registered(self, record: records.RegisterBrokerRecord) -> bool:
-        """Whether a process only asks again: it keeps its broker epoch (``ClusterControlManager.registerBroker``)."""
+        """Returns whether a process only repeats its registration: it keeps its broker epoch."""
         known = self.image.brokers.get(record.broker_id)
         return known is not None and known.incarnation_id == record.incarnation_id
 

@@ -46,7 +46,7 @@ from laststand.emulator.simulator.run.simulation import CONSUMER, PRODUCER, Simu
 from laststand.emulator.simulator.run.writer import PRODUCERS
 
 SCALE: Final = 5
-"""How much longer everything takes on processes."""
+"""The factor by which everything takes longer on processes."""
 
 _PRODUCERS: Final[Mapping[str, str | int]] = {PLANNED_PRODUCERS["all"]: "all", PLANNED_PRODUCERS["1"]: 1}
 """Producers of a plan, and their acks as a scenario writes them."""
@@ -63,7 +63,7 @@ _NOT_TRANSLATED: Final[Mapping[type, str]] = MappingProxyType(
         actions.Slow: "a delay of some milliseconds is less than the delays that a machine makes by itself",
     }
 )
-"""What processes could do, and a plan still cannot ask of them: its barriers would not keep the order."""
+"""Actions that processes have and that a plan cannot ask of them: its barriers would not keep the order."""
 
 _REFUSALS: Final = (
     ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
@@ -82,7 +82,7 @@ _REFUSALS: Final = (
     ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.NETWORK_EXCEPTION,
 )
-"""How the controller, or a leader, refuses what is drawn, in the simulator as on processes."""
+"""Errors by which the controller or a leader refuses drawn requests, in the simulator as on processes."""
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):

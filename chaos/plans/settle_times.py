@@ -28,7 +28,7 @@ from laststand.emulator.simulator.run.writer import PRODUCERS
 from laststand.emulator.simulator.search.explorer import merge_waits
 
 QUIET_MS: Final = 1_000
-"""Nothing changes any more if nothing did for so long: longer than session timeout and replica lag together."""
+"""Time without a change after which nothing changes any more: longer than session timeout and replica lag together."""
 
 _LOOK_MS: Final = 50
 _LIMIT_MS: Final = 15_000

@@ -1,4 +1,4 @@
-"""What makes a plan's run on processes unknown, though every action of it can be played.
+"""Finds plans whose run on processes would be unknown, though every action of it can be played.
 
 A fault that begins on a node that is down takes effect in the simulator when the node is back. On processes nobody is
 there to show that it did; a node that is paused shows no fault of its links either, nor does a link that is silent

@@ -34,7 +34,7 @@ from laststand.emulator.plan.nodes import NodeRef
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """Whether a barrier is reached, and a description of the state."""
+    """The state of a barrier, reached or not, and a description."""
 
     reached: bool
     text: str
@@ -42,7 +42,7 @@ class Observation:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What barriers observe: committed state, counts now and when the step began, and the names of nodes.
+    """The state that barriers observe: committed state, counts now and when the step began, and the names of nodes.
 
     Attributes:
         log_end: where a node's log of a partition ends, 0 where there is none.

@@ -46,5 +46,5 @@ class MakeDriver(Protocol):
     """Returns the driver that an order names."""
 
     def __call__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> Driver:
-        """``logger`` is that of ``run.log``; ``on_problem`` is told of processes that end by themselves."""
+        """``logger`` is that of ``run.log``; ``on_problem`` is called with processes that end by themselves."""
         ...

@@ -1,4 +1,4 @@
-"""How a run ends, on every driver: heal every fault, wait until the cluster has settled, and record it."""
+"""Ends a run, on every driver: heal every fault, wait until the cluster has settled, and record it."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -96,7 +96,7 @@ def repairs(target: Target, node_ids: Iterable[NodeId]) -> Iterable[actions.Acti
 
 
 def settled(image: MetadataImage) -> Observation:
-    """Whether every partition has a leader and its full ISR, or an excuse, and every broker is unfenced."""
+    """Returns whether every partition has a leader and its full ISR, or an excuse, and every broker is unfenced."""
     unsettled = []
     for partition, state in sorted(image.partitions.items()):
         # Where no replica may be elected, KIP-966 leaves the choice to an administrator: that is the listed excuse.

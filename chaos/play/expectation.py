@@ -66,7 +66,7 @@ def _longest_time(report: VerdictReport) -> str:
 
 
 def _not_excused(report: VerdictReport) -> list[str]:
-    """Returns what is wrong beside losses outside of the guarantee."""
+    """Returns the problems of a run beside losses outside of the guarantee."""
     violated = {check.check_id for check in report.violated()}
     misses = [f"{check_id} fired" for check_id in sorted(violated - _OF_A_LOSS)]
     worst = report.worst_guarantee

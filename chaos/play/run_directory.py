@@ -23,7 +23,7 @@ from laststand.emulator.plan.path_words import LATEST
 from laststand.emulator.user_files import read_text
 
 DIRECTORY_MODE: Final = 0o700
-"""Of a run's directory."""
+"""The mode of a run's directory."""
 
 MARKER: Final = ".laststand-store"
 """Empty file by which a store is recognised."""

@@ -17,7 +17,7 @@ from laststand.emulator.plan.nodes import CONTROLLER
 
 @dataclass(frozen=True, kw_only=True)
 class RunOrder:
-    """What to play, and where.
+    """The order to play one scenario in one run directory.
 
     Attributes:
         directory: the run's, which exists and is absolute.
@@ -55,7 +55,7 @@ class RunOrder:
 
     @property
     def layout(self) -> ClusterLayout:
-        """What the cluster is made of."""
+        """The layout of the cluster."""
         properties = dict(self.properties)
         if self.has_zookeeper:
             properties = with_quick_shutdown(properties)

@@ -50,11 +50,12 @@ _LOG_FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s"
 
 @dataclass(frozen=True, kw_only=True)
 class RunStatus:
-    """Where a run is.
+    """The progress of a run.
 
     Attributes:
-        run: what tells it from the runs that are played beside it.
+        run: what distinguishes it from the runs that are played beside it.
         step: counts from 1; 0 is before the steps, ``steps`` + 1 after them.
+
     """
 
     run: str

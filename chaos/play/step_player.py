@@ -52,7 +52,7 @@ class StepPlayer:
         return PlayedStep(action=action, outcome=outcome)
 
     def left_out(self, step: Step) -> int:
-        """Returns how many steps, this one first, are left out because the time of their ``every`` is over."""
+        """Returns the number of steps, from this one on, that are left out because the time of ``every`` is over."""
         if step.limit is None or self._target.now_ms - self._began_ms[-step.limit.before] < step.limit.span_ms:
             return 0
         return step.limit.rest

@@ -1,4 +1,4 @@
-"""What the steps of a scenario act on: a cluster that can be observed, sent requests, and given faults and repairs.
+"""The cluster that steps act on: it can be observed, sent requests, and given faults and repairs.
 
 This protocol has two implementations: real processes (``laststand.chaos.process.target``) and virtual time
 (``laststand.chaos.simulated.target``). The meaning of steps, barriers and roles is defined above it, once for both.
@@ -36,7 +36,7 @@ class Target(Protocol):
 
     @property
     def counts(self) -> ClientCounts:
-        """What the clients have achieved so far."""
+        """The progress of the clients so far."""
         ...
 
     def log_names(self, node_id: NodeId) -> frozenset[str]:
@@ -48,11 +48,11 @@ class Target(Protocol):
         ...
 
     def is_running(self, node_id: NodeId) -> bool:
-        """Whether a node's process exists; a paused one does."""
+        """Returns whether a node's process exists; a paused one does."""
         ...
 
     def is_paused(self, node_id: NodeId) -> bool:
-        """Whether a node's process stands still."""
+        """Returns whether a node's process stands still."""
         ...
 
     @property
@@ -66,7 +66,7 @@ class Target(Protocol):
         ...
 
     def intercepted(self, channel: Channel[NodeId]) -> int:
-        """Returns how many messages of a kind a fault has touched so far: held, lost, duplicated or delayed."""
+        """Returns the number of messages of a kind that faults have held, lost, duplicated or delayed so far."""
         ...
 
     async def committed_end(self) -> MetadataOffset:

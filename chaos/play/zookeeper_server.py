@@ -1,4 +1,4 @@
-"""Whether a run needs a ZooKeeper server, and what starts it."""
+"""Finds out whether a run needs a ZooKeeper server, and the program that starts it."""
 
 import contextlib
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from laststand.emulator.plan.nodes import CONTROLLER
 def zookeeper_for(
     eras: Iterable[str], driver: DriverName, scenarios: Iterable[Scenario] = ()
 ) -> ZooKeeperProgram | None:
-    """Returns what starts a server, where processes of this machine play an era with ZooKeeper.
+    """Returns the program of a server, where processes of this machine play an era with ZooKeeper.
 
     Args:
         eras: those that are played.

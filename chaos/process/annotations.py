@@ -1,8 +1,8 @@
-"""What is done to a cluster, as annotations in Grafana: lines on its dashboards, pushed when a deed is done.
+"""Shows actions as annotations in Grafana: lines on its dashboards, sent when an action is performed.
 
 Only where ``LASTSTAND_GRAFANA`` names a Grafana: ``http://127.0.0.1:3000``, or ``http://USER:PASSWORD@HOST:3000`` where
-not everybody may write. A thread sends them to its HTTP API (``POST /api/annotations``), so no deed waits for Grafana.
-Whatever goes wrong there is logged once and changes nothing else: annotations are no evidence.
+not everybody may write. A thread sends them to its HTTP API (``POST /api/annotations``), so no action waits for
+Grafana. Whatever goes wrong there is logged once and changes nothing else: annotations are no evidence.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class Annotations:
             _log.debug("annotation dropped text=%s", text)
 
     def close(self) -> None:
-        """Sends what waits, as far as that takes no longer than one answer may."""
+        """Sends the waiting annotations, as far as that takes no longer than one answer may."""
         if self._sender is not None:
             try:
                 self._waiting.put_nowait(None)
@@ -100,7 +100,7 @@ class Annotations:
 
 @asynccontextmanager
 async def annotated() -> AsyncIterator[Annotations]:
-    """Yields what sends to the Grafana that the environment names, if it names one; what waits then is sent at the end.
+    """Yields the sender to the Grafana that the environment names, if any; waiting annotations are sent at the end.
 
     Raises:
         ConfigError: it is no URL of HTTP.

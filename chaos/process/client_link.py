@@ -159,7 +159,7 @@ class ClientLink:
             self._answers.put_nowait(None)
 
     async def _is_own(self, reader: asyncio.StreamReader) -> bool:
-        """Whether it is the client process that has connected: it shows the token first."""
+        """Returns whether it is the client process that has connected: it shows the token first."""
         if self._strangers >= _STRANGERS_MAX:
             return False
         self._strangers += 1

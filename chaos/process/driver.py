@@ -36,7 +36,7 @@ class ProcessDriver:
     Args:
         order: what to play.
         logger: of ``run.log``.
-        on_problem: told when a process ends by itself.
+        on_problem: called when a process ends by itself.
     """
 
     wire = Wire.GRPC
@@ -96,7 +96,7 @@ class ProcessDriver:
                 yield target
 
     def start_work(self) -> None:
-        """Tells the client process where the nodes are."""
+        """Informs the client process where the nodes are."""
         self._client.start_work(self._cluster.addresses_for(CLIENT))
 
     async def stop_work(self, *, timeout_ms: int) -> None:

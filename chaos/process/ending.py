@@ -1,4 +1,4 @@
-"""How nodes end: stopped in order, or unexpectedly."""
+"""Ends of nodes: stopped in order, or unexpectedly."""
 
 import asyncio
 

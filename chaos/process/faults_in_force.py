@@ -51,7 +51,7 @@ class FaultsInForce:
 
 
 def _is_ended_by(healed: events.FaultHealed, injected: events.FaultInjected) -> bool:
-    """Whether a fault is over. ``heal`` mends every link, and leaves what was done to nodes themselves."""
+    """Returns whether a fault is over. ``heal`` mends every link, and leaves what was done to nodes themselves."""
     is_of_nodes = not injected.links and injected.fault != _ISOLATE
     if healed.target == EVERYTHING.target and is_of_nodes:
         return False

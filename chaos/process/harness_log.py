@@ -128,7 +128,7 @@ class HarnessLog:
         old_end_offset: Offset,
         new_end_offset: Offset,
     ) -> None:
-        """What a power loss took from one log."""
+        """Records the loss of one log in a power loss."""
         self.note(
             PowerLost(
                 cause_id=self.cause_id,

@@ -1,4 +1,4 @@
-"""Where each driver's nodes run, and which toxiproxy-server breaks their links there.
+"""The places where each driver's nodes run, and the toxiproxy-server that breaks their links there.
 
 The Docker SDK is imported only where containers are asked for: not everybody has it.
 """
@@ -58,7 +58,7 @@ def require_host(driver: DriverName) -> None:
 
 
 def remove_leftovers(driver: DriverName, directory: Path) -> int:
-    """Removes what a harness that was killed left running of a run; returns how much it was. No process outlives it.
+    """Removes the leftovers of a killed harness's run; returns their number. No process outlives it.
 
     Args:
         driver: of the nodes.

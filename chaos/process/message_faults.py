@@ -28,7 +28,7 @@ from laststand.emulator.rpc.interception import (
 from laststand.emulator.storage.line_file import line_files, read_texts
 
 _LASTING: Final = (Intervention.HOLD, Intervention.DELAY)
-"""What goes on in the next process of a node; what is counted ends with the process."""
+"""Message faults that continue in the next process of a node; counted ones end with the process."""
 
 
 class _Line(msgspec.Struct, tag_field="type", tag="MessageIntercepted"):
@@ -75,7 +75,7 @@ class MessageFaults:
         return await self.send(channel.target, order)
 
     def touched(self, channel: Channel[NodeId]) -> int:
-        """Returns how many messages were touched since something is done to the channel's."""
+        """Returns the number of messages touched since the fault on the channel began."""
         return self.intercepted(channel) - self._before.get(channel, 0)
 
     def _remember(self, channel: Channel[NodeId], order: InterceptionOrder) -> None:
@@ -110,7 +110,7 @@ class MessageFaults:
         return None if report is None else INTERCEPTION_REPORTS.decode(report)
 
     def intercepted(self, channel: Channel[NodeId]) -> int:
-        """Returns how many messages of a kind were touched, by the events of who was dialled."""
+        """Returns the number of touched messages of a kind, by the events of the node that was dialled."""
         self._cluster.files.catch_up()
         events = self._cluster.layout.directory / "events"
         for path in line_files(events, f"{channel.target}-*"):

@@ -1,4 +1,4 @@
-"""Processes as a live view shows them, with the deeds that are possible now."""
+"""Processes as a live view shows them, with the actions that are possible now."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ _LABELS: Final[dict[type, str]] = {actions.HealAll: "heal all links", actions.Lo
 
 
 class DeedFailedError(EmulatorError):
-    """A deed was begun and did not come to its end."""
+    """An action was begun and did not come to its end."""
 
 
 class ProcessStage:
@@ -119,7 +119,7 @@ def _node(target: ProcessTarget, node: NodeId, driver: DriverName) -> NodeRow:
 def _possible(
     target: ProcessTarget, deeds: Iterable[actions.ActionTemplate], driver: DriverName
 ) -> Iterator[actions.ActionTemplate]:
-    """Yields those deeds that can be done in this cluster."""
+    """Yields those actions that can be done in this cluster."""
     kind = target.cluster.layout.kind
     yield from (deed for deed in deeds if server_refusal(deed, kind=kind, driver=driver) is None)
 
@@ -156,7 +156,7 @@ def _link(links: Toxiproxy, link: Link[NodeId], driver: DriverName) -> LinkRow:
 
 
 def _offers(deeds: Iterable[actions.ActionTemplate], driver: DriverName) -> tuple[Offer, ...]:
-    """Returns those deeds that the driver has."""
+    """Returns those actions that the driver has."""
     return tuple(
         Offer(step=action_text(deed), label=_LABELS.get(type(deed)) or actions.deed_of(deed).verb.replace("_", " "))
         for deed in deeds

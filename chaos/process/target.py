@@ -84,12 +84,12 @@ class ProcessTarget:
 
     @property
     def image(self) -> MetadataImage:
-        """What the controller committed, as far as it is known now."""
+        """The metadata that the controller committed, as far as it is known now."""
         return self.metadata.image
 
     @property
     def counts(self) -> ClientCounts:
-        """What the client process reported last."""
+        """The counts that the client process reported last."""
         return self.client.counts
 
     def log_names(self, node_id: NodeId) -> frozenset[str]:
@@ -101,11 +101,11 @@ class ProcessTarget:
         return self.cluster.files.perform(FindLogEnd(node_id=node_id, partition=partition))
 
     def is_running(self, node_id: NodeId) -> bool:
-        """Whether the supervisor has such a child."""
+        """Returns whether the supervisor has such a child."""
         return self.cluster.is_running(node_id)
 
     def is_paused(self, node_id: NodeId) -> bool:
-        """Whether it was stopped by a signal."""
+        """Returns whether it was stopped by a signal."""
         return self.cluster.is_paused(node_id)
 
     @property
@@ -209,7 +209,7 @@ class ProcessTarget:
         return (*self.log.faults.describe(now_s=time.monotonic()), *by_themselves)
 
     def is_answering(self, node_id: NodeId) -> bool:
-        """Whether a node's process runs and is not paused."""
+        """Returns whether a node's process runs and is not paused."""
         return self.cluster.is_running(node_id) and not self.cluster.is_paused(node_id)
 
     def note_end(

@@ -1,4 +1,4 @@
-"""What a step of a scenario may wait for."""
+"""Conditions that a step of a scenario may wait for."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class CountPer(Enum):
 
 
 class Since(Enum):
-    """From when on records are counted."""
+    """The moment from which on records are counted."""
 
     STEP = "step"
     RUN = "run"
@@ -68,7 +68,7 @@ class PartitionIs:
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerIs:
-    """Whether a broker is fenced."""
+    """The condition that a broker is fenced, or unfenced."""
 
     node: NodeRef
     unfenced: bool
@@ -76,7 +76,7 @@ class BrokerIs:
 
 @dataclass(frozen=True, kw_only=True)
 class RegistrationIs:
-    """Whether a broker is registered."""
+    """The condition that a broker is registered, or not."""
 
     node: NodeRef
     exists: bool
@@ -84,7 +84,7 @@ class RegistrationIs:
 
 @dataclass(frozen=True, kw_only=True)
 class LogIs:
-    """Whether a node's log directory holds a log with the name of a partition, whatever its topic id."""
+    """The condition that a node's log directory holds a log with the name of a partition, whatever its topic id."""
 
     node: NodeRef
     partition: TopicPartition
@@ -93,7 +93,7 @@ class LogIs:
 
 @dataclass(frozen=True, kw_only=True)
 class LogEnds:
-    """Where a node's log of a partition ends, synced or not."""
+    """The condition that a node's log of a partition ends at an offset, synced or not."""
 
     node: NodeRef
     partition: TopicPartition
@@ -102,7 +102,7 @@ class LogEnds:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicIs:
-    """Whether a topic exists."""
+    """The condition that a topic exists, or not."""
 
     topic: str
     exists: bool
@@ -142,7 +142,7 @@ class Intercepted:
 
 @dataclass(frozen=True, kw_only=True)
 class Elapsed:
-    """So much time has passed since the step began that is ``steps`` before this one."""
+    """The condition that so much time has passed since the step began that is ``steps`` before this one."""
 
     duration_ms: int
     steps: int = 0

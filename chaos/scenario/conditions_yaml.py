@@ -1,4 +1,4 @@
-"""What a step of a scenario file waits for, read and written.
+"""Reads and writes the conditions of ``until`` in a scenario file.
 
 - until: {acked: 500, acks: all, per: partition, within: 45 s}      # since: run counts from the beginning
 - until: {consumed: 100}                                              # likewise
@@ -47,7 +47,7 @@ from laststand.emulator.plan.nodes import NodeRef
 from laststand.emulator.plan.yaml_cursor import Cursor, Fields
 
 ACKS: Final = {"all": Acks.ALL, "-1": Acks.ALL, "1": Acks.LEADER, "0": Acks.NONE}
-"""How a file writes ``acks``."""
+"""The notation of ``acks`` in a file."""
 
 ANY: Final = "wait_for_any"
 """A barrier of several conditions."""

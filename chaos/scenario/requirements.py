@@ -1,4 +1,4 @@
-"""What a scenario requires of rules and era: without it a step waits for what cannot come, which is no oracle's doubt.
+"""Requirements of a scenario on rules and era: without them a step would wait for a state that cannot come.
 
 ``requires: {elr: on, eras: [kafka-4.2, kip-966]}`` in the file says so; a list allows several rules. A barrier that
 names members of an ELR requires ``elr: on`` by itself.
@@ -50,7 +50,7 @@ def read_requirements(cursor: Cursor) -> tuple[Requirement, ...]:
 
 
 def requirements_of(steps: Sequence[Step]) -> Iterator[Requirement]:
-    """Yields what the first barrier that names members of an ELR requires, unless steps change features before it."""
+    """Yields the requirement of the first barrier about an ELR, unless steps change features before it."""
     for number, step in enumerate(steps, start=1):
         if isinstance(step.action, actions.UpdateFeature):
             return
@@ -71,7 +71,7 @@ def rules_of(scenario: Scenario, era: str) -> Switches:
 def changes_of(
     scenario: Scenario, era: str, switches: Switches, properties: Sequence[tuple[str, str]]
 ) -> tuple[str, ...]:
-    """Returns what a run changes, as ``name=value``, by name: rules of the era and properties of the scenario.
+    """Returns the changes of a run, as ``name=value``, by name: rules of the era and properties of the scenario.
 
     Args:
         scenario: what is played.

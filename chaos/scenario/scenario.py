@@ -90,13 +90,13 @@ Comparison: TypeAlias = Literal["==", ">=", "<=", ">", "<"]
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """What a number has to be."""
+    """A bound on a number."""
 
     comparison: Comparison
     limit: float
 
     def holds(self, number: float) -> bool:
-        """Whether a number is as expected."""
+        """Returns whether a number is as expected."""
         return {
             "==": number == self.limit,
             ">=": number >= self.limit,
@@ -133,7 +133,7 @@ class Expectation:
 
 
 class Ending(Enum):
-    """Whether faults that remain after the last step are healed."""
+    """The end of a scenario: remaining faults are healed, or stay."""
 
     RESTORE = "restore"
     """Heal, continue and start everything, and wait for leaders and full ISR."""
@@ -142,7 +142,7 @@ class Ending(Enum):
 
 
 class MissedStep(Enum):
-    """What comes of a barrier that is not reached, or of an answer that a step does not allow."""
+    """The treatment of a barrier that times out, or of an answer that a step does not allow: fail, or end the steps."""
 
     PROBLEM = "problem"
     """The steps after it are left out, and the verdict is unknown at best."""
@@ -161,7 +161,7 @@ class Rules:
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """What must hold for a scenario to be played.
+    """A condition on the rules under which a scenario may be played.
 
     Attributes:
         name: of a rule, or ``eras``.
@@ -258,7 +258,7 @@ class Scenario:
         return frozenset(step.action.channel for step in self.steps if isinstance(step.action, actions.OnChannel))
 
     def needs_proxies(self, driver: DriverName) -> bool:
-        """Whether links must be proxied where a driver plays it; our own nodes tell messages apart by themselves."""
+        """Returns whether links must be proxied where a driver plays it; our own nodes distinguish messages."""
         if not driver.has_processes:
             return False
         if driver is DriverName.KAFKA and self.channels:
@@ -270,11 +270,11 @@ class Scenario:
 
     @property
     def has_power_losses(self) -> bool:
-        """Whether it must be known what nodes have synced."""
+        """Whether the scenario must be known what nodes have synced."""
         return any(isinstance(step.action, actions.PowerLoss) for step in self.steps)
 
     def loses_power_of(self, node_id: NodeId) -> bool:
-        """Whether it must be known what a certain node has synced."""
+        """Returns whether it must be known what a certain node has synced."""
         return any(isinstance(step.action, actions.PowerLoss) and node_id in step.action.nodes for step in self.steps)
 
     @property
@@ -284,5 +284,5 @@ class Scenario:
         return (DEFAULT_ERA,) if not expected or DEFAULT_ERA in expected else expected
 
     def expectation(self, label: str) -> Expectation | None:
-        """Returns what the file expects of an era, or of one with changes (``kip-966 with elr=off``), if it does."""
+        """Returns the file's expectation of an era, or of one with changes (``kip-966 with elr=off``), if any."""
         return dict((*self.expect, *self.expect_changed)).get(label)

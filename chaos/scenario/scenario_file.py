@@ -49,7 +49,7 @@ from laststand.emulator.user_files import read_document
 from laststand.emulator.verification.verdict.acks_comparison import REPORT as ACKS_COMPARISON
 
 SCENARIOS: Final = Path(__file__).parents[1] / "scenarios"
-"""Where scenarios are found by name."""
+"""The folder in which scenarios are found by name."""
 
 BROKERS_MAX: Final = 100
 """Broker ids stay below the controllers'."""
@@ -99,7 +99,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def read_text(path: Path) -> str:
-    """Returns what a scenario or suite file holds.
+    """Returns the text of a scenario or suite file.
 
     Raises:
         ScenarioError: it cannot be read.
@@ -177,7 +177,7 @@ def _name(cursor: Cursor) -> str:
 
 
 def _title(cursor: Cursor) -> str:
-    """Returns what a scenario shows, which is one line of a list."""
+    """Returns a scenario's title, one line of a list."""
     if not 1 <= len(cursor.text()) <= TITLE_LENGTH_MAX or "\n" in cursor.text():
         cursor.fail(f"expected one line of at most {TITLE_LENGTH_MAX} characters")
     return cursor.text()
@@ -320,7 +320,7 @@ def _steps(cursor: Cursor, names: Names, topics: tuple[PlannedTopic, ...]) -> tu
 def _expectations(
     cursor: Cursor, properties: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[tuple[str, Expectation], ...], tuple[tuple[str, Expectation], ...]]:
-    """Reads what is expected of eras as they are, and of eras with changes."""
+    """Reads the expectations of eras as they are, and of eras with changes."""
     with cursor.fields() as fields:
         eras = tuple((era, _expectation(value)) for era, value in fields.take_all(ALL_ERAS))
         changed = (key for key in fields.keys if _WITH in key)

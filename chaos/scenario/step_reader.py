@@ -20,10 +20,10 @@ REPEAT: Final = "repeat"
 EVERY: Final = "every"
 PARALLEL: Final = "parallel"
 CONTROL_FLOW: Final = (REPEAT, EVERY, PARALLEL)
-"""What has steps of its own, in scenario files only."""
+"""Steps that contain steps, in scenario files only."""
 
 VERBS: Final = (UNTIL, ANY, *CONTROL_FLOW, *steps.VERBS)
-"""What a step may begin with."""
+"""The words that a step may begin with."""
 
 REPEATS_MAX: Final = 1000
 STEPS_MAX: Final = 10_000

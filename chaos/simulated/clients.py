@@ -67,7 +67,7 @@ class SimulatedClients:
 
     @property
     def acks(self) -> dict[str, Acks]:
-        """Of each producer by its name."""
+        """The acks of each producer, by name."""
         return {config.name: config.settings.acks for config in producers_of(self._scenario)}
 
     @property

@@ -85,7 +85,7 @@ class SimulatedTarget:
 
     @property
     def counts(self) -> ClientCounts:
-        """What the clients count."""
+        """The counts of the clients."""
         return self._clients.counts
 
     def log_names(self, node_id: NodeId) -> frozenset[str]:
@@ -105,11 +105,11 @@ class SimulatedTarget:
         return self._cluster.metadata_node if node_id == CONTROLLER else self._cluster.nodes[BrokerId(node_id)]
 
     def is_running(self, node_id: NodeId) -> bool:
-        """Whether it has a core."""
+        """Returns whether it has a core."""
         return self._node(node_id).core is not None
 
     def is_paused(self, node_id: NodeId) -> bool:
-        """Whether its inputs wait."""
+        """Returns whether its inputs wait."""
         return self._node(node_id).is_paused
 
     @property

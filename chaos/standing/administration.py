@@ -1,4 +1,4 @@
-"""What administrators do with a standing cluster, past all proxies. Its supervisor records what they asked for."""
+"""Administrators' requests to a standing cluster, past all proxies. Its supervisor records them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

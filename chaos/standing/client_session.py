@@ -17,7 +17,7 @@ from laststand.emulator.rpc.run_token import RunToken
 
 
 class ClientSession:
-    """What the supervisor gave a client, and how long that holds.
+    """A client's session with the supervisor: its name, files and token, until the supervisor ends it.
 
     Attributes:
         opened: its name, its history file and its way to the nodes.

@@ -52,7 +52,7 @@ class ClientRegister:
         return name
 
     def history_path(self, name: str) -> Path:
-        """Where a client writes what it does."""
+        """Returns the file of a client's history."""
         return self._folder / f"{name}{SUFFIX}"
 
     def close(self, name: str) -> None:

@@ -60,7 +60,7 @@ READY_TIMEOUT_S: Final = 60.0
 FINAL_READ_TIMEOUT_MS: Final = 30_000
 
 PLAN_FILE: Final = "plan.yaml"
-"""What was done to the cluster, over all its supervisors."""
+"""The plan of all actions on the cluster, over all its supervisors."""
 
 _RECORD_TIMEOUT_S: Final = 5.0
 """For what the controller answered to be seen in its metadata."""
@@ -250,11 +250,11 @@ class StandingCluster:
 
     @property
     def session_timeout_ms(self) -> int:
-        """Of the brokers."""
+        """The session timeout of the brokers."""
         return self._session_timeout_ms
 
     def status(self) -> StatusReport:
-        """Returns how everything is now."""
+        """Returns the status of nodes, partitions and faults."""
         return status_report(
             self._target,
             era=self._order.era_label,
@@ -267,7 +267,7 @@ class StandingCluster:
         )
 
     def _zookeeper_status(self) -> ZooKeeperStatus | None:
-        """Returns what a ZooKeeper server holds of the controller; there is none."""
+        """Returns the controller's state in a ZooKeeper server; there is none."""
         return None
 
     def announce(self, given: events.OrderGiven) -> None:

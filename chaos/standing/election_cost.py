@@ -12,7 +12,7 @@ from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset
 
 
 class ReplicaLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """What one replica would lose to a candidate.
+    """The records that one replica would lose to a candidate.
 
     Attributes:
         broker_id: the replica.

@@ -18,7 +18,7 @@ from laststand.emulator.plan.path_words import LATEST
 from laststand.emulator.storage.replica_view import ReplicaView
 
 DEFAULT_STORE: Final = Path("store")
-"""Where standing clusters are looked for if nothing is said."""
+"""The store of standing clusters unless an option names another."""
 
 
 class NoClusterError(EmulatorError):
@@ -64,7 +64,7 @@ def find_all(store: Path) -> tuple[Path, ...]:
 
 
 def is_standing(directory: Path) -> bool:
-    """Whether a cluster's supervisor listens."""
+    """Returns whether a cluster's supervisor listens."""
     try:
         with _connected(directory):
             return True
@@ -97,7 +97,7 @@ def ask(directory: Path, command: messages.Command) -> Iterator[messages.Answer]
 
 
 def status_of(directory: Path) -> StatusReport:
-    """Returns how a standing cluster is.
+    """Returns the status of a standing cluster.
 
     Raises:
         NoClusterError: no supervisor listens there.
@@ -110,7 +110,7 @@ def status_of(directory: Path) -> StatusReport:
 
 
 def replica_of(directory: Path, broker_id: BrokerId, partition: TopicPartition) -> ReplicaView | None:
-    """Returns what the files of a broker of a standing cluster hold of a partition; ``None`` where it has no log.
+    """Returns a broker's files of a partition in a standing cluster; ``None`` where it has no log.
 
     Raises:
         NoClusterError: no supervisor listens there, or the files cannot be read.
@@ -123,7 +123,7 @@ def replica_of(directory: Path, broker_id: BrokerId, partition: TopicPartition) 
 
 
 def not_connected(directory: Path, error: OSError) -> NoClusterError:
-    """Returns what a failed connection to the supervisor means."""
+    """Returns the meaning of a failed connection to the supervisor."""
     state = read_state(directory)
     again = f"start it again with: laststand start {directory}"
     if not isinstance(error, FileNotFoundError):
@@ -139,7 +139,7 @@ def not_connected(directory: Path, error: OSError) -> NoClusterError:
 
 
 def _what_is_left(directory: Path) -> str:
-    """Returns what became of the nodes of a supervisor that was killed."""
+    """Returns the fate of the nodes of a killed supervisor, in words."""
     order = read_order(directory)
     if order.driver is not DriverName.DOCKER:
         return "and every process of the cluster with it"

@@ -15,7 +15,7 @@ from laststand.emulator.core.errors import ConfigError
 
 
 class ClusterState(Enum):
-    """What a standing cluster is doing."""
+    """The state of a standing cluster."""
 
     UP = "up"
     STOPPED = "stopped"

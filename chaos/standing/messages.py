@@ -175,7 +175,7 @@ class ClientDismissed(_Line, frozen=True, kw_only=True):
 
 
 class DownPhase(_Line, frozen=True, kw_only=True):
-    """What happens now, on the way down."""
+    """The present phase of ``down``."""
 
     text: str
 

@@ -52,7 +52,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         properties: of every node, by Kafka's names.
         seed: of what a power loss takes.
         toxiproxy: the program; ``None`` for a cluster whose links cannot be broken.
-        ports: where nodes listen that were told so; the others have any port.
+        ports: where nodes listen that were recorded so; the others have any port.
         driver: of the nodes: processes, or the same in containers.
         project: of docker compose, whose containers somebody else started.
         zookeeper: more rules; ``None`` in a KRaft cluster.
@@ -60,6 +60,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         view: whether the supervisor serves a live view.
         kafka: whether brokers serve clients of Apache Kafka.
         kafka_ports: where, if somebody said so; the others have any port.
+
     """
 
     directory: str
@@ -103,7 +104,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """What is changed of the era's rules, and properties that were asked for, as ``name=value``."""
+        """Changes of the era's rules, and properties that were asked for, as ``name=value``."""
         return changes(self.rules(), era_rules(self.era), self.properties.items())
 
     @property
@@ -122,7 +123,7 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         return yaml.safe_dump(document, sort_keys=False)
 
     def layout(self, before: StandingState | None) -> ClusterLayout:
-        """Returns what the cluster is made of; with the data, and as far as they are free the ports, of ``before``."""
+        """Returns the cluster's layout; with the data, and as far as they are free the ports, of ``before``."""
         kept, kept_metrics, kept_kafka = (
             {node: port for node, port in ports.items() if is_free(port)}
             for ports in (({}, {}, {}) if before is None else (before.ports, before.metrics_ports, before.kafka_ports))

@@ -1,4 +1,4 @@
-"""What a supervisor finds in a directory in which a cluster stood before: events whose other half nobody wrote.
+"""Finds open ends in the directory of an earlier cluster: events whose other half nobody wrote.
 
 Of a cluster that somebody else started, these are also the events of processes that were over when it came.
 """
@@ -19,11 +19,11 @@ _EVENT: Final[msgspec.json.Decoder[events.AnyEvent]] = msgspec.json.Decoder(even
 _HARNESS_FILES: Final = "harness-*.jsonl"
 _NODE_FILES: Final = "[0-9]*-*"
 _LAST_LINES: Final = 2
-"""Of a process that stopped in order: that it did, and the seal."""
+"""The last lines of a process that stopped in order: that it did, and the seal."""
 
 
 class Leftovers(msgspec.Struct, frozen=True, kw_only=True):
-    """What the supervisors before left open.
+    """The open ends that earlier supervisors left.
 
     Attributes:
         harnesses: how many there were.

@@ -1,4 +1,4 @@
-"""What a supervisor remembers of a standing cluster for the one that goes on with it: ``state.json``.
+"""The state of a standing cluster for its next supervisor: ``state.json``.
 
 It is written when the cluster starts, before and after each step, and at an orderly end. A supervisor that died leaves
 it without an end, and the next one tells from it what that means for the evidence.
@@ -21,7 +21,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Ended(Enum):
-    """How a supervisor left the cluster."""
+    """The way in which a supervisor left the cluster."""
 
     STOPPED = "stopped"
     """In order; it can be started again."""
@@ -47,7 +47,7 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
         steps: how many steps were played, over all supervisors.
         step: the one that is being played; ``None`` between steps.
         problem: what will make the verdict ``unknown``; ``None`` if nothing will.
-        ended: ``None`` while the supervisor lives, and for ever if it died.
+        ended: ``None`` while the supervisor lives, and without end if it died.
     """
 
     incarnation: int
@@ -67,11 +67,11 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def began(self) -> datetime:
-        """When the run began."""
+        """The start of the run."""
         return self.first_since or self.since
 
     def doubt(self) -> str | None:
-        """Returns what a supervisor that died leaves in doubt; ``problem`` where it ended in order."""
+        """Returns the doubt that a dead supervisor leaves; ``problem`` where it ended in order."""
         if self.problem is not None or self.ended is not None:
             return self.problem
         if self.boot_id != boot_id():
@@ -106,7 +106,7 @@ def new_state(
 
 
 def boot_id() -> str:
-    """Returns what tells one boot of this machine from the next."""
+    """Returns the id of this boot of the machine."""
     return _BOOT_ID.read_text().strip()
 
 

@@ -70,12 +70,12 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_offline(self) -> bool:
-        """Whether it has no leader."""
+        """Whether the partition status has no leader."""
         return self.leader is None
 
     @property
     def electable_leaders(self) -> int:
-        """How many replicas may lead without loss (KIP-966: members of ISR and ELR)."""
+        """The number of replicas that may lead without loss (KIP-966: members of ISR and ELR)."""
         return len(self.isr) + len(self.elr)
 
     @property
@@ -90,7 +90,7 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ZooKeeperStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a ZooKeeper server holds of the controller.
+    """The controller's state in a ZooKeeper server.
 
     Attributes:
         controller: whom ``/controller`` names; ``None`` while nobody is elected.
@@ -104,7 +104,7 @@ class ZooKeeperStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything.
+    """The status of a standing cluster: nodes, partitions, clients and faults.
 
     Attributes:
         directory: the run's.
@@ -199,7 +199,7 @@ def partition_status(
     properties: NodeProperties,
     switches: Switches,
 ) -> PartitionStatus:
-    """Returns what a committed state means to producers, by the rules and properties of the cluster's nodes."""
+    """Returns the meaning of a committed state for producers, by the rules and properties of the cluster's nodes."""
     configs = {
         **image.configs(ConfigResource.BROKER, ""),
         **image.configs(ConfigResource.TOPIC, partition.topic),

@@ -42,13 +42,13 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What tells the cell from all others."""
+        """The text that distinguishes the cell from all others."""
         column = column_of(self.era_label, None if self.driver is None else self.driver.value)
         return name_of_cell(self.scenario.name, column, self.repetition)
 
 
 def column_of(label: str, driver: str | None) -> str:
-    """Returns in which column of a matrix a cell is: the label of an era, and a driver, where there are several."""
+    """Returns the column of a cell in a matrix: the label of an era, and a driver, where there are several."""
     return label if driver is None else f"{label} on {driver}"
 
 
@@ -65,7 +65,7 @@ class Shard:
     count: int
 
     def has(self, cell: Cell) -> bool:
-        """Whether a cell belongs to it."""
+        """Returns whether a cell belongs to it."""
         digest = hashlib.sha256(cell.name.encode()).digest()
         return int.from_bytes(digest[:8]) % self.count == self.number - 1
 

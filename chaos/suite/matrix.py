@@ -33,7 +33,7 @@ _PICTURES_MAX = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Matrix:
-    """What is in which place.
+    """The results of a suite by row and column.
 
     Attributes:
         columns: the eras, each with its driver where there are several.
@@ -88,7 +88,7 @@ def _availability(cells: Sequence[CellResult]) -> Iterator[str]:
 
 
 def totals(report: SuiteReport) -> str:
-    """Returns how many cells came to what, in one line."""
+    """Returns the number of cells with each result, in one line."""
     parts = [f"{report.count(CellStatus.PASSED)} as expected"]
     for status, words in (
         (CellStatus.FAILED, "not as expected"),

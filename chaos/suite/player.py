@@ -32,7 +32,7 @@ BATCH: Final = 8
 
 
 class Keep(Enum):
-    """Which run directories stay."""
+    """The run directories that stay."""
 
     ALL = "all"
     FAILURES = "failures"
@@ -40,7 +40,7 @@ class Keep(Enum):
 
 
 class Listener:
-    """Who is told how a suite goes on; this one does nothing about it."""
+    """A listener for the progress of a suite; this one ignores it."""
 
     def began(self, cell: Cell) -> None:
         """A cell is played from now on."""
@@ -57,7 +57,7 @@ class Listener:
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteSettings:
-    """How to play a suite.
+    """The settings of playing a suite.
 
     Attributes:
         jobs: how many cells are played at a time.

@@ -1,4 +1,4 @@
-"""What came of a suite: a result per cell, in a form that is written as JSON and read again."""
+"""Results of a suite: one per cell, in a form that is written as JSON and read again."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -18,7 +18,7 @@ VERSION: Final = 1
 
 
 class CellStatus(Enum):
-    """What a cell came to."""
+    """The result of a cell."""
 
     PASSED = "passed"
     """As its scenario expects of the era; where nothing is expected, valid."""
@@ -93,12 +93,12 @@ class CellResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What tells the cell from all others."""
+        """The text that distinguishes the cell from all others."""
         return name_of_cell(self.scenario, self.column, self.repetition)
 
     @property
     def column(self) -> str:
-        """In which column of the matrix it is."""
+        """The column of the matrix in which the cell is."""
         return column_of(era_label(self.era, self.changed), self.driver)
 
     def failure_lines(self) -> list[str]:
@@ -133,12 +133,12 @@ class SuiteReport(msgspec.Struct, frozen=True, kw_only=True):
     shard: str | None = None
 
     def count(self, status: CellStatus) -> int:
-        """Returns how many cells came to that."""
+        """Returns the number of cells with that result."""
         return sum(cell.status is status for cell in self.cells)
 
     @property
     def outcome(self) -> Expected:
-        """That of the worst cell; a suite of which nothing was played is undecided."""
+        """The outcome of the worst cell; a suite of which nothing was played is undecided."""
         if self.count(CellStatus.FAILED):
             return Expected.MISSED
         undecided = self.count(CellStatus.UNKNOWN) + self.count(CellStatus.NOT_PLAYED)

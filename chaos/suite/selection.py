@@ -1,4 +1,4 @@
-"""Which scenarios a suite is made of: files, folders, names of bundled scenarios, and files that list any of these.
+"""Selects the scenarios of a suite: files, folders, names of bundled scenarios, and files that list any of these.
 
 A suite file is YAML::
 
@@ -26,7 +26,7 @@ from laststand.emulator.plan.yaml_cursor import Cursor, ScenarioError, open_docu
 from laststand.emulator.user_files import read_bytes
 
 SUITES: Final = Path(__file__).parents[1] / "suites"
-"""Where suite files are found by name."""
+"""The folder in which suite files are found by name."""
 
 _IS_SUITE: Final = re.compile(r"^suite:", re.MULTILINE)
 _SUFFIXES: Final = (".yaml", ".yml")
@@ -79,7 +79,7 @@ def suite_names() -> list[str]:
 
 
 def _add_all(found: dict[Path, Selected], names: Sequence[str]) -> Iterator[EmulatorError]:
-    """Adds what names stand for; yields what is wrong, and goes on after it."""
+    """Adds the scenarios that names stand for; yields errors, and goes on after them."""
     for name in names:
         try:
             paths = _files(name, near=Path())
@@ -144,7 +144,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def _add(found: dict[Path, Selected], path: Path, *, eras: tuple[str, ...], within: tuple[Path, ...]) -> None:
-    """Adds what a file stands for; ``within`` are the suite files that lead to it."""
+    """Adds the scenarios that a file stands for; ``within`` are the suite files that lead to it."""
     resolved = path.resolve()
     text = read_text(path)
     if not _IS_SUITE.search(text):

@@ -31,7 +31,7 @@ _SEED_BITS: Final = 31
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """What to play.
+    """The cells of a suite, and its settings.
 
     Attributes:
         cells: the cells, which may have no end.

@@ -1,4 +1,4 @@
-"""What administrators of a cluster with ZooKeeper ask for, beside what they write there as it is: placement, listings.
+"""Requests of administrators in a cluster with ZooKeeper, beside direct writes: placement, listings.
 
 Kafka's brokers place replicas and describe topics from what they have read in ZooKeeper; here the harness does it from
 the transaction log, by the rules by which a KRaft controller places and describes.

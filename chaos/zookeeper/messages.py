@@ -14,7 +14,7 @@ from laststand.emulator.rpc.interception import Interceptor
 def server_messages(
     links: Iterable[Link[NodeId]], *, record: Callable[[events.MessageIntercepted], None]
 ) -> LinkMessages:
-    """Returns those of these links that lead to the server, with proxies that know its messages.
+    """Returns the links that lead to the server, with proxies that know its messages.
 
     Args:
         links: to whose messages something will be done; other nodes than the server do it themselves.

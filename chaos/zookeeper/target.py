@@ -60,7 +60,7 @@ class ZooKeeperTarget(ProcessTarget):
 
     @property
     def elected_controller(self) -> BrokerId | None:
-        """Whom ``/controller`` names."""
+        """The broker that ``/controller`` names."""
         data = self.events.log.data(paths.CONTROLLER)
         return None if data is None else decode_controller(data)
 

@@ -47,7 +47,7 @@ FILLED: Final[Mapping[str, tuple[type[msgspec.Struct], Fill]]] = {
     "lost_records": (LostRecordRow, lost_record_rows),
     "availability": (AvailabilityRow, availability_rows),
 }
-"""By name, the struct of a table's rows and what yields them."""
+"""The row struct of each table, and the function that yields its rows, by name."""
 
 
 def _table_name(kind: type[events.Event]) -> str:
@@ -55,7 +55,7 @@ def _table_name(kind: type[events.Event]) -> str:
 
 
 EVENT_TABLES: Final[Mapping[str, type[events.Event]]] = {_table_name(kind): kind for kind in EVENT_TYPES}
-"""By name, the type of the events that a table holds."""
+"""The event type of each table, by name."""
 
 TABLE_NAMES: Final[tuple[str, ...]] = (*FILLED, ALL_EVENTS, *EVENT_TABLES)
 

@@ -1,4 +1,4 @@
-"""What the fields of events mean, where the docstring of the event does not say it: by field, or ``Event.field``."""
+"""Meanings of event fields that the event's docstring does not give: by field, or ``Event.field``."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -116,4 +116,4 @@ MEANINGS: Final[Mapping[str, str]] = {
     "wall_time_ns": "the calendar's clock (ns since 1970, UTC) when time_ns was read",
     "witness": "who writes the events of the process: itself, or the harness (of a node of Apache Kafka)",
 }
-"""By name of a field, or of its event and the field where that says something else."""
+"""The meaning of each field, by name, or by event and field where it differs."""

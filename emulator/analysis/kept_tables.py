@@ -36,7 +36,7 @@ _UNFINISHED: Final = ".unfinished"
 
 
 class Keeping(Enum):
-    """Whether rows are kept in the directories of runs."""
+    """The choice to keep rows in the directories of runs, or not."""
 
     KEEP = "keep"
     """Rows that are kept are taken, and others are kept."""
@@ -66,7 +66,7 @@ def program_digest() -> bytes:
 
 
 def evidence_key(plan: RunPlan, program: bytes) -> bytes:
-    """Returns what rows of a run are kept by.
+    """Returns the key under which rows of a run are kept.
 
     Args:
         plan: which files of the run are read.

@@ -1,4 +1,4 @@
-"""What came of a run, as rows: the run itself, its verdict, what was lost, what the final logs hold."""
+"""The outcome of a run as rows: the run itself, its verdict, the lost records, the final logs."""
 
 from collections.abc import Iterator
 

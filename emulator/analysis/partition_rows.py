@@ -1,4 +1,4 @@
-"""What happened to each partition, as rows: its committed states, its periods of availability, its high watermarks."""
+"""The history of each partition as rows: committed states, periods of availability, high watermarks."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -114,7 +114,7 @@ def _leaders(period: list[CommittedState]) -> tuple[BrokerId, ...]:
 
 
 class _AckedRecords:
-    """How many records were acknowledged in a span of time."""
+    """The number of records acknowledged in a span of time."""
 
     def __init__(self, source: RunSource, *, acks: tuple[int, ...]) -> None:
         found: dict[tuple[str, int], list[tuple[int, int]]] = {}

@@ -47,7 +47,7 @@ class UnknownNameError(EmulatorError):
 
 class _Token(NamedTuple):
     name: str
-    """Of a name or keyword, in lower case; nothing for a sign, a number or a text."""
+    """The token's name or keyword, in lower case; nothing for a sign, a number or a text."""
 
     sign: str
     is_in_call: bool

@@ -47,7 +47,7 @@ class RunClock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tables of one run are filled from.
+    """The sources of one run's tables.
 
     Attributes:
         operations: lines of the clients' histories, in the order of each history.

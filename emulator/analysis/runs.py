@@ -44,7 +44,7 @@ _SETTINGS_OF_FEW_ROWS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class OnBroken(Enum):
-    """What becomes of runs that cannot be read whole."""
+    """The treatment of runs that cannot be read whole."""
 
     REFUSE = "refuse"
     """Nothing is read at all."""
@@ -202,11 +202,11 @@ class Runs:
         return self._spark.sql(query, None, **frames)
 
     def cancel(self) -> None:
-        """Ends what the session is computing, as whoever asked does not wait for it any more."""
+        """Cancels the session's computation: nobody waits for its result any more."""
         self._spark.sparkContext.cancelAllJobs()
 
     def release(self) -> None:
-        """Frees what is kept of the runs; the DataFrames read them anew if they are used again."""
+        """Frees what is kept of the runs; the DataFrames read them again if they are used again."""
         self._blocks.unpersist()
 
     def _frame(self, name: str) -> "DataFrame":
@@ -261,7 +261,7 @@ def read_planned(
 
 
 def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]:
-    """Returns what is to be read of each run, and which paths are no runs; it takes no session to tell.
+    """Returns the plan of reading each run, and the paths that are no runs; needs no session.
 
     Args:
         paths: run directories, and directories that hold some.

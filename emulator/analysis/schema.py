@@ -38,7 +38,7 @@ _UNITS: Final[Mapping[str, str]] = {
     "NodeId": "node id",
     "BrokerId": "node id",
 }
-"""By name of a field's type."""
+"""The unit of each field's type, by name."""
 
 _SUFFIX_UNITS: Final[Mapping[str, str]] = {"_ns": "ns", "_ms": "ms", "_s": "s", "record_count": "records"}
 _PRIMITIVES: Final[Mapping[object, str]] = {int: "bigint", float: "double", str: "string", bool: "boolean"}

@@ -1,4 +1,4 @@
-"""What the tables hold, apart from the events themselves: one struct per table, one row per value.
+"""The content of the tables, apart from the events: one struct per table, one row per value.
 
 Each row begins with the columns of ``Identity`` and ``Moment``, which the structs below leave out. A version of the
 tables only gains columns and tables; what is renamed or removed makes a new one.
@@ -22,11 +22,11 @@ from laststand.emulator.core.types import (
 )
 
 TABLES_VERSION: Final = 1
-"""Of names and meanings of tables and columns."""
+"""The version of names and meanings of tables and columns."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run a row is about.
+    """The run that a row belongs to.
 
     Attributes:
         run: the run's directory: an absolute path.
@@ -45,7 +45,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """When it happened.
+    """The time of a row.
 
     Attributes:
         time_ns: the machine's monotonic clock, virtual in the simulator: comparable within a run.
@@ -57,7 +57,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an event was written down.
+    """The place of an event in the run's files.
 
     Attributes:
         type: name of the event's type.
@@ -262,7 +262,7 @@ class HighWatermarkRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check says."""
+    """The result of one check."""
 
     check_id: str
     status: str

@@ -1,1 +1,1 @@
-"""What the replicas of a real cluster hold, read from copies of their log directories: ``laststand autopsy``."""
+"""Reads the replicas of a real cluster from copies of their log directories: ``laststand autopsy``."""

@@ -78,7 +78,7 @@ def examine(
     scope: CrcScope = CrcScope.TAIL,
     only: frozenset[TopicPartition] | None = None,
 ) -> AutopsyReport:
-    """Returns what log directories hold. Nothing is changed on disk.
+    """Returns the facts about log directories. Nothing is changed on disk.
 
     Args:
         directories: of the brokers of one cluster.
@@ -307,7 +307,7 @@ def _eligibility(
 
 
 def _evidence(replica: _Replica, directories: Sequence[LogDirectoryFacts], metadata: _Metadata) -> BrokerEvidence:
-    """Returns what is known of a broker's last process by the directory of a log and those that go with it."""
+    """Returns the evidence about a broker's last process in a log's directory and those that belong to it."""
     registration = metadata.image.brokers.get(replica.broker_id)
     registered = frozenset[str | None](() if registration is None else registration.log_dirs)
     own = replica.directory

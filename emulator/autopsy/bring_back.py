@@ -1,4 +1,4 @@
-"""Which broker to bring back first: how many partitions without a leader each would give one. Pure.
+"""Finds the broker to bring back first: the number of leaderless partitions that each gives a leader. Pure.
 
 A broker is worth most for a partition if it may lead it cleanly, with what it still proves after its restart, and if no
 other log that was read holds a record that it lacks. Brokers are ordered greedily: each next one is that which gives
@@ -22,7 +22,7 @@ class _Gain(NamedTuple):
     complete: frozenset[_Partition]
 
     def worth(self, left: frozenset[_Partition], others: frozenset[_Partition]) -> tuple[int, int]:
-        """What the broker adds: leaders that are both, or else complete ones for partitions that get none of those."""
+        """Returns the broker's gain: leaders that are both, else complete ones for partitions without any of those."""
         return len(self.eligible & self.complete & left), len(self.complete & others)
 
 

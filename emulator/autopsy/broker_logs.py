@@ -1,4 +1,4 @@
-"""Which of several logs of a partition that lie in one broker's directories counts.
+"""Chooses the log that counts among several logs of a partition in one broker's directories.
 
 A broker has several log directories where it has several disks (``log.dirs``, JBOD), and each of its partitions is in
 one of them; a copy of one directory may hold a restored backup beside it. The metadata log tells in two ways: it knows
@@ -16,10 +16,10 @@ from laststand.emulator.core.types import TopicId
 
 
 class Deciding(Enum):
-    """What tells which of a broker's logs of a partition counts."""
+    """The evidence that decides which of a broker's logs of a partition counts."""
 
     TOPIC_ID = "topic_id"
-    """Only one is of the topic that the metadata log names."""
+    """Only one log is of the topic that the metadata log names."""
 
     DIRECTORY_ID = "directory_id"
     """The metadata log assigns the replica to the directory of one."""
@@ -41,7 +41,7 @@ class BrokerLog(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Which of a broker's logs of a partition count: one, or all that may.
+    """The choice among a broker's logs of a partition: one, or all that may count.
 
     Attributes:
         others: those that do not.

@@ -38,7 +38,7 @@ BATCH_COLUMNS: Final = np.dtype(
         ("is_control", "?"),
     ]
 )
-"""What is compared of a batch; ``producer_id`` -1 is none, ``last_offset`` is inclusive."""
+"""The columns of a batch that are compared; ``producer_id`` -1 is none, ``last_offset`` is inclusive."""
 
 Batches = NDArray[np.void]
 """An array of ``BATCH_COLUMNS``, by offset."""
@@ -80,7 +80,7 @@ class Log:
 
 
 class PartedBy(Enum):
-    """What shows that two logs are not the same."""
+    """The evidence that two logs differ."""
 
     NOTHING = "nothing"
     """They are the same."""
@@ -89,14 +89,14 @@ class PartedBy(Enum):
     """One is the beginning of the other."""
 
     EPOCH = "epoch"
-    """Their leader epochs."""
+    """The leader epochs of the logs differ."""
 
     BATCH = "batch"
     """A batch, in an epoch that both have: one leader wrote only one of them."""
 
 
 class Parting(msgspec.Struct, frozen=True, kw_only=True):
-    """Where two logs part; both hold the same below ``offset``, as far as they go back."""
+    """The offset at which two logs part; both hold the same below ``offset``, as far as they go back."""
 
     offset: Offset
     parted_by: PartedBy
@@ -115,7 +115,7 @@ class ProducerShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Surplus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log holds from an offset on.
+    """The records of a log from an offset on.
 
     Attributes:
         first_offset: of the first batch, or where the logs part in it; ``None`` if there is nothing.
@@ -194,7 +194,7 @@ def _between(batches: Batches, first: int, end: int) -> Batches:
 
 
 def surplus(log: Log, *, start: Offset, end: Offset | None = None) -> Surplus:
-    """Returns what a log holds from ``start``, or its own start, on.
+    """Returns the records of a log from ``start``, or its own start, on.
 
     Args:
         log: the log.

@@ -1,4 +1,4 @@
-"""Which rule, if any, would let a replica lead: what a controller would say if only this broker came back. Pure.
+"""Finds the rule that would let a replica lead, as a controller would if only this broker came back. Pure.
 
 The rules are the core's (``controller.election``), asked about one broker at a time. Their state is the end of the
 metadata log. A broker that starts again first registers: where eligible leader replicas are on, one that cannot show
@@ -40,7 +40,7 @@ class ElectionRule(Enum):
 
 
 class Eligibility(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a replica may lead.
+    """The eligibility of a replica to lead.
 
     Attributes:
         rule: the first rule that lets it.
@@ -55,7 +55,7 @@ class Eligibility(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a broker's last process.
+    """The evidence about a broker's last process.
 
     Attributes:
         registered_epoch: its broker epoch by the metadata log; ``None`` if it is not registered.

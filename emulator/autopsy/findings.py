@@ -1,4 +1,4 @@
-"""What an autopsy found: ``laststand autopsy --json`` is ``AutopsyReport`` as JSON, field by field.
+"""The findings of an autopsy: ``laststand autopsy --json`` is ``AutopsyReport`` as JSON, field by field.
 
 Fields are added, never renamed, within one ``version``; ``autopsy.schema.json`` beside this file is its JSON Schema,
 and ``docs/autopsy.md`` explains it. Absent values are null; end offsets and high watermarks are exclusive.
@@ -80,7 +80,7 @@ class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """What electing a replica would lose of what another one holds: that one truncates its log to follow.
+    """The records of another replica that electing a replica would lose: that one truncates its log to follow.
 
     Attributes:
         held_by: broker of the other replica.
@@ -98,7 +98,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpochStart(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a leader epoch begins in a log.
+    """The start of a leader epoch in a log.
 
     Attributes:
         leader_epoch: the epoch.
@@ -229,9 +229,10 @@ class SeveralLogs(msgspec.Struct, frozen=True, kw_only=True):
         topic: name of the topic.
         partition: number of the partition.
         broker_id: whose they are.
-        folders: of those that count; several if nothing tells them apart.
+        folders: of those that count; several if nothing distinguishes them.
         other_folders: of the others.
         deciding: what tells which one counts.
+
     """
 
     topic: str
@@ -243,7 +244,7 @@ class SeveralLogs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerReturn(msgspec.Struct, frozen=True, kw_only=True):
-    """What bringing a broker back does for the partitions without a leader.
+    """The effect of bringing a broker back on the partitions without a leader.
 
     Attributes:
         broker_id: of the broker.

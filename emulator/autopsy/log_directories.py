@@ -74,7 +74,7 @@ class LogDirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def metadata_log(self) -> Path | None:
-        """Its copy of the metadata log; ``None`` if it has none."""
+        """The copy of the metadata log; ``None`` if there is none."""
         folder = self.path / METADATA_LOG
         return folder if folder.is_dir() else None
 

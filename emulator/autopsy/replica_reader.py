@@ -39,14 +39,14 @@ _TAIL_BYTES: Final = 1 << 20
 
 
 class CrcScope(Enum):
-    """Which batches' content is compared with their CRC."""
+    """The batches whose content is compared with their CRC."""
 
     TAIL = "tail"
     ALL = "all"
 
 
 class DamageKind(Enum):
-    """What is wrong where a log ends early."""
+    """The kind of damage where a log ends early."""
 
     TORN = "torn"
     """The last batch is cut off: a crash in the middle of a write leaves this."""
@@ -62,7 +62,7 @@ class DamageKind(Enum):
 
 
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a log ends early.
+    """The damage where a log ends early.
 
     Attributes:
         kind: what is wrong there.
@@ -102,7 +102,7 @@ class ReplicaReading(msgspec.Struct, frozen=True, kw_only=True):
 def read_replica(
     folder: Path, *, checkpointed_start: Offset, recovery_point: Offset | None, scope: CrcScope, readers: Executor
 ) -> ReplicaReading:
-    """Returns what a replica's folder holds.
+    """Returns the content of a replica's folder.
 
     Args:
         folder: such as ``orders-0``.
@@ -178,7 +178,7 @@ def _first_of_tail(segment: SegmentHeaders, tail_start: int, *, is_last: bool) -
 
 
 def _intact(path: str, segment: SegmentHeaders, end: int, first: int) -> tuple[int, DamageKind | None, str]:
-    """Returns how many batches of a segment are good, and what is wrong with the next one, if anything is."""
+    """Returns the number of good batches of a segment, and the damage of the next one, if any."""
     bases = segment.headers["base_offset"].astype(np.int64)
     ends = bases + segment.headers["last_offset_delta"] + 1
     falls = np.flatnonzero(bases < np.concatenate([[end], ends])[: len(bases)])

@@ -1,4 +1,4 @@
-"""What electing each replica of a partition would lose, by their logs. Pure."""
+"""Compares the logs of a partition to find what electing each replica would lose. Pure."""
 
 from collections.abc import Mapping
 from itertools import permutations
@@ -18,7 +18,7 @@ class ReplicaLog(NamedTuple):
 
 
 class Weighing(NamedTuple):
-    """What a comparison of all logs of a partition comes to.
+    """The result of comparing all logs of a partition.
 
     Attributes:
         longest: the longest log.
@@ -81,7 +81,7 @@ def _committed_end(
     partings: Mapping[tuple[ReplicaLog, ReplicaLog], Parting],
     high_watermarks: Mapping[ReplicaLog, Offset],
 ) -> Offset:
-    """Returns up to where a log is committed: by its own high watermark, or by that of a log that agrees with it."""
+    """Returns the offset up to which a log is committed: by its own high watermark, or by that of a log that agrees."""
     agreeing = [holder]
     for (one, other), parting in partings.items():
         if one == holder and parting.parted_by in (PartedBy.NOTHING, PartedBy.END):

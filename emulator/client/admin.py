@@ -31,14 +31,14 @@ DESCRIBED_TOPICS_MAX: Final = 2000
 """Topics of one DescribeTopicPartitions request, and partitions of one answer (Kafka's default)."""
 
 DELETE_RECORDS_TIMEOUT_MS: Final = 4_000
-"""How long a leader waits for its followers; one in touch needs a single fetch."""
+"""Time for which a leader waits for its followers; a follower in touch needs a single fetch."""
 
 REPLICA_LOG_INFO_MAX: Final = 1000
 """Partitions of one GetReplicaLogInfo request (KIP-966)."""
 
 
 class Effort(Enum):
-    """Whether a change is made, or only checked."""
+    """The extent of a change: made, or only checked."""
 
     APPLY = "apply"
     VALIDATE_ONLY = "validate_only"
@@ -244,7 +244,7 @@ class AdminClient:
     async def replica_log_info(
         self, broker_id: BrokerId, partitions: Sequence[tuple[TopicId, int]]
     ) -> tuple[messages.ReplicaLogInfo, ...]:
-        """Returns what a broker holds of partitions: the last record's epoch, log end, high watermark (KIP-966).
+        """Returns a broker's log state of partitions: the last record's epoch, log end, high watermark (KIP-966).
 
         Raises:
             AdminError: no answer came.
@@ -285,7 +285,7 @@ class AdminClient:
     async def describe_configs(
         self, resource: ConfigResource, resource_name: str, *, names: Sequence[str] | None = None
     ) -> tuple[admin_messages.DescribedConfig, ...]:
-        """Returns what is in effect and where it was set, by name; ``names`` restricts it.
+        """Returns the values in effect and their sources, by name; ``names`` restricts it.
 
         Raises:
             AdminError: it was refused, or no answer came.

@@ -1,4 +1,4 @@
-"""How an administrator reaches nodes: one gRPC channel each, opened when first used."""
+"""Opens an administrator's gRPC channels to nodes, each when it is first used."""
 
 from collections.abc import Mapping
 from types import TracebackType

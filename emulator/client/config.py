@@ -43,7 +43,7 @@ class ConsumerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wire(Enum):
-    """How nodes are spoken to."""
+    """The protocol that nodes speak."""
 
     GRPC = "grpc"
     """Our own nodes."""

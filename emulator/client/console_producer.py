@@ -241,7 +241,7 @@ def place_of_key(key: bytes, partitions: int) -> int:
 
 
 def record_overhead(headers: Headers) -> int:
-    """Returns how many bytes a record with these headers has beside its key and value, at most."""
+    """Returns the most bytes that a record with these headers has beside its key and value."""
     return _RECORD_OVERHEAD + sum(_HEADER_OVERHEAD + len(key.encode()) + len(value or b"") for key, value in headers)
 
 

@@ -61,7 +61,7 @@ class AckedCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How often clients were answered with an error so far, by Kafka's name of it."""
+    """The number of answers to clients with one error so far, by Kafka's name of it."""
 
     error: str
     count: int

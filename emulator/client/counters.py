@@ -1,4 +1,4 @@
-"""What the clients of a run have achieved so far, for barriers and the progress line."""
+"""The progress of a run's clients so far, for barriers and the progress line."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""When a producer makes records, and which: the same for the client process and for simulated clients.
+"""Schedules a producer's records: the same for the client process and for simulated clients.
 
 At each tick the records that are due become batches, partition by partition in turn. Where the state machine has no
 room, or no topic is there yet, the producer waits, as Kafka's does in ``send``, and does not catch up. Batches of

@@ -34,7 +34,7 @@ def now_ms() -> int:
 
 
 class StateMachine(Protocol[InputT, EffectT]):
-    """What producer and consumer have in common."""
+    """The interface that producer and consumer share."""
 
     def step(self, incoming: InputT | inputs.TimerFired, *, now_ms: int) -> Sequence[EffectT | effects.SendRequest]:
         """Takes in one thing that happened and returns what to do about it."""
@@ -46,7 +46,7 @@ class StateMachine(Protocol[InputT, EffectT]):
 
 
 class Links:
-    """What a shell needs to reach the cluster: addresses, keepalive, token, and a group that owns its tasks.
+    """The means by which a shell reaches the cluster: addresses, keepalive, token, and a group that owns its tasks.
 
     Args:
         addresses: of the nodes.
@@ -75,7 +75,7 @@ class Links:
         self._wire = wire
 
     def outbound(self, deliver: Deliver) -> "Outbound | KafkaOutbound":
-        """Returns what sends a client's requests; ``deliver`` is called with every outcome."""
+        """Returns the sender of a client's requests; ``deliver`` is called with every outcome."""
         if self._wire is Wire.KAFKA:
             from laststand.emulator.kafka.outbound import KafkaOutbound
 

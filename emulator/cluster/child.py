@@ -28,10 +28,10 @@ READY_FD_VARIABLE = "LASTSTAND_READY_FD"
 """Environment variable with the number of the file descriptor on which a child reports that it is ready."""
 
 START_TIMEOUT_S = 30.0
-"""How long a child may take to become ready, on a machine that is busy with something else."""
+"""Time for which a child may take to become ready, on a machine that is busy with something else."""
 
 STOP_TIMEOUT_S = 10.0
-"""How long a child may take to end after SIGTERM."""
+"""Time for which a child may take to end after SIGTERM."""
 
 MALLOC = {
     # Large messages otherwise cost a page fault per 4 KiB each time: serialising 1 MB falls from 1142 to 59 us.
@@ -48,14 +48,14 @@ _STDERR_TAIL_LINES = 40
 
 
 class Readiness(enum.Enum):
-    """Whether a child says when it can be used."""
+    """The way in which a child becomes ready: by its own report, or at once."""
 
     UNREPORTED = "unreported"
     REPORTED = "reported"
 
 
 class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run.
+    """A child process to run.
 
     Attributes:
         name: unique among the living children of a supervisor.
@@ -90,7 +90,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndCause(enum.Enum):
-    """Why a child is no more."""
+    """Reason why a child is no more."""
 
     STOPPED = "stopped"
     """It was asked to end and did, with exit code 0 or by the signal itself."""
@@ -105,7 +105,7 @@ class EndCause(enum.Enum):
 
 
 class ProcessEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """How a child ended.
+    """The end of a child.
 
     Attributes:
         name: the child's.
@@ -200,12 +200,12 @@ class Child:
 
     @property
     def end(self) -> ProcessEnd | None:
-        """How the process ended, or ``None`` while it lives."""
+        """The end of the process, or ``None`` while it lives."""
         return self._ended.result() if self._ended.done() else None
 
     @property
     def ready(self) -> Ready:
-        """What the child reported.
+        """The child's report that it is ready.
 
         Raises:
             InvariantError: it has not reported, or was not to.

@@ -175,7 +175,7 @@ class KafkaCluster(ProcessCluster):
         return await super().stop_node(node_id)
 
     def keeps_ledger(self, _: NodeId) -> bool:
-        """Whether nodes run under the shim."""
+        """Returns whether nodes run under the shim."""
         return self._keeps_ledgers
 
     def _ended(self, end: ProcessEnd) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from laststand.emulator.core.errors import MissingToolError
 
 PLAYED_VERSION: Final = "4.2.0"
-"""What messages suggest: the version that scenarios have been played on."""
+"""The version that messages suggest: scenarios have been played on it."""
 
 JVM_OPTIONS: Final = (
     "-Xms32m",
@@ -51,7 +51,7 @@ class KafkaDistribution(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_elr(self) -> bool:
-        """Whether it has KIP-966's eligible leader replicas."""
+        """Whether the kafka distribution has KIP-966's eligible leader replicas."""
         return self.numbers >= _FIRST_WITH_ELR
 
     @property
@@ -74,7 +74,7 @@ class KafkaDistribution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KafkaProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """What starts a node: an installed version, and the program that runs it."""
+    """The program that starts a node, of an installed version."""
 
     distribution: KafkaDistribution
     java: Path

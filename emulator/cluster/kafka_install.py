@@ -27,7 +27,7 @@ from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.errors import EmulatorError, MissingToolError
 
 _LOGGING: Final = "1.7.36"
-"""Of ``slf4j-simple``, for the ``slf4j-api`` that all known versions use."""
+"""The logging of ``slf4j-simple``, for the ``slf4j-api`` that all known versions use."""
 
 _POM: Final = """<project>
   <modelVersion>4.0.0</modelVersion>
@@ -47,7 +47,7 @@ _IVY: Final = """<ivy-module version="2.0">
 </ivy-module>
 """
 _TELLING: Final = ("Server access error", "module not found", "ERROR")
-"""What stands in the lines by which Ivy and Maven say why, the most telling first."""
+"""Words that mark the lines in which Ivy and Maven give a reason, the clearest first."""
 
 _IVY_SETTINGS: Final = "LASTSTAND_IVY_SETTINGS"
 """Names the user's settings file for Ivy, which may have a mirror; Ivy's own are used if not given."""

@@ -16,7 +16,7 @@ _FILE: Final = Path(__file__).with_suffix(".sha256")
 
 
 class JarCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What checksums say of the jars in a folder.
+    """The result of comparing the jars in a folder with their checksums.
 
     Attributes:
         changed: jars that are not what was published under their names.
@@ -38,7 +38,7 @@ def check_jars(folder: Path) -> JarCheck:
 
 
 def is_known_version(version: str) -> bool:
-    """Whether the checksums of all jars of a version are known here."""
+    """Returns whether the checksums of all jars of a version are known here."""
     return f"kafka-clients-{version}.jar" in _checksums()
 
 

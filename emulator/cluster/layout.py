@@ -1,4 +1,4 @@
-"""What a cluster is made of, and where its files are.
+"""The nodes of a cluster, and the places of its files.
 
 Layout below the run's directory::
 
@@ -24,7 +24,7 @@ from laststand.emulator.storage.line_file import line_files
 
 
 class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cluster is made of.
+    """The nodes of a cluster, and the places of their files.
 
     Attributes:
         run: the run's id.
@@ -58,7 +58,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> ClusterKind:
-        """What keeps its metadata: the controller, or a ZooKeeper server in its place."""
+        """The owner of the cluster's metadata: the controller, or a ZooKeeper server in its place."""
         return self.switches.kind
 
     def role_of(self, node_id: NodeId) -> NodeRole:
@@ -66,7 +66,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind.metadata_role if node_id == self.controller_id else NodeRole.BROKER
 
     def is_zookeeper(self, node_id: NodeId) -> bool:
-        """Whether a node is a ZooKeeper server."""
+        """Returns whether a node is a ZooKeeper server."""
         return self.role_of(node_id) is NodeRole.ZOOKEEPER
 
     @property
@@ -75,7 +75,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return (self.controller_id, *self.broker_ids)
 
     def node_directory(self, node_id: NodeId) -> Path:
-        """Where a node keeps everything but its events."""
+        """Returns the directory of a node's files, events aside."""
         return _node_directory(self.directory, node_id)
 
     def data_directory(self, node_id: NodeId) -> Path:
@@ -87,7 +87,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return ledger_directory(self.directory, node_id)
 
     def node_log(self, node_id: NodeId) -> Path:
-        """What a node's processes print."""
+        """Returns the file that a node's processes print to."""
         return self.node_directory(node_id) / "node.log"
 
     def foreign_history_file(self, node_id: NodeId, incarnation: int) -> Path:

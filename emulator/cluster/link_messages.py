@@ -62,7 +62,7 @@ class LinkMessages:
         self._interceptors[node_id] = Interceptor(node_id, orders, record=self._record)
 
     def covers(self, node_id: NodeId) -> bool:
-        """Whether messages to a node pass through proxies; it was started at least once."""
+        """Returns whether messages to a node pass through proxies; it was started at least once."""
         return node_id in self._interceptors
 
     def obey(self, node_id: NodeId, order: InterceptionOrder) -> InterceptionReport:

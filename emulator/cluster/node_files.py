@@ -1,4 +1,4 @@
-"""What is done to a node's files, and who does it: this process, or one that runs where the files are.
+"""Work on a node's files, done by this process or by one that runs where the files are.
 
 Each piece of work is a value that can be sent. ``containers/volume_program.py`` receives it where this process does not
 see the files.
@@ -85,7 +85,7 @@ class _Work(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=Tru
 
 
 class PowerTaken(msgspec.Struct, frozen=True, kw_only=True):
-    """What a power loss took from one node.
+    """The effect of a power loss on one node.
 
     Attributes:
         report: of its files.
@@ -152,7 +152,7 @@ class EmptyDisk(_Work, frozen=True, kw_only=True):
 
 
 class DiskChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be different of a disk's faults (``DiskFaults``); the rest stays."""
+    """A change of a disk's faults (``DiskFaults``); the rest stays."""
 
     sync_delay_ms: int | msgspec.UnsetType = msgspec.UNSET
     are_syncs_lost: bool | msgspec.UnsetType = msgspec.UNSET

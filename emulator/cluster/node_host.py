@@ -1,4 +1,4 @@
-"""Where the nodes of a cluster run: as children of this process, or in containers.
+"""The places where the nodes of a cluster run: as children of this process, or in containers.
 
 ``ProcessCluster`` decides which node runs when and with which configuration; a host only starts processes and knows
 their addresses.
@@ -78,12 +78,12 @@ class NodeHost(Protocol):
 
     @property
     def listen_host(self) -> str:
-        """Where nodes listen."""
+        """The address on which nodes listen."""
         ...
 
     @property
     def harness_host(self) -> str:
-        """Where this process listens for nodes."""
+        """The address on which this process listens for nodes."""
         ...
 
     @property
@@ -98,11 +98,11 @@ class NodeHost(Protocol):
 
     @property
     def token(self) -> RunToken:
-        """By which the nodes know each other."""
+        """The token by which the nodes know each other."""
         ...
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:
-        """Makes addresses known. ``on_end`` is told of every process that ended, expected or not.
+        """Makes addresses known. ``on_end`` is called with every process that ended, expected or not.
 
         Raises:
             EmulatorError: it cannot.

@@ -70,7 +70,7 @@ class ReservedPort:
 
 
 def is_free(number: int) -> bool:
-    """Whether a port can be reserved now."""
+    """Returns whether a port can be reserved now."""
     try:
         ReservedPort(number).close()
     except ConfigError:

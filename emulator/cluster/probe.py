@@ -21,7 +21,7 @@ _READ_BYTES: Final = 65_536
 
 
 class ProbeOutcome(enum.Enum):
-    """What a probe found."""
+    """The result of a probe."""
 
     PASSES = "passes"
     """Bytes went there and came back."""

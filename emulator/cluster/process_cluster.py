@@ -115,7 +115,7 @@ class ProcessCluster:
 
     @property
     def token(self) -> RunToken:
-        """By which the cluster's processes know each other."""
+        """The token by which the cluster's processes know each other."""
         return self._host.token
 
     @property
@@ -235,11 +235,11 @@ class ProcessCluster:
         return self._incarnations[node_id]
 
     def is_running(self, node_id: NodeId) -> bool:
-        """Whether a node's process exists, paused or not."""
+        """Returns whether a node's process exists, paused or not."""
         return self.process_of(node_id) is not None
 
     def is_paused(self, node_id: NodeId) -> bool:
-        """Whether a node's process stands still."""
+        """Returns whether a node's process stands still."""
         process = self.process_of(node_id)
         return process is not None and process.is_paused
 
@@ -254,7 +254,7 @@ class ProcessCluster:
         return None if child is None else await child.kill()
 
     async def await_failure(self, node_id: NodeId, *, timeout_s: float) -> ProcessEnd | None:
-        """Returns how a node ended by itself, as was to be expected; ``None`` if it still runs by then, or was down."""
+        """Returns the unexpected end of a node; ``None`` if it still runs by then, or was down."""
         with self._expecting_end(node_id):
             return await self._end_within(node_id, timeout_s)
 
@@ -309,7 +309,7 @@ class ProcessCluster:
         return self._host.children.get(str(node_id))
 
     def keeps_ledger(self, _: NodeId) -> bool:
-        """Whether it is known what a node has synced, so that it can lose power."""
+        """Returns whether it is known what a node has synced, so that it can lose power."""
         return True
 
     def notify_node(self, node_id: NodeId) -> None:
@@ -374,6 +374,6 @@ def _port(address: str) -> int:
 
 
 def source_environment() -> dict[str, str]:
-    """Returns what a child needs to import this very program, wherever the harness was started."""
+    """Returns the environment in which a child imports this very program, wherever the harness was started."""
     known = os.environ.get("PYTHONPATH")
     return {"PYTHONPATH": str(_SOURCES) if not known else f"{_SOURCES}{os.pathsep}{known}"}

@@ -33,7 +33,7 @@ def find_sync_shim() -> Path:
 
 
 def sync_shim_environment(library: Path, *, data: Path, ledger: Path) -> dict[str, str]:
-    """Returns what a program needs in its environment, so that a ledger is kept of what it does below ``data``.
+    """Returns the environment in which a program keeps a ledger of its changes below ``data``.
 
     Args:
         library: the shim.

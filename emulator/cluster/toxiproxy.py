@@ -47,7 +47,7 @@ PROCESS_NAME = "toxiproxy"
 """The server's name among the children of its supervisor."""
 
 TOKEN_FILE_VARIABLE: Final = "LASTSTAND_TOKEN_FILE"
-"""By which our toxiproxy-server finds the token that callers of its API have to show; another one ignores it."""
+"""The variable by which our toxiproxy-server finds the token of its API; another one ignores it."""
 
 _CALL_TIMEOUT_S = 10.0
 _START_TIMEOUT_S = 20.0
@@ -99,7 +99,7 @@ class Toxic(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its name on a proxy, which has at most one toxic of a type in each direction."""
+        """The name on a proxy, which has at most one toxic of a type in each direction."""
         return f"{self.kind}_{self.stream.value}"
 
     def __str__(self) -> str:
@@ -170,7 +170,7 @@ class ServerProcess(Protocol):
 
     @property
     def end(self) -> ProcessEnd | None:
-        """How it ended; ``None`` while it lives."""
+        """The end of the process; ``None`` while it lives."""
         ...
 
     async def stop(self) -> ProcessEnd:
@@ -272,7 +272,7 @@ class Toxiproxy:
         return tuple(self._toxics[link].values())
 
     def is_blocked(self, link: Link) -> bool:
-        """Whether a byte direction of a link is blocked."""
+        """Returns whether a byte direction of a link is blocked."""
         return any(toxic in _BLOCKED for toxic in self.toxics(link))
 
     @property

@@ -186,7 +186,7 @@ class ZooKeeperCluster(ProcessCluster):
         super()._note_running(node_id)
 
     def keeps_ledger(self, node_id: NodeId) -> bool:
-        """Whether a node keeps one itself, or runs under the shim."""
+        """Returns whether a node keeps one itself, or runs under the shim."""
         return self._is_under_shim or node_id != self.layout.controller_id
 
     def addresses_for(self, source: NodeId) -> dict[int, str]:

@@ -54,7 +54,7 @@ class ZooKeeperProbeConnection(ProbeConnection):
 
 
 def server_probes(layout: ClusterLayout) -> Mapping[NodeId, type[ProbeConnection]]:
-    """Returns how the node of a cluster is asked that is a ZooKeeper server; empty where none is."""
+    """Returns the probe of the node that is a ZooKeeper server; empty where none is."""
     return {node: ZooKeeperProbeConnection for node in layout.node_ids if layout.is_zookeeper(node)}
 
 

@@ -34,7 +34,7 @@ starts is not synced, so that a power loss takes it, and without trust in the lo
 
 
 class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """What starts a server.
+    """The program that starts a server.
 
     Attributes:
         java: the program.
@@ -66,7 +66,7 @@ class ZooKeeperProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def records_syncs(program: ZooKeeperProgram | None) -> bool:
-    """Whether what a server syncs is recorded, so that it may lose power; ``None`` is one that is not started here."""
+    """Returns whether the server's syncs are recorded, so that it may lose power; ``None`` is one not started here."""
     return program is not None and program.sync_shim is not None
 
 

@@ -59,7 +59,7 @@ def tried(program: ZooKeeperProgram) -> ZooKeeperProgram:
 
 
 def _identity(program: ZooKeeperProgram) -> str:
-    """Returns what an archive is good for: a JVM takes one only with the jars and the Java that it was made with."""
+    """Returns the identity of an archive: a JVM takes one only with the jars and the Java that made it."""
     files = (program.java.resolve(), *map(Path, program.class_path.split(os.pathsep)))
     known = "\n".join(f"{file} {file.stat().st_mtime_ns}" for file in files)
     return hashlib.sha256(known.encode()).hexdigest()[:12]

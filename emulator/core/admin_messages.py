@@ -1,4 +1,4 @@
-"""What administrators ask of a controller: topics, elections, reassignments, configuration, features, brokers.
+"""Administrators' requests to a controller: topics, elections, reassignments, configuration, features, brokers.
 
 Kafka's requests, names and errors; lists that Kafka nests topic by topic are flat here. ``None`` for a list means what
 null means in Kafka, which is not what an empty one means. Answers about several things are in request order.
@@ -76,7 +76,7 @@ class DeleteTopicsResponse(Message, frozen=True, kw_only=True):
 
 
 class CreatablePartitions(msgspec.Struct, frozen=True, kw_only=True):
-    """How many partitions a topic shall have.
+    """The number of partitions that a topic shall have.
 
     Attributes:
         count: of all partitions afterwards.
@@ -119,7 +119,7 @@ class PartitionResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestedElection(IntEnum):
-    """Which election an administrator asks for (ElectLeaders; those from 2 on are KIP-966's)."""
+    """The kind of election that an administrator asks for (ElectLeaders; those from 2 on are KIP-966's)."""
 
     PREFERRED = 0
     """The first replica of the assignment, if that is clean."""
@@ -128,7 +128,7 @@ class RequestedElection(IntEnum):
     """A clean candidate where one lives, else any replica that lives."""
 
     DESIGNATED = 2
-    """The replica that the request names, whatever that loses."""
+    """The replica that the request names, whatever its election loses."""
 
     LONGEST_LOG_BALANCED = 3
     """Unclean recovery, once every member of the last known ELR has reported what it holds."""
@@ -220,7 +220,7 @@ class OngoingReassignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListPartitionReassignmentsResponse(Message, frozen=True, kw_only=True):
-    """What is under way, by topic and partition; partitions that do not exist or do not move are not in it."""
+    """Reassignments under way, by topic and partition; partitions that do not exist or do not move are left out."""
 
     error: ErrorCode
     partitions: tuple[OngoingReassignment, ...] = ()
@@ -230,7 +230,7 @@ class ListPartitionReassignmentsResponse(Message, frozen=True, kw_only=True):
 
 
 class ConfigOperation(Enum):
-    """What happens to a configuration entry (KIP-339)."""
+    """The change of one configuration entry (KIP-339)."""
 
     SET = "SET"
     DELETE = "DELETE"
@@ -277,7 +277,7 @@ class IncrementalAlterConfigsResponse(Message, frozen=True, kw_only=True):
 
 
 class ConfigSource(Enum):
-    """Where a value comes from (Kafka's ``DescribeConfigsResponse.ConfigSource``), strongest first."""
+    """The origin of a value (Kafka's ``DescribeConfigsResponse.ConfigSource``), strongest first."""
 
     DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
     DYNAMIC_BROKER_CONFIG = "DYNAMIC_BROKER_CONFIG"
@@ -295,7 +295,7 @@ class DescribeConfigsResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DescribeConfigsRequest(Message, frozen=True, kw_only=True):
-    """Asks what is configured, and where it was set."""
+    """Asks for configuration values and their sources."""
 
     resources: tuple[DescribeConfigsResource, ...]
 
@@ -394,14 +394,14 @@ class UnregisterBrokerRequest(Message, frozen=True, kw_only=True):
 
 
 class UnregisterBrokerResponse(Message, frozen=True, kw_only=True):
-    """Whether it is forgotten."""
+    """The result of unregistering a broker."""
 
     error: ErrorCode
     error_message: str = ""
 
 
 class DescribeClusterRequest(Message, frozen=True, kw_only=True):
-    """Asks who is there."""
+    """Asks for the members of the cluster."""
 
 
 class DescribedBroker(msgspec.Struct, frozen=True, kw_only=True):

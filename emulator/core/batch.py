@@ -1,4 +1,4 @@
-"""What the core knows of a record batch: its header, never its bytes.
+"""A record batch as the core sees it: its header, never its bytes.
 
 A log, to the core, is a sequence of ``BatchDescriptor``. Batches travel as opaque bytes from producer to follower; only
 base offset and leader epoch are stamped on the way, and both are outside the CRC, so the CRC is a batch's fingerprint

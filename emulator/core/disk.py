@@ -34,7 +34,7 @@ class DiskModel(Enum):
 
 
 class DiskOperation(Enum):
-    """What a disk is asked for."""
+    """The disk operation that a fault concerns."""
 
     WRITE = "write"
     SYNC = "sync"
@@ -42,7 +42,7 @@ class DiskOperation(Enum):
 
 
 class Keep(Enum):
-    """What survives of bytes that were not synced."""
+    """The part of unsynced bytes that survives."""
 
     NONE = "none"
     PREFIX = "prefix"
@@ -51,21 +51,21 @@ class Keep(Enum):
 
 
 class TruncationFate(Enum):
-    """What becomes of a truncation that was not synced."""
+    """The outcome of a truncation that was not synced."""
 
     KEPT = "kept"
     UNDONE = "undone"
 
 
 class NamesFate(Enum):
-    """What becomes of changes of names that were not synced."""
+    """The outcome of changes of names that were not synced."""
 
     KEPT = "kept"
     UNDONE = "undone"
 
 
 class ExactLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """What a power loss leaves, with nothing left to chance.
+    """The outcome of a power loss, with nothing left to chance.
 
     Attributes:
         kept: unsynced batches of each log that survive ``prefix`` and ``pages``; at least one is always lost.

@@ -1,4 +1,4 @@
-"""Which value of a property is in effect: topic over broker over cluster default over the node's own file.
+"""Finds the value of a property that is in effect: topic over broker over cluster default over the node's own file.
 
 Controller, brokers and DescribeConfigs ask here, so that a min ISR that gates a high watermark is the one that decides
 on eligible leaders. A topic's property and the broker's that stands behind it may have different names: ``flush.ms``
@@ -47,7 +47,7 @@ NODE_PROPERTIES: Final = tuple(sorted(field.replace("_", ".") for field in NodeP
 
 
 class DynamicConfig(Protocol):
-    """What is set dynamically: a metadata image, or one as a change would leave it."""
+    """Dynamic configuration: of a metadata image, or as a change would leave it."""
 
     def config(self, resource: ConfigResource, resource_name: str, name: str) -> str | None:
         """Returns a value as it was set on a resource, or ``None``."""
@@ -92,7 +92,7 @@ def dynamic_node_values(image: DynamicConfig, name: str, *, node_id: NodeId) -> 
 
 
 def static_node_values(name: str, *, static: NodeProperties) -> list[ConfigValue]:
-    """Returns what a node's file gives a property, where that is not the default, and the default."""
+    """Returns the value of a property in a node's file, where it is not the default, and the default."""
     default = ConfigValue(
         name=name, value=_text(NodeProperties(), name), source=admin_messages.ConfigSource.DEFAULT_CONFIG
     )

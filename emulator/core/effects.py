@@ -1,4 +1,4 @@
-"""Everything that a node can want done.
+"""Effects: everything that a node can ask of its driver.
 
 ``step`` returns effects; the driver executes them in list order, and a file effect is complete before the next effect
 starts. In one turn: file effects, then one write of the turn's events, then messages; the state machines emit them so

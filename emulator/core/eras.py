@@ -55,11 +55,11 @@ class ZooKeeperSwitches(Switches, frozen=True, kw_only=True):
 
     @property
     def protocol(self) -> InterBrokerProtocol:
-        """What every broker but those sends and writes."""
+        """The protocol version that every broker sends and writes, unless one has its own."""
         return self.zookeeper.protocol(self.ibp)
 
     def protocol_of(self, broker_id: BrokerId, *, started_with: IbpLevel | None = None) -> InterBrokerProtocol:
-        """Returns what a broker sends and writes: ``started_with``, if its process was started with one."""
+        """Returns the protocol that a broker sends and writes: ``started_with``, if it was started with one."""
         level = dict(self.other_ibps).get(broker_id, self.ibp) if started_with is None else started_with
         return self.zookeeper.protocol(level)
 
@@ -91,7 +91,7 @@ def era_kind(era: str) -> ClusterKind:
 
 
 def is_zookeeper_era(era: str) -> bool:
-    """Whether an era is one of clusters with ZooKeeper."""
+    """Returns whether an era is one of clusters with ZooKeeper."""
     return era_kind(era) is ClusterKind.ZOOKEEPER
 
 
@@ -101,7 +101,7 @@ def plain_switches(switches: Switches) -> Switches:
 
 
 def is_rule(name: str) -> bool:
-    """Whether a name is that of a rule of any cluster, as opposed to a Kafka property."""
+    """Returns whether a name is that of a rule of any cluster, as opposed to a Kafka property."""
     return is_switch(name) or name in ZOOKEEPER_RULES or name == PROPERTY
 
 
@@ -157,7 +157,7 @@ def changes(
 
 
 def era_label(era: str | None, changed: Sequence[str]) -> str:
-    """Returns what a run is called wherever an era stands: ``kip-966``, or ``kip-966 with elr=off``.
+    """Returns the label of a run wherever an era stands: ``kip-966``, or ``kip-966 with elr=off``.
 
     Args:
         era: its name; ``None`` where the run names none.

@@ -92,7 +92,7 @@ _INDEFINITE = frozenset(
 
 _SHOWN_CHARACTERS: Final = 80
 _RESEMBLANCE: Final = 0.6
-"""How alike two words are, from 0 to 1, of which one may be meant by the other."""
+"""Least similarity, from 0 to 1, at which one word is offered as a correction of another."""
 
 _MEMBER: Final = re.compile(r"([\w./-]+)(?=,)|(?<=, )([\w./-]+)")
 
@@ -216,7 +216,7 @@ class InvariantError(AssertionError):
 
 
 def causes_of(error: BaseException) -> list[BaseException]:
-    """Returns what several tasks failed with, in order; the error itself where it is no group."""
+    """Returns the errors of several tasks, in order; the error itself where it is no group."""
     if isinstance(error, BaseExceptionGroup):
         return [cause for each in error.exceptions for cause in causes_of(each)]
     return [error]

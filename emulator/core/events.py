@@ -227,7 +227,7 @@ class RecoveryFinished(PartitionEvent, frozen=True, kw_only=True):
 
 
 class AppendRole(Enum):
-    """Who appended a batch."""
+    """The role of a broker that appended a batch."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
@@ -528,7 +528,7 @@ class OtherRecordCommitted(Event, frozen=True, kw_only=True):
 
 
 class Election(Enum):
-    """How the leader of a committed partition change came to be."""
+    """The way in which a committed partition change got its leader."""
 
     NONE = "none"
     """The leader did not change."""
@@ -571,7 +571,7 @@ class PartitionChanged(PartitionEvent, frozen=True, kw_only=True):
 
 
 class UncleanMethod(Enum):
-    """How an unclean election found its leader."""
+    """The method by which an unclean election found its leader."""
 
     FIRST = "first"
     """The first replica of the assignment that may lead."""
@@ -580,7 +580,7 @@ class UncleanMethod(Enum):
     """Drawn among the replicas that may lead."""
 
     LAST_KNOWN_LEADER = "last_known_leader"
-    """Who led when the partition went offline."""
+    """The leader at the time when the partition went offline."""
 
     DESIGNATED = "designated"
     """The administrator named it."""
@@ -590,7 +590,7 @@ class UncleanMethod(Enum):
 
 
 class ReplicaAnswer(msgspec.Struct, frozen=True):
-    """What a replica said that it holds; the leader epoch is that of its last record, ``None`` if it has none."""
+    """A replica's report of its log; the leader epoch is that of its last record, ``None`` if it has none."""
 
     broker_id: BrokerId
     broker_epoch: BrokerEpoch
@@ -631,7 +631,7 @@ class UncleanLeaderElected(PartitionEvent, frozen=True, kw_only=True):
 class UncleanRecoveryStarted(PartitionEvent, frozen=True, kw_only=True):
     """The controller begins to ask the replicas of a leaderless partition what they hold (KIP-966).
 
-    What is asked of whom is not durable: another controller process starts anew.
+    What is asked of whom is not durable: another controller process starts again.
     """
 
     leader_epoch: LeaderEpoch
@@ -689,7 +689,7 @@ class ClientStarted(Event, frozen=True, kw_only=True):
 
 
 class IncarnationEnd(Enum):
-    """How an incarnation ended."""
+    """The end of an incarnation."""
 
     STOPPED = "stopped"
     """In order: its file must end with ``NodeStopped``."""
@@ -715,7 +715,7 @@ class IncarnationEnded(Event, frozen=True, kw_only=True):
 
 
 class PowerLost(PartitionEvent, frozen=True, kw_only=True):
-    """What a power loss took from one log, by a scan of its files before and after."""
+    """Records that a power loss took from one log, by a scan of its files before and after."""
 
     lost_node: NodeId
     lost_incarnation: int
@@ -795,7 +795,7 @@ class FaultHealed(Event, frozen=True, kw_only=True):
     proved_ns: int | None = None
 
     def mends(self, *, fault: str, target: str) -> bool:
-        """Whether a fault of that name on a target is over."""
+        """Returns whether a fault of that name on a target is over."""
         return self.target in ("all", target) and self.fault in ("all", "heal", fault)
 
 
@@ -849,7 +849,7 @@ class OrderGiven(Event, frozen=True, kw_only=True):
 
 
 class FileVouched(Event, frozen=True, kw_only=True):
-    """What the harness found in a file of evidence when its writer had ended.
+    """The content of an evidence file as the harness found it after its writer had ended.
 
     Attributes:
         file: relative to the run's directory.
@@ -863,7 +863,7 @@ class FileVouched(Event, frozen=True, kw_only=True):
 
 
 class ShutdownBegan(Event, frozen=True, kw_only=True):
-    """All is played and read; the nodes are stopped from now on, which is no part of what is told of a run."""
+    """All is played and read; the nodes are stopped from now on, which is no part of what is recorded of a run."""
 
 
 class RunEnded(Event, frozen=True, kw_only=True):

@@ -81,7 +81,7 @@ class PolledBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PollOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="poll"):
-    """What one fetch returned to a consumer; one line, type ``ok``, or ``info`` with the error.
+    """The records that one fetch returned to a consumer; one line, type ``ok``, or ``info`` with the error.
 
     ``phase`` is ``live`` during the run and ``final`` for the fresh consumer that reads everything at the end. A
     ``position`` is the offset asked for; ``seek`` says that the consumer jumped there (start, or out of range).
@@ -127,7 +127,7 @@ class FinalReadOperation(msgspec.Struct, frozen=True, kw_only=True, tag_field="f
 
 
 Operation: TypeAlias = SendOperation | PollOperation | FinalReadOperation
-"""What clients do."""
+"""The operations of clients."""
 
 
 class HistorySealed(msgspec.Struct, frozen=True, kw_only=True, tag_field="f", tag="sealed"):

@@ -98,7 +98,7 @@ class PartitionDelta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImageDelta(msgspec.Struct, frozen=True, kw_only=True):
-    """What changed between two images, and up to which offset the later one goes (exclusive)."""
+    """The difference between two images, and the end offset of the later one (exclusive)."""
 
     end_offset: MetadataOffset
     partitions: dict[TopicPartition, PartitionDelta]
@@ -155,7 +155,7 @@ class MetadataImage:
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """Returns the topic's partitions in ascending order; none if there is no such topic.
 
-        Of a ZooKeeper cluster only those that somebody told of: UpdateMetadata may name some of a topic's partitions.
+        Of a ZooKeeper cluster only those that somebody recorded: UpdateMetadata may name some of a topic's partitions.
         """
         names = (TopicPartition(topic, index) for index in range(self.partition_counts.get(topic, 0)))
         return [name for name in names if name in self.partitions]
@@ -165,7 +165,7 @@ class MetadataImage:
         return self.features.get(name, 0)
 
     def take_delta(self) -> ImageDelta:
-        """Returns what changed since the last call, and starts the next difference."""
+        """Returns the changes since the last call, and starts the next difference."""
         delta = ImageDelta(
             end_offset=self.next_offset,
             partitions={

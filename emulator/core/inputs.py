@@ -1,4 +1,4 @@
-"""Everything that can happen to a node.
+"""Inputs: everything that can happen to a node.
 
 A driver turns what it sees (a message, a file that was read, a timer) into one of these and passes it to ``step``. Each
 has a ``cause_id``, which the effects and events that follow copy.
@@ -99,7 +99,7 @@ class MetadataStreamLost(NodeInput, frozen=True, kw_only=True):
 
 
 class ProducerSnapshotEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a producer snapshot file keeps of one producer: its last batch only."""
+    """The entry of one producer in a producer snapshot file: its last batch only."""
 
     producer_id: ProducerId
     producer_epoch: ProducerEpoch

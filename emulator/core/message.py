@@ -1,4 +1,4 @@
-"""What all requests and responses have in common."""
+"""Fields that all requests and responses share."""
 
 import msgspec
 

@@ -154,7 +154,7 @@ class AllocateProducerIdsResponse(Message, frozen=True, kw_only=True):
 
 
 class TopicCursor(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a page of DescribeTopicPartitions starts."""
+    """The start of a page of DescribeTopicPartitions."""
 
     topic: str
     partition: int
@@ -206,7 +206,7 @@ class DescribeTopicPartitionsResponse(Message, frozen=True, kw_only=True):
 
 
 class MetadataRequest(Message, frozen=True, kw_only=True):
-    """Asks who leads what; no topics means all."""
+    """Asks for the leaders of topics; no topics means all."""
 
     topics: tuple[str, ...] = ()
 
@@ -305,7 +305,7 @@ class ProduceResponse(Message, frozen=True, kw_only=True):
 
 
 class FetchPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to read one partition.
+    """The read position of one partition.
 
     ``current_leader_epoch`` fences (KIP-320), ``last_fetched_epoch`` detects divergence (KIP-595).
     """
@@ -411,7 +411,7 @@ class ListOffsetsResponse(Message, frozen=True, kw_only=True):
 
 
 class EpochPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """Which epoch's end is asked for."""
+    """The epoch whose end offset is asked for."""
 
     topic: str
     partition: int
@@ -473,13 +473,13 @@ class DeleteRecordsResponse(Message, frozen=True, kw_only=True):
 
 
 class GetReplicaLogInfoRequest(Message, frozen=True, kw_only=True):
-    """Asks what a replica holds (KIP-966, unclean recovery; also the harness's way to look)."""
+    """Asks for the end of a replica's log (KIP-966, unclean recovery; the harness asks, too)."""
 
     partitions: tuple[tuple[TopicId, int], ...]
 
 
 class ReplicaLogInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replica holds; ``last_written_leader_epoch`` is that of the last record, ``None`` when empty."""
+    """The end of a replica's log; ``last_written_leader_epoch`` is that of the last record, ``None`` when empty."""
 
     topic_id: TopicId
     partition: int

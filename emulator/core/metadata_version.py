@@ -54,22 +54,22 @@ LATEST: Final = len(LEVELS) - 1
 """The newest level: that of Apache Kafka 4.2."""
 
 LEADER_RECOVERY: Final = LEVELS.index("3.2-IV0")
-"""From here on an unclean election marks the partition RECOVERING (KIP-704)."""
+"""From this level on an unclean election marks the partition RECOVERING (KIP-704)."""
 
 NO_BUMP_ON_SHRINK: Final = LEVELS.index("3.6-IV0")
-"""From here on a shrinking ISR leaves the leader epoch alone (KAFKA-15021)."""
+"""From this level on a shrinking ISR leaves the leader epoch alone (KAFKA-15021)."""
 
 ELR: Final = LEVELS.index("4.0-IV1")
-"""From here on ``eligible.leader.replicas.version`` may be 1 (KIP-966)."""
+"""From this level on ``eligible.leader.replicas.version`` may be 1 (KIP-966)."""
 
 CLEAN_SHUTDOWN_PROOF: Final = ELR
-"""From here on a broker epoch in the clean-shutdown file proves a clean shutdown (KIP-966)."""
+"""From this level on a broker epoch in the clean-shutdown file proves a clean shutdown (KIP-966)."""
 
 BROKER_FEATURES: Final = (
     messages.FeatureRange(name=METADATA_VERSION, min_supported_version=1, max_supported_version=LATEST),
     messages.FeatureRange(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),
 )
-"""What a broker of this program supports and says so when it registers."""
+"""Features that a broker of this program supports, as it says when it registers."""
 
 
 def level_of(version: str) -> int:

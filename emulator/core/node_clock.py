@@ -22,12 +22,12 @@ class NodeClock:
 
     @property
     def keeps_time(self) -> bool:
-        """Whether it runs as fast as the driver's."""
+        """Whether the node clock runs as fast as the driver's."""
         return self._rate == NORMAL_RATE_PPM
 
     @property
     def rate_ppm(self) -> int:
-        """How fast it runs."""
+        """The rate of the clock, in parts per million of the driver's."""
         return self._rate
 
     def local_ms(self, now_ms: int) -> int:

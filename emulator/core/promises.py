@@ -1,4 +1,4 @@
-"""What the emulator promises of every run: the one table of checks by id.
+"""The promises that the emulator makes of every run: the one table of checks by id.
 
 Two oracles judge these promises independently of each other: the simulator's, which watches a cluster from outside
 while it runs, and ``laststand.emulator.verification``, which reads what a run left on disk. They share this table and
@@ -19,26 +19,27 @@ from laststand.emulator.core.types import ClusterKind
 
 
 class PromiseKind(Enum):
-    """What a promise is about."""
+    """The subject of a promise."""
 
     OUTCOME = "outcome"
     """Something that users see; promised in every era."""
 
     CANDIDATE = "candidate"
-    """What an electable replica holds; one more election makes it an outcome."""
+    """The log of an electable replica; one more election makes it an outcome."""
 
     RULE = "rule"
     """A rule of the protocol."""
 
     LIVENESS = "liveness"
-    """What a cluster comes to: once every fault is over, or of those whom the faults in force leave in touch."""
+    """The state that a cluster reaches once every fault is over, or among the nodes that faults in force leave
+    connected."""
 
     CRASH = "crash"
     """The core raises no exception."""
 
 
 class JudgedBy(Enum):
-    """Which oracle judges a promise."""
+    """The oracle that judges a promise."""
 
     BOTH = "both"
     SIMULATOR = "simulator"
@@ -49,7 +50,7 @@ class JudgedBy(Enum):
 
 
 class Exemption(Enum):
-    """What a promise does not ask for, although its statement alone would; values say what is left out."""
+    """A case that a promise leaves out although its statement alone would include it; values describe the case."""
 
     DELETED_RECORDS = (
         "records that an administrator or retention had deleted, by a broker that had them, in the epoch of their "
@@ -95,7 +96,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True):
     exempts: tuple[Exemption, ...] = ()
 
     def leaves_out(self, exemption: Exemption) -> bool:
-        """Whether it does not ask for what an exemption is about."""
+        """Returns whether it does not ask for what an exemption is about."""
         return exemption in self.exempts
 
 
@@ -435,7 +436,7 @@ PROMISES: Final[Mapping[str, Promise]] = MappingProxyType(
         "Exception": _crash("No process of the core raises an unexpected exception."),
     }
 )
-"""By id, in the order in which reports list them."""
+"""The promises by id, in the order in which reports list them."""
 
 OUTCOME_CHECKS: Final = tuple(
     check_id
@@ -446,7 +447,7 @@ OUTCOME_CHECKS: Final = tuple(
 
 
 def is_promised(check_id: str, switches: Mapping[str, str]) -> bool:
-    """Whether a run with these switches, given as texts, promises what a check looks for.
+    """Returns whether a run with these switches, given as texts, promises what a check looks for.
 
     A switch that is not named is not known to have a value, so that nothing is promised that depends on it.
     """

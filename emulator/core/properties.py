@@ -114,7 +114,7 @@ def node_property_names() -> tuple[str, ...]:
 
 
 def is_node_property(name: str) -> bool:
-    """Whether a node knows a property of that name."""
+    """Returns whether a node knows a property of that name."""
     return name in _NODE.fields
 
 

@@ -96,7 +96,7 @@ class PartitionRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class PartitionChangeRecord(MetadataRecord, frozen=True, kw_only=True):
-    """What changed of a partition. Raises its partition epoch, and its leader epoch iff ``leader`` is set."""
+    """A change of a partition. It raises the partition epoch, and the leader epoch iff ``leader`` is set."""
 
     topic_id: TopicId
     partition: int

@@ -1,4 +1,4 @@
-"""What docstrings say of structs and of their fields, for schemas and pages that are made from them."""
+"""Reads the docstrings of structs and of their fields, for schemas and pages that are made from them."""
 
 import inspect
 import re
@@ -8,12 +8,12 @@ _ATTRIBUTE: Final = re.compile(r"^    (\w+): (.*)$")
 
 
 def first_paragraph(kind: type) -> str:
-    """Returns what the docstring of a class says first, in one line."""
+    """Returns the first paragraph of a class's docstring, in one line."""
     return _one_line((inspect.getdoc(kind) or "").partition("\n\n")[0])
 
 
 def field_meanings(struct: type) -> dict[str, str]:
-    """Returns what the docstrings of a struct and of those that it extends say of their fields, each in one line."""
+    """Returns the meaning of each field by the docstrings of a struct and its bases, each in one line."""
     found: dict[str, str] = {}
     for kind in reversed(struct.__mro__):
         _, _, attributes = (inspect.cleandoc(kind.__doc__ or "")).partition("Attributes:\n")

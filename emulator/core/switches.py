@@ -17,7 +17,7 @@ from laststand.emulator.core.types import ClusterKind, StrayCleanup
 
 
 class MaximalIsr(Enum):
-    """Which ISR bounds the high watermark while an AlterPartition is in flight (KIP-497)."""
+    """The ISR that bounds the high watermark while an AlterPartition is in flight (KIP-497)."""
 
     ON = "on"
     """Committed ISR united with the proposed one: safe whichever way the controller decides."""
@@ -30,7 +30,7 @@ class MaximalIsr(Enum):
 
 
 class Truncation(Enum):
-    """How a new follower finds where its log stops agreeing with the leader's."""
+    """The method by which a new follower finds where its log stops agreeing with the leader's."""
 
     LEADER_EPOCH = "leader_epoch"
     """Epoch end offsets, repeated until the epochs agree (KIP-101 with KIP-279)."""
@@ -43,7 +43,7 @@ class Truncation(Enum):
 
 
 class SessionCheck(Enum):
-    """When a second incarnation of a broker id is refused with DUPLICATE_BROKER_REGISTRATION."""
+    """The condition under which a second incarnation of a broker id is refused (DUPLICATE_BROKER_REGISTRATION)."""
 
     CONTACT_TIME = "contact_time"
     """While the stored epoch's last contact is within the session timeout (Kafka 4.x, KAFKA-19130)."""
@@ -53,7 +53,7 @@ class SessionCheck(Enum):
 
 
 class LastKnown(Enum):
-    """What an offline partition remembers of its candidates (KIP-966)."""
+    """The replicas that an offline partition remembers as candidates (KIP-966)."""
 
     LEADER = "leader"
     """Only the leader that it had when it went offline; electable in every mode (Kafka 4.2 as shipped)."""
@@ -63,7 +63,7 @@ class LastKnown(Enum):
 
 
 class ClearElr(Enum):
-    """What a new min ISR does to an ELR that was computed for the old one (KIP-966, KAFKA-16540)."""
+    """The effect of a new min ISR on an ELR that was computed for the old one (KIP-966, KAFKA-16540)."""
 
     SATISFIED = "satisfied"
     """Emptied where the ISR has the new size: the KIP. Elsewhere the high watermark stands, so members stay good."""
@@ -76,7 +76,7 @@ class ClearElr(Enum):
 
 
 class UncleanPick(Enum):
-    """Whom an unclean election takes when no recovery compares logs (KIP-966, delivery plan)."""
+    """The choice of an unclean election when no recovery compares logs (KIP-966, delivery plan)."""
 
     FIRST = "first"
     """The first replica of the assignment that may lead (Kafka)."""
@@ -124,14 +124,14 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     maximal_isr: MaximalIsr = MaximalIsr.ON
-    """Which ISR bounds the high watermark during an ISR change (KIP-497).
+    """The ISR that bounds the high watermark during an ISR change (KIP-497).
 
     KIP-497: "maximal ISR"; before AlterPartition the leader wrote the ISR itself, so the old eras keep the safe
     value.
     """
 
     truncation: Truncation = Truncation.LEADER_EPOCH
-    """How followers reconcile their logs (KIP-101, KIP-279).
+    """The method by which followers reconcile their logs (KIP-101, KIP-279).
 
     KIP-101: one epoch lookup from 0.11 on, to the high watermark before; KIP-279 repeats the lookup, since 2.0.
     """
@@ -149,20 +149,20 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     session_check: SessionCheck = SessionCheck.CONTACT_TIME
-    """What counts as a live session when another incarnation registers (KAFKA-19130).
+    """The condition under which a session counts as live when another incarnation registers (KAFKA-19130).
 
     Kafka 4.x: KAFKA-19130 looks at the last contact of the stored epoch only; 3.9 gives a fenced broker no session.
     """
 
     last_known: LastKnown = LastKnown.KIP
-    """What an offline partition remembers (KIP-966).
+    """The replicas that an offline partition remembers (KIP-966).
 
     KIP-966: it collects members that left the ELR uncleanly and the last leader beside them; Kafka 4.2 keeps the
     leader alone.
     """
 
     unclean_pick: UncleanPick = UncleanPick.RANDOM
-    """Whom an unclean election takes without a recovery (KIP-966).
+    """The choice of an unclean election without a recovery (KIP-966).
 
     KIP-966: a random unfenced replica (delivery plan); Kafka takes the first in assignment order
     (``PartitionChangeBuilder``).
@@ -184,21 +184,21 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     stray_cleanup: StrayCleanup = StrayCleanup.DELETE
-    """What becomes of logs that are not assigned here any more (KIP-550).
+    """The treatment of logs that are not assigned here any more (KIP-550).
 
     KIP-550: never merged, it deletes; Kafka in KRaft mode renames to ``-stray`` and leaves it there (KAFKA-14616);
     before there was nothing.
     """
 
     clear_elr_on_min_isr_change: ClearElr = ClearElr.SATISFIED
-    """What a new min ISR does to eligible leader replicas (KIP-966).
+    """The effect of a new min ISR on eligible leader replicas (KIP-966).
 
     KIP-966: "Other behaviors", where the new min ISR is no more than the ISR; Kafka 4.x clears in any case
     (KAFKA-16540).
     """
 
     elr_within_replicas: bool = True
-    """Who is reassigned away leaves the ELR and whatever is remembered beside it (KIP-966).
+    """A replica that is reassigned away leaves the ELR and the replicas that are remembered beside it (KIP-966).
 
     KIP-966: "Other behaviors", once a reassignment is complete the ELR has final replicas only; Kafka 4.x does not
     filter it.
@@ -433,7 +433,7 @@ def switch_texts(switches: Switches) -> dict[str, str]:
 
 
 def is_switch(name: str) -> bool:
-    """Whether ``name`` is a switch, as opposed to a Kafka property."""
+    """Returns whether ``name`` is a switch, as opposed to a Kafka property."""
     return name in Switches.__struct_fields__
 
 

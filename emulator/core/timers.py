@@ -53,7 +53,7 @@ class TimerQueue(Generic[Key]):
         self._drop_disarmed()
 
     def is_set(self, key: Key) -> bool:
-        """Whether ``key`` is armed."""
+        """Returns whether ``key`` is armed."""
         return key in self._live
 
     def pop_due(self, *, now_ms: int) -> list[Key]:

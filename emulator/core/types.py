@@ -47,7 +47,7 @@ IncarnationId = NewType("IncarnationId", str)
 """Random identity of one broker process, same form as a topic id."""
 
 CauseId = NewType("CauseId", str)
-"""What set things off: a client operation, a plan step or a timer. Travels in every request and response."""
+"""The cause of an event: a client operation, a plan step or a timer. Travels in every request and response."""
 
 RequestId = NewType("RequestId", int)
 """The driver's handle of a request that a node received and has yet to answer."""
@@ -67,14 +67,14 @@ class TopicPartition(NamedTuple):
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether an unclean election awaits the leader's recovery (KIP-704)."""
+    """The recovery state of a leader after an unclean election (KIP-704)."""
 
     RECOVERED = 0
     RECOVERING = 1
 
 
 class Acks(IntEnum):
-    """What a produce request waits for (Kafka's ``acks``)."""
+    """The acknowledgement that a produce request waits for (Kafka's ``acks``)."""
 
     NONE = 0
     LEADER = 1
@@ -82,14 +82,14 @@ class Acks(IntEnum):
 
 
 class IsolationLevel(IntEnum):
-    """Which records a consumer may see."""
+    """The records that a consumer may see."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
 
 
 class ElectionType(Enum):
-    """How a leader may be chosen (Kafka's ``PartitionChangeBuilder.electLeader``, and CLEAN)."""
+    """The candidates that an election may choose from (Kafka's ``PartitionChangeBuilder.electLeader``, and CLEAN)."""
 
     CLEAN = "CLEAN"
     """From ISR and ELR only; the rest is for unclean recovery, or for the administrator (KIP-966)."""
@@ -100,7 +100,7 @@ class ElectionType(Enum):
 
 
 class FeatureUpgradeType(Enum):
-    """Which direction an UpdateFeatures request allows."""
+    """The direction that an UpdateFeatures request allows."""
 
     UPGRADE = "UPGRADE"
     SAFE_DOWNGRADE = "SAFE_DOWNGRADE"
@@ -108,7 +108,7 @@ class FeatureUpgradeType(Enum):
 
 
 class ClusterKind(Enum):
-    """What keeps a cluster's metadata."""
+    """The owner of a cluster's metadata."""
 
     KRAFT = "kraft"
     """A controller, in a log of its own."""
@@ -128,7 +128,7 @@ class ClusterKind(Enum):
 
 
 class NodeRole(StrEnum):
-    """What a process is in a run."""
+    """The role of a process in a run."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -142,7 +142,7 @@ class NodeRole(StrEnum):
 
 
 class ZnodeWrite(StrEnum):
-    """What a write did to a node of ZooKeeper."""
+    """The kind of change that a write made to a node of ZooKeeper."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -150,7 +150,7 @@ class ZnodeWrite(StrEnum):
 
 
 class Witness(StrEnum):
-    """Who writes the events of a process, and so what the absence of one says."""
+    """The writer of a process's event file: the process, or an observer. It decides what a missing event proves."""
 
     PROCESS = "process"
     """The process itself: what it does not tell did not happen."""
@@ -171,17 +171,17 @@ class BrokerState(StrEnum):
 
 
 class LogDeletedReason(StrEnum):
-    """Why a log is no longer served."""
+    """Reason why a log is no longer served."""
 
     DELETED = "deleted"
-    """With its topic or its assignment."""
+    """Deleted with its topic or its assignment."""
 
     STRAY = "stray"
     """It was found at start and does not belong here."""
 
 
 class StrayReason(StrEnum):
-    """Why a log found at start is a stray (KIP-550)."""
+    """Reason why a log found at start is a stray (KIP-550)."""
 
     NO_TOPIC_ID = "no_topic_id"
     UNKNOWN_TOPIC = "unknown_topic"
@@ -191,7 +191,7 @@ class StrayReason(StrEnum):
 
 
 class StrayCleanup(StrEnum):
-    """What becomes of logs found at start that are not assigned to the broker (KIP-550)."""
+    """The treatment of logs found at start that are not assigned to the broker (KIP-550)."""
 
     DELETE = "delete"
     """Put aside, and deleted after a grace: the KIP."""
@@ -204,7 +204,7 @@ class StrayCleanup(StrEnum):
 
 
 class TruncationReason(StrEnum):
-    """Why a log was cut."""
+    """Reason why a log was cut."""
 
     DIVERGING_EPOCH = "diverging_epoch"
     HIGH_WATERMARK = "high_watermark"
@@ -217,7 +217,7 @@ class TruncationReason(StrEnum):
 
 
 class IsrAnswer(StrEnum):
-    """What a leader makes of the answer to its AlterPartition."""
+    """The leader's interpretation of the answer to its AlterPartition."""
 
     IGNORED = "ignored"
     """The change that it answers is not under way any more."""
@@ -228,7 +228,7 @@ class IsrAnswer(StrEnum):
 
 
 class RequestFailure(StrEnum):
-    """Why a request got no answer."""
+    """Reason why a request got no answer."""
 
     TIMED_OUT = "timed_out"
     """No answer within its deadline; it may have been executed."""
@@ -238,7 +238,7 @@ class RequestFailure(StrEnum):
 
 
 class ConfigResource(StrEnum):
-    """What a configuration entry belongs to."""
+    """The resource that a configuration entry belongs to."""
 
     TOPIC = "topic"
     BROKER = "broker"
@@ -246,7 +246,7 @@ class ConfigResource(StrEnum):
 
 
 class FenceReason(StrEnum):
-    """Why a broker was fenced."""
+    """Reason why a broker was fenced."""
 
     SESSION_EXPIRED = "session_expired"
     REQUESTED = "requested"
@@ -255,7 +255,7 @@ class FenceReason(StrEnum):
 
 
 class ChangeReason(StrEnum):
-    """What set off a committed partition change."""
+    """The trigger of a committed partition change."""
 
     CREATED = "created"
     BROKER_FENCED = "broker_fenced"
@@ -272,7 +272,7 @@ class ChangeReason(StrEnum):
 
 
 class RecoveryStrategy(StrEnum):
-    """How much a topic would risk for a leader."""
+    """The risk that a topic takes for a leader."""
 
     AGGRESSIVE = "Aggressive"
     BALANCED = "Balanced"
@@ -280,15 +280,15 @@ class RecoveryStrategy(StrEnum):
 
 
 class RecoveryOrigin(StrEnum):
-    """Who wants an unclean recovery."""
+    """The origin of an unclean recovery."""
 
     CONFIGURED = "configured"
     REQUESTED = "requested"
-    """By an administrator."""
+    """Requested by an administrator."""
 
 
 class RecoveryDropReason(StrEnum):
-    """Why an unclean recovery ended without choosing; ``wait_*`` is what the partition waits for now."""
+    """Reason why an unclean recovery ended without choosing; ``wait_*`` is what the partition waits for now."""
 
     ELECTED = "elected"
     """A leader was elected cleanly, or by request."""
@@ -311,7 +311,7 @@ class Way(StrEnum):
 
 
 class MessageFate(StrEnum):
-    """What a fault did to a message."""
+    """The effect of a fault on a message."""
 
     HELD = "held"
     """It waits until it is released."""

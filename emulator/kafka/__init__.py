@@ -1,1 +1,1 @@
-"""What Apache Kafka itself writes and speaks: metadata records, and its protocol on a socket."""
+"""Apache Kafka's own formats: metadata records, and its protocol on a socket."""

@@ -1,4 +1,4 @@
-"""What an administrator asks of a controller (KIP-919) or, to have records deleted, of a leader (KIP-107).
+"""Administrators' requests to a controller (KIP-919) or, to delete records, to a leader (KIP-107).
 
 And what the harness asks: how far brokers have fetched the controller's metadata log.
 """

@@ -7,7 +7,7 @@ from typing import Final
 from laststand.emulator.rpc.interception import STREAM_API
 
 FETCH: Final = "Fetch"
-"""Of records; from the controller, it is of metadata."""
+"""The API name of a fetch of records; from the controller, it is of metadata."""
 
 API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
     {

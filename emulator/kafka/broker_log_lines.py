@@ -1,4 +1,4 @@
-"""What a broker of Kafka prints about its replicas: its roles, and where it cuts logs and raises their starts.
+"""Reads the lines that a Kafka broker prints about its replicas: roles, truncations, and raised log starts.
 
 The lines are those of ``Partition.makeLeader`` and ``makeFollower``, ``ReplicaManager.getOrCreatePartition``,
 ``AbstractFetcherThread`` (why a log is cut), ``UnifiedLog.truncateTo`` (that it was), ``LogManager.loadLog`` and
@@ -65,7 +65,7 @@ _Name = tuple[str, int]
 
 
 class _Follower(NamedTuple):
-    """What a follower told of its log last."""
+    """The last line of a follower about its log."""
 
     leader: BrokerId | None
     leader_epoch: LeaderEpoch
@@ -88,7 +88,7 @@ class BrokerLogLines:
         self._log_starts: dict[_Name, Offset] = {}
 
     def events(self, lines: Iterable[str]) -> Iterator[PartitionEvent]:
-        """Yields what further lines tell."""
+        """Yields the events of further lines."""
         for line in lines:
             if (creating := _CREATING.search(line)) is not None:
                 self._topic_ids[_name(creating)] = TopicId(creating["id"])
@@ -198,7 +198,7 @@ class BrokerLogReader:
         self._lines = BrokerLogLines(cause_id)
 
     def read_new(self) -> list[PartitionEvent]:
-        """Returns what the whole lines tell that were printed since the last call."""
+        """Returns the events of the whole lines printed since the last call."""
         if not self._path.exists():
             return []
         with self._path.open("rb") as file:

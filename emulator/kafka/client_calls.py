@@ -1,4 +1,4 @@
-"""What producers and consumers ask of brokers: Metadata, InitProducerId, Produce, Fetch, ListOffsets."""
+"""Requests of producers and consumers to brokers: Metadata, InitProducerId, Produce, Fetch, ListOffsets."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, cast

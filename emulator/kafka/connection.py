@@ -106,7 +106,7 @@ class KafkaConnection:
         return await answer
 
     async def close(self) -> None:
-        """Closes the connection; whoever waits is told."""
+        """Closes the connection; whoever waits is informed."""
         for task in self._tasks:
             task.cancel()
         self._give_up()

@@ -31,7 +31,7 @@ from laststand.emulator.user_files import read_bytes
 _SEGMENT: Final = re.compile(rf"[0-9]{{20}}{re.escape(LOG_SUFFIX)}")
 _SNAPSHOT: Final = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
 _RESERVED: Final = 20 * "A"
-"""How ids of directories begin that name none: not assigned, lost, migrating (``DirectoryId``)."""
+"""The beginnings of directory ids that name none: not assigned, lost, migrating (``DirectoryId``)."""
 
 
 class DatedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class DatedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetadataCopy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a copy of the metadata log holds.
+    """The content of a copy of the metadata log.
 
     Attributes:
         directory: of the copy.

@@ -44,7 +44,7 @@ class MetadataLogReader:
         self._position = 0
 
     def read_new(self) -> list[CommittedBatch]:
-        """Returns what was written since the last call.
+        """Returns the batches written since the last call.
 
         Raises:
             StorageError: the log holds anything but metadata records.

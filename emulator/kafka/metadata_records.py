@@ -32,7 +32,7 @@ from laststand.emulator.kafka.fields import FieldError, FieldReader
 _FRAME_VERSION: Final = 1
 _NO_LEADER: Final = -1
 _RESOURCES: Final = {2: ConfigResource.TOPIC, 4: ConfigResource.BROKER}
-"""By Kafka's ``ConfigResource.Type``."""
+"""The resources by Kafka's ``ConfigResource.Type``."""
 
 
 class OtherRecord(msgspec.Struct, frozen=True):
@@ -261,7 +261,7 @@ _READERS: Final[dict[int, Callable[[FieldReader, int], records.Record | OtherRec
     15: _producer_ids,
     17: _registration_change,
 }
-"""By api key."""
+"""The readers by API key."""
 
 
 def _broker(reader: FieldReader) -> BrokerId:

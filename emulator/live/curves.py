@@ -42,7 +42,7 @@ class RisingCurve:
 
 
 class HeldCurve:
-    """Where the records of an epoch end in a log: it rises with appends, and falls where the log is cut.
+    """The end of an epoch's records in a log over time: it rises with appends, and falls where the log is cut.
 
     Args:
         first: the first offset of the epoch that the log was given.
@@ -72,5 +72,5 @@ class HeldCurve:
 
     @property
     def end(self) -> int:
-        """Where these records end now, exclusive; ``first`` where there are none."""
+        """The present end of these records, exclusive; ``first`` where there are none."""
         return self._pieces[-1].last

@@ -1,4 +1,4 @@
-"""The story of a run that goes on: what pictures are drawn from, made anew from what its event files have by now.
+"""The story of a run that goes on: what pictures are drawn from, made again from what its event files have by now.
 
 Frequent events become curves (``partition_record``) as they come; of the rare ones those are kept that a story tells.
 So a look costs what is new, and what is kept does not grow with the number of records.
@@ -62,7 +62,7 @@ class LiveStory:
         self._taken: set[_Process] = set()
 
     def read(self, *, now_ns: int) -> RunStory:
-        """Reads what is new, and returns the story so far.
+        """Reads the new events, and returns the story so far.
 
         Args:
             now_ns: the time of the machine's clock, at which the story ends for now.
@@ -80,7 +80,7 @@ class LiveStory:
 
     @property
     def acked_records(self) -> int:
-        """How many records have been acknowledged so far."""
+        """The number of records acknowledged so far."""
         return sum(record.acked_records for record in self._records.values())
 
     def _partition(self, facts: PartitionFacts, origin_ns: int) -> PartitionStory:
@@ -132,7 +132,7 @@ class LiveStory:
                     record.stop(told.event.ended_node, told.time_ns)
 
     def _take_losses(self, process: _Process, losses: Iterable["_PowerLoss"]) -> None:
-        """Takes what a power loss took: the harness tells it, and it comes after all that the process did."""
+        """Takes in the losses of a power loss: the harness records it, and it comes after all events of the process."""
         node, incarnation = process
         if (node, incarnation + 1) in self._taken:
             return  # the next process found less in its log, and has said so

@@ -1,8 +1,8 @@
-"""What is known of a partition's logs and acknowledgements while a run goes on, as curves that grow.
+"""A partition's logs and acknowledgements while a run goes on, as curves that grow.
 
 The oracle tells the same of a run that has ended, from all of its evidence
-(``laststand.emulator.verification.story.partition``). Here acknowledgements are those that brokers tell of: nobody
-waits for the clients' history.
+(``laststand.emulator.verification.story.partition``). Here acknowledgements are those that brokers record: nobody waits
+for the clients' history.
 """
 
 from collections import defaultdict
@@ -78,11 +78,11 @@ class PartitionRecord:
             self._cuts.append(_Cut(node, time_ns, event, old_end, new_end, place))
 
     def flush(self, node: int, time_ns: int, topic_id: str, recovery_point: int) -> None:
-        """Takes that a node's log is on the disk up to an offset since a time."""
+        """Takes in that a node's log is on the disk up to an offset since a time."""
         self._flushed[node, topic_id].extend(np.array([time_ns]), np.array([recovery_point]))
 
     def stop(self, node: int, time_ns: int) -> None:
-        """Takes that a node's process stopped in order: it flushed its logs."""
+        """Takes in that a node's process stopped in order: it flushed its logs."""
         for (owner, topic_id), _ in list(self._flushed.items()):
             ends = [
                 held.end for key, held in self._held.items() if key[:2] == (node, topic_id) and held.end > held.first
@@ -122,20 +122,20 @@ class PartitionRecord:
     # --- As a story tells it --------------------------------------------------------------------------------------
 
     def held(self, origin_ns: int) -> Iterator[HeldRecords]:
-        """Yields what logs held of each epoch, by node and epoch."""
+        """Yields the records that logs held of each epoch, by node and epoch."""
         for (node, topic_id, epoch), held in sorted(self._held.items()):
             ends = held.points(origin_ns)
             yield HeldRecords(node=node, topic_id=topic_id, leader_epoch=epoch, first=held.first, ends=ends)
 
     def holds_now(self) -> Iterator[FinalRecords]:
-        """Yields what logs hold now of each epoch, by node and epoch."""
+        """Yields the records that logs hold now of each epoch, by node and epoch."""
         for (node, topic_id, epoch), held in sorted(self._held.items()):
             if held.end > held.first:
                 last = held.end - 1
                 yield FinalRecords(node=node, topic_id=topic_id, leader_epoch=epoch, first=held.first, last=last)
 
     def cuts(self, origin_ns: int) -> Iterator[Cut]:
-        """Yields what logs lost."""
+        """Yields the records that logs lost."""
         for cut in self._cuts:
             yield cut_by(
                 cut.event,
@@ -147,22 +147,22 @@ class PartitionRecord:
             )
 
     def flushed(self, origin_ns: int) -> Iterator[Flushed]:
-        """Yields up to where logs are on the disk, by node."""
+        """Yields the offset up to which each log is on the disk, by node."""
         for (node, topic_id), curve in sorted(self._flushed.items()):
             yield Flushed(node=node, topic_id=topic_id, points=curve.points(origin_ns))
 
     def promised(self, origin_ns: int) -> Iterator[Promised]:
-        """Yields up to where epochs were acknowledged with acks=all."""
+        """Yields the offset up to which each epoch was acknowledged with acks=all."""
         for (topic_id, epoch), curve in sorted(self._promised.items()):
             yield Promised(topic_id=topic_id, leader_epoch=epoch, ends=tuple(curve.points(origin_ns)))
 
     def acknowledged(self, origin_ns: int) -> Iterator[Acknowledged]:
-        """Yields how many records were acknowledged, by acks."""
+        """Yields the number of records acknowledged, by acks."""
         for acks, curve in sorted(self._acked.items()):
             pauses = tuple(Point(time_us(begin, origin_ns), gap // 1000) for begin, gap in self._pauses[acks])
             yield Acknowledged(acks=acks, records=tuple(curve.points(origin_ns)), pauses=pauses)
 
     @property
     def acked_records(self) -> int:
-        """How many records have been acknowledged so far, by any acks."""
+        """The number of records acknowledged so far, by any acks."""
         return sum(curve.last for curve in self._acked.values() if len(curve))

@@ -1,8 +1,8 @@
-"""Serves the live page on loopback: the page, a stream of looks at the clusters, and the deeds that are clicked.
+"""Serves the live page on loopback: the page, a stream of looks at the clusters, and the actions that are clicked.
 
-Whoever opens the page needs the token of its address; a deed also needs the token in a header, which no form can send,
-and must come from the page's own origin. A page of another name for this machine is refused (DNS rebinding). Only deeds
-that are offered at the moment are done.
+Whoever opens the page needs the token of its address; an action also needs the token in a header, which no form can
+send, and must come from the page's own origin. A page of another name for this machine is refused (DNS rebinding). Only
+actions that are offered at the moment are done.
 
 A look costs processor time, so the next one waits until it is ``_SHARE`` of the time since; nobody watching, none is
 made. Drawing happens in a thread: what is due in the event loop goes on.
@@ -45,14 +45,14 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ViewPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a page is: the port that listens, 0 for any free one, and the token that guards it."""
+    """The address of a page: the port that listens, 0 for any free one, and the token that guards it."""
 
     port: int
     token: str
 
 
 class _Deed(msgspec.Struct, frozen=True, kw_only=True):
-    """What is clicked: a step, and the place of the cluster on the page."""
+    """A clicked action: a step, and the place of the cluster on the page."""
 
     stage: int
     step: str
@@ -93,12 +93,12 @@ class LiveView:
 
     @property
     def place(self) -> ViewPlace:
-        """Where it is, once it is served."""
+        """The address of the page, once it is served."""
         return self._place
 
     @property
     def address(self) -> str:
-        """Where the page is, with its token."""
+        """The URL of the page, with its token."""
         return f"{self._origin}/?token={self._place.token}"
 
     @property
@@ -128,12 +128,12 @@ class LiveView:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Tells the pages that it is over, and stops."""
+        """Informs the pages that it is over, and stops."""
         await self.end("over")
         await self._stack.aclose()
 
     async def end(self, words: str) -> None:
-        """Tells the pages in words that nothing more comes. Only the first call counts."""
+        """Informs the pages in words that nothing more comes. Only the first call counts."""
         if self._over is None:
             self._over = words
             async with self._changed:
@@ -209,7 +209,7 @@ class LiveView:
             deed = msgspec.json.decode(await request.read(), type=_Deed)
             stage = self._stages[deed.stage]
         except (msgspec.MsgspecError, IndexError):
-            return _answer(400, reason="this is no deed")
+            return _answer(400, reason="this is no action")
         if self._over is not None or deed.step not in stage.state().steps:
             return _answer(409, reason="that is not possible now")
         _log.info("clicked step=%s", deed.step)

@@ -1,4 +1,4 @@
-"""What a live view shows beside the picture, and how it has deeds done: a cluster as its harness knows it."""
+"""The content of a live view beside the picture, and the actions that its page offers."""
 
 from pathlib import Path
 from typing import Protocol
@@ -7,7 +7,7 @@ import msgspec
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A deed that is possible now.
+    """An action that is possible now.
 
     Attributes:
         step: as a scenario file writes it.
@@ -52,8 +52,9 @@ class StageState(msgspec.Struct, frozen=True, kw_only=True):
         nodes: by id.
         links: those that can be broken.
         partitions: by name.
-        offers: deeds about the whole cluster.
+        offers: actions about the whole cluster.
         faults: descriptions of the faults in force.
+
     """
 
     nodes: tuple[NodeRow, ...] = ()
@@ -78,21 +79,21 @@ class Stage(Protocol):
 
     @property
     def name(self) -> str:
-        """What is played."""
+        """The name of the scenario or cluster."""
         ...
 
     @property
     def era(self) -> str:
-        """Whose protocol it is."""
+        """The era of the cluster."""
         ...
 
     @property
     def directory(self) -> Path:
-        """The run's, in which its events are written."""
+        """The directory of the run, in which its events are written."""
         ...
 
     def state(self) -> StageState:
-        """Returns how everything is now."""
+        """Returns the status of nodes, partitions and faults."""
         ...
 
     async def play(self, step: str) -> str:

@@ -28,7 +28,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class NewEvents(NamedTuple):
-    """What one process wrote meanwhile.
+    """The events that one process has written since the last call.
 
     Attributes:
         file: name of its event file.
@@ -61,7 +61,7 @@ class EventTail:
         self._broken: set[str] = set()
 
     def read(self) -> Iterator[NewEvents]:
-        """Yields what is new. A file that cannot be read is left out from then on, and the log says so."""
+        """Yields the new events. A file that cannot be read is left out from then on, and the log says so."""
         for path in line_files(self._events):
             if path.name in self._broken:
                 continue

@@ -1,4 +1,4 @@
-"""Where the bytes of a batch are: the core names batches by their headers, their bytes came beside the input."""
+"""Finds the bytes of a batch: the core names batches by their headers, and their bytes came beside the input."""
 
 from collections.abc import Sequence
 from itertools import islice

@@ -73,10 +73,10 @@ class BrokerFiles:
             self._directories.append(directory)
             self._ids[directory] = _format(filesystem, path, cluster_id=cluster_id, node_id=node_id).directory_id
         self.directory_ids = tuple(sorted(self._ids.values()))
-        """What the broker registers with."""
+        """The identity that the broker registers with."""
 
     def previous_broker_epoch(self) -> BrokerEpoch | None:
-        """Returns what the clean-shutdown files prove; to be asked before logs are loaded."""
+        """Returns the broker epoch that the clean-shutdown files prove; to be asked before logs are loaded."""
         return previous_broker_epoch(directory.clean_shutdown_epoch() for directory in self._directories)
 
     def renew_proof(self, broker_epoch: BrokerEpoch) -> None:
@@ -120,7 +120,7 @@ class BrokerFiles:
 
     @property
     def strays(self) -> tuple[inputs.StrayLog, ...]:
-        """What was set aside as stray, once logs are loaded."""
+        """Logs that were set aside as stray, once logs are loaded."""
         return tuple(stray for directory in self._directories for stray in directory.strays)
 
     def rename_stray(self, partition: TopicPartition) -> None:
@@ -128,7 +128,7 @@ class BrokerFiles:
         self._directory_of(partition).rename_stray_log(partition)
 
     def delete_stray(self, stray: inputs.StrayLog) -> None:
-        """Removes what was set aside of that partition and topic id."""
+        """Removes the stray log of that partition and topic id."""
         for directory in self._directories:
             directory.delete_strays(stray)
 

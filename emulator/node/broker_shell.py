@@ -154,7 +154,7 @@ class BrokerShell:
         return await self._server.start(f"{self._config.host}:{self._config.port}")
 
     def _can_lead(self) -> bool:
-        """Whether this broker is unfenced, as far as it knows."""
+        """Returns whether this broker is unfenced, as far as it knows."""
         registration = self._broker.image.brokers.get(BrokerId(self._config.node_id))
         is_unfenced = registration is not None and not registration.fenced
         return self._broker.state is BrokerState.RUNNING and is_unfenced

@@ -21,7 +21,7 @@ from laststand.emulator.rpc.run_token import RunToken
 
 
 class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a broker of a cluster with ZooKeeper is told beside the rest.
+    """The start parameters of a broker in a cluster with ZooKeeper, beside those of every broker.
 
     Attributes:
         rules: of such a cluster.
@@ -37,7 +37,7 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def zookeeper_config(switches: Switches, *, started_with: IbpLevel | None = None) -> ZooKeeperConfig | None:
-    """Returns what rules say about ZooKeeper; ``None`` where they are those of a KRaft cluster.
+    """Returns the ZooKeeper part of the rules; ``None`` where they are those of a KRaft cluster.
 
     Args:
         switches: of the cluster.
@@ -150,7 +150,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return all_rules(self.switches, self.zookeeper)
 
     def protocol(self) -> InterBrokerProtocol | None:
-        """Returns what a broker of a cluster with ZooKeeper speaks; ``None`` in a KRaft cluster."""
+        """Returns the protocol of a broker in a cluster with ZooKeeper; ``None`` in a KRaft cluster."""
         rules = self.rules()
         if self.zookeeper is None or not isinstance(rules, ZooKeeperSwitches):
             return None

@@ -1,8 +1,8 @@
-"""Whether there is a controller at all, for a broker in a container that somebody else starts.
+"""Finds out whether there is a controller at all, for a broker in a container that somebody else starts.
 
 A project whose era and services do not belong together has no container under the controller's name, and its brokers
-would wait for ever. The name of a container is known on its network from its start to its end, so a name that stays
-unknown is told from a controller that needs time.
+would wait without end. The name of a container is known on its network from its start to its end, so a name that stays
+unknown is distinguished from a controller that needs time.
 """
 
 import socket
@@ -16,7 +16,7 @@ from laststand.emulator.core.switches import DEFAULT_ERA
 from laststand.emulator.node.environment import CONTROLLER_ADDRESS, PREFIX
 
 _UNKNOWN_FOR_S: Final = 6.0
-"""How long a name may be unknown: containers of a project start one after another."""
+"""Time for which a name may be unknown: containers of a project start one after another."""
 
 _CONNECT_TIMEOUT_S: Final = 1.0
 _LOOK_INTERVAL_S: Final = 0.1

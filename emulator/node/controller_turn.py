@@ -18,7 +18,7 @@ from laststand.emulator.node.metadata_journal import MetadataJournal
 Departure: TypeAlias = (
     effects.SendRequest | effects.SendResponse | effects.PublishMetadata | effects.DrawNumber | effects.StopNode
 )
-"""What leaves the turn, after its events."""
+"""A message that leaves the turn, after its events."""
 
 
 class ControllerTurns:

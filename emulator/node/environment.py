@@ -56,7 +56,7 @@ _CONTROLLER: Final = NodeId(100)
 
 @dataclass(frozen=True, kw_only=True)
 class ServerConfig:
-    """What the ZooKeeper server in the controller's place is told.
+    """The start parameters of the ZooKeeper server in the controller's place.
 
     Attributes:
         directory: where it keeps everything.
@@ -117,7 +117,7 @@ def config_from_environment(role: NodeRole, environment: Mapping[str, str]) -> N
 
 
 def server_from_environment(environment: Mapping[str, str]) -> ServerConfig:
-    """Returns what the ZooKeeper server is told.
+    """Returns the configuration of the ZooKeeper server.
 
     Raises:
         ConfigError: as of ``config_from_environment``, or the era has no ZooKeeper.

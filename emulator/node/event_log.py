@@ -1,4 +1,4 @@
-"""What a node says to people: selected events as log lines, in the words of ``Event.describe``.
+"""Logs selected events as lines for people, in the words of ``Event.describe``.
 
 INFO is a change of leader, ISR or broker state, WARNING is possible loss, DEBUG is traffic.
 """

@@ -29,7 +29,7 @@ def encode_event(event: events.Event) -> bytes:
 
 
 def event_of_line(line: bytes) -> bytes:
-    """Returns what ``encode_event`` made of the event on a line."""
+    """Returns the bytes of ``encode_event`` for the event on a line."""
     return line[line.index(_EVENT_STARTS) :]
 
 

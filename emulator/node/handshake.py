@@ -1,4 +1,4 @@
-"""How a node reports to its launcher that it listens: one line on a pipe whose number is in the environment.
+"""Reports to a node's launcher that the node listens: one line on a pipe whose number is in the environment.
 
 ::
 
@@ -15,7 +15,7 @@ READY_VARIABLE: Final = "LASTSTAND_READY_FD"
 
 
 class ReadyLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node says when it listens; ``metrics_port`` is ``None`` where it shows no metrics."""
+    """The report of a node that listens; ``metrics_port`` is ``None`` where it shows no metrics."""
 
     ready: bool
     port: int

@@ -1,4 +1,4 @@
-"""What loaded logs need from time to time: due flushes, which are told, delayed deletions, retention.
+"""Maintains loaded logs from time to time: due flushes, which are reported, delayed deletions, retention.
 
 Retention drops segments between two turns. The core learns of it before it sees any other input, or it could still
 offer records that are gone.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
 
 INTERVAL_S: Final = 0.25
-"""Resolution of ``flush.ms``, of what is told of flushes, and of delayed deletions."""
+"""Resolution of ``flush.ms``, of what is recorded of flushes, and of delayed deletions."""
 
 
 class LogMaintenance:

@@ -15,7 +15,7 @@ from laststand.emulator.storage.filesystem import FileSystem
 from laststand.emulator.storage.metadata_log import MetadataLog
 
 DIRECTORY: Final = "__cluster_metadata-0"
-"""Where the log lives below the data directory, by Kafka's name of the partition."""
+"""The folder of the log below the data directory, by Kafka's name of the partition."""
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -52,7 +52,7 @@ class MetadataJournal:
                 records.MetadataBatch(base_offset=payload.base_offset, records=records.decode_records(entry.records))
                 for payload, entry in zip(found, entries, strict=True)
             )
-            """What was found at opening, in order."""
+            """The batches found at opening, in order."""
             self.events = tuple(event for entry in entries for event in entry.events)
             """The events of those batches, in order."""
         except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""How values become families of metrics: one number, or one per partition."""
+"""Turns values into families of metrics: one number, or one per partition."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""How long produce requests take, from their arrival at the broker's event loop to their answer.
+"""Measures produce requests, from their arrival at the broker's event loop to their answer.
 
 With acks=all most of it is the followers' time (Kafka's ``RemoteTimeMs``). A request with acks=0 gets no answer, so it
 does not count, nor does one whose connection is closed instead.

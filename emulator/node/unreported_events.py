@@ -1,4 +1,4 @@
-"""What an earlier process of a controller decided durably, but was killed before writing down.
+"""Recovers events that an earlier process of a controller decided durably and was killed before writing.
 
 A kill between the sync of a record and the write of its event leaves a decision without an event. The metadata log
 keeps the events with their records; the next process first writes those that no earlier event file has.

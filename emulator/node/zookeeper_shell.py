@@ -120,7 +120,7 @@ def _request_id(arrival: Arrival) -> int:
 
 
 def _carries(arrival: Arrival, effect: effects.AppendToLog) -> bool:
-    """Whether what is to be appended came with a request: no two batches of a partition have one checksum."""
+    """Returns whether what is to be appended came with a request: no two batches of a partition have one checksum."""
     assert isinstance(arrival.incoming, inputs.RequestReceived), "only requests wait"
     request = arrival.incoming.request
     return isinstance(request, messages.ProduceRequest) and any(

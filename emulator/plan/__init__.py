@@ -1,1 +1,1 @@
-"""What can be done to a cluster: one vocabulary of actions, with its notations, for every driver."""
+"""Actions on a cluster: one vocabulary with its notations, for every driver."""

@@ -74,14 +74,14 @@ def no_op(reason: str) -> Outcome:
 
 
 class Switched(Enum):
-    """Whether something is on."""
+    """A switch state: on or off."""
 
     ON = "on"
     OFF = "off"
 
 
 class Clients(Enum):
-    """Whether an isolated node keeps its links to the clients."""
+    """The treatment of clients' links to an isolated node: kept or cut."""
 
     CUT = "cut"
     CONNECTED = "connected"
@@ -188,7 +188,7 @@ FLAP_PHASE_MIN_MS: Final = 100
 
 
 def _simulator_only(reason: str) -> Mapping[DriverName, str]:
-    """Returns that no real process has an action, and why."""
+    """Returns a refusal by all real processes, with the reason."""
     return {driver: reason for driver in DriverName if driver.has_processes}
 
 
@@ -200,7 +200,7 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
         yield from ()
 
     def repair(self) -> "Action | None":
-        """Returns what undoes an action that healing every link may leave; ``None`` for all others."""
+        """Returns the action that undoes what healing every link may leave; ``None`` for all others."""
         return None
 
     @property
@@ -210,7 +210,7 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
 
     @property
     def is_repair(self) -> bool:
-        """Whether it undoes another of its kind: it sets what is normal."""
+        """Whether the action undoes another of its kind: it sets what is normal."""
         return False
 
     def refused_by(self, driver: DriverName) -> str | None:
@@ -363,7 +363,7 @@ class Disconnect(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disconnect")
     """Take the containers of nodes off their network."""
 
     def repair(self) -> "Action | None":
-        """Returns what puts them back."""
+        """Returns the action that puts them back."""
         return Connect(nodes=self.nodes)  # type: ignore[arg-type]
 
 
@@ -398,7 +398,7 @@ class SlowDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="slow_disk"):
         return self.delay_ms == 0
 
     def repair(self) -> "Action | None":
-        """Returns what makes the disks quick again."""
+        """Returns the action that makes the disks quick again."""
         return None if self.is_repair else SlowDisk(nodes=self.nodes, delay_ms=0)  # type: ignore[arg-type]
 
 
@@ -421,7 +421,7 @@ class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
         return self.state is Switched.OFF
 
     def repair(self) -> "Action | None":
-        """Returns what makes an fsync one again."""
+        """Returns the action after which an fsync is one again."""
         return None if self.is_repair else LoseSyncs(nodes=self.nodes, state=Switched.OFF)  # type: ignore[arg-type]
 
 
@@ -474,7 +474,7 @@ class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
         return self.state is Switched.OFF
 
     def repair(self) -> "Action | None":
-        """Returns what makes room."""
+        """Returns the action that makes room."""
         return None if self.is_repair else DiskFull(nodes=self.nodes, state=Switched.OFF)  # type: ignore[arg-type]
 
     def problems(self) -> Iterator[str]:
@@ -499,7 +499,7 @@ class ClockRate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock"):
         return self.rate_ppm == NORMAL_RATE_PPM
 
     def repair(self) -> "Action | None":
-        """Returns what lets the clocks run right again."""
+        """Returns the action that lets the clocks run right again."""
         return None if self.is_repair else ClockRate(nodes=self.nodes, rate_ppm=NORMAL_RATE_PPM)  # type: ignore[arg-type]
 
 
@@ -745,7 +745,7 @@ class LoseNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose_next"):
     count: Annotated[int, field.Whole("count", help="How many messages.", low=1)]
 
     def repair(self) -> "Action | None":
-        """Returns what ends it, though so many messages may never come by."""
+        """Returns the action that ends it, though so many messages may never come by."""
         return Release(channel=self.channel)  # type: ignore[arg-type]
 
 
@@ -761,7 +761,7 @@ class DuplicateNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplica
     count: Annotated[int, field.Whole("count", help="How many requests.", low=1)]
 
     def repair(self) -> "Action | None":
-        """Returns what ends it, though so many messages may never come by."""
+        """Returns the action that ends it, though so many messages may never come by."""
         return Release(channel=self.channel)  # type: ignore[arg-type]
 
     def problems(self) -> Iterator[str]:
@@ -926,7 +926,7 @@ class DeleteRecords(AdminAction, frozen=True, kw_only=True, tag="delete_records"
 
     @property
     def deletions(self) -> tuple[events.RequestedDeletion, ...]:
-        """What it asks for, as the events have it."""
+        """The deletions that the action asks for, as the events have them."""
         return (events.RequestedDeletion(partition=str(self.partition), offset=self.offset),)
 
 
@@ -969,7 +969,7 @@ ProcessAction: TypeAlias = (
     | Expire[NodeT_co]
     | ExpireSession[NodeT_co]
 )
-"""What is done to processes and their disks."""
+"""Actions on processes and their disks."""
 
 LinkAction: TypeAlias = (
     Isolate[NodeT_co]
@@ -985,7 +985,7 @@ LinkAction: TypeAlias = (
     | HealNodes[NodeT_co]
     | HealLink[NodeT_co]
 )
-"""What is done to links."""
+"""Actions on links."""
 
 MessageAction: TypeAlias = (
     Hold[NodeT_co]
@@ -997,7 +997,7 @@ MessageAction: TypeAlias = (
     | DuplicateNext[NodeT_co]
     | DelayMessages[NodeT_co]
 )
-"""What is done to single messages."""
+"""Actions on single messages."""
 
 _AnyAction: TypeAlias = (
     Wait
@@ -1011,10 +1011,10 @@ _AnyAction: TypeAlias = (
 )
 
 Action: TypeAlias = _AnyAction[NodeId]
-"""What can be performed."""
+"""Actions that can be performed."""
 
 ActionTemplate: TypeAlias = _AnyAction[NodeRef]
-"""What a scenario or a person asks for: nodes may be roles or names."""
+"""Actions as a scenario or a person asks for them: nodes may be roles or names."""
 
 
 def with_nodes(action: ActionTemplate, find: Callable[[NodeRef], NodeId]) -> Action:

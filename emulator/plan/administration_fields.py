@@ -51,7 +51,7 @@ class ConfigChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConfigChangeField:
-    """One of ``topic``, ``broker`` and ``cluster: default``, with ``set`` or ``delete`` or both."""
+    """The field ``topic``, ``broker`` or ``cluster: default``, with ``set`` or ``delete`` or both."""
 
     keys: tuple[str, ...] = ("topic", "broker", "cluster", "set", "delete")
     is_required = True
@@ -120,7 +120,7 @@ def _config_error(resource: ConfigResource, key: str, text: str) -> ConfigError 
 
 
 class ElectionField:
-    """``type``: which election."""
+    """The field ``type``: the kind of election."""
 
     keys: tuple[str, ...] = ("type",)
     is_required = True
@@ -137,7 +137,7 @@ class ElectionField:
 
 
 class PartitionSet:
-    """``partition``: one, or ``all``."""
+    """The field ``partition``: one, or ``all``."""
 
     keys: tuple[str, ...] = ("partition",)
     is_required = True
@@ -192,7 +192,7 @@ class RequiredBrokerId:
 
 
 class Replicas:
-    """``replicas``: of a partition, the preferred one first."""
+    """The field ``replicas``: of a partition, the preferred one first."""
 
     keys: tuple[str, ...] = ("replicas",)
     is_required = True
@@ -221,7 +221,7 @@ class Replicas:
 
 
 class DeletionOffset:
-    """``offset``: before which records are deleted, -1 for the high watermark, as for ``kafka-delete-records``."""
+    """The field ``offset``: records before it are deleted, -1 for the high watermark."""
 
     keys: tuple[str, ...] = ("offset",)
     is_required = True

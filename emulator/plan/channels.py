@@ -13,7 +13,7 @@ SYNC: Final = "Sync"
 """Completions of the controller's disk, as an API of the controller with itself."""
 
 EXECUTE: Final = "Execute"
-"""What is asked of ZooKeeper within a session, whatever it is."""
+"""The API name of every request to ZooKeeper within a session."""
 
 ZOOKEEPER_OPERATIONS: Final = (
     "Create",
@@ -24,7 +24,7 @@ ZOOKEEPER_OPERATIONS: Final = (
     "Multi",
     "SetData",
 )
-"""The same by what it is; a transaction is ``Multi``."""
+"""The kinds of ZooKeeper operations by class; a transaction is ``Multi``."""
 
 SESSION_APIS: Final = ("CloseSession", "Connect", EXECUTE, "OpenSession", "Poll", *ZOOKEEPER_OPERATIONS)
 """Messages between brokers and ZooKeeper's server."""
@@ -54,14 +54,14 @@ class Link(NamedTuple, Generic[NodeT_co]):
 
 
 class Direction(Enum):
-    """Which messages of a link are meant."""
+    """The messages of a link that an action means."""
 
     BOTH = "both"
     REQUESTS = "requests"
     RESPONSES = "responses"
 
     def includes(self, way: Way) -> bool:
-        """Whether messages that travel this way are meant."""
+        """Returns whether messages that travel this way are meant."""
         return self is Direction.BOTH or (self is Direction.REQUESTS) == (way is Way.REQUEST)
 
 

@@ -1,4 +1,4 @@
-"""What can play a plan."""
+"""The drivers that can play a plan."""
 
 from enum import Enum
 
@@ -25,5 +25,5 @@ class DriverName(Enum):
         return self is not DriverName.SIMULATOR
 
     def plays(self, kind: ClusterKind) -> bool:
-        """Whether it plays clusters of a kind."""
+        """Returns whether the driver plays clusters of a kind."""
         return kind is ClusterKind.KRAFT or self is not DriverName.KAFKA

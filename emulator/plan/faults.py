@@ -23,7 +23,7 @@ class Fault(NamedTuple):
 
     @property
     def target(self) -> str:
-        """What it is done to, in words."""
+        """The target of the fault, in words."""
         return "all" if self.on is None else str(self.on)
 
     @property

@@ -1,4 +1,4 @@
-"""How the arguments of actions are written: as keys of a step in YAML, and as words of a line.
+"""The notations of actions' arguments: as keys of a step in YAML, and as words of a line.
 
 Each field of an action's struct has, in its annotation, one object that defines both notations. So a new action is a
 struct and nothing else: ``steps`` and ``lines`` read and write it by its fields.
@@ -29,7 +29,7 @@ ValueT = TypeVar("ValueT")
 EnumT = TypeVar("EnumT", bound=Enum)
 
 YamlValue: TypeAlias = "str | int | bool | list[YamlValue] | dict[str, YamlValue]"
-"""What stands in a step."""
+"""A value in a step."""
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min)")
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "min": 60_000}
@@ -67,7 +67,7 @@ class Words:
         return self._pairs.pop(key, None)
 
     def has_pair(self, key: str) -> bool:
-        """Whether a key is there."""
+        """Returns whether a key is there."""
         return key in self._pairs
 
     def check_empty(self) -> None:
@@ -103,17 +103,17 @@ class Field(Protocol[ValueT]):
 
     @property
     def options(self) -> tuple[Option, ...]:
-        """As options of a command; none for a subject."""
+        """The options of a command for this field; none for a subject."""
         ...
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Its keys in a step."""
+        """The keys of the field in a step."""
         ...
 
     @property
     def is_required(self) -> bool:
-        """Whether it must be given in a step."""
+        """Whether the field must be given in a step."""
         ...
 
     def read(self, fields: Fields, names: Names) -> ValueT:
@@ -218,7 +218,7 @@ class _Scalar(Generic[ValueT]):
         yield from ()
 
     def take(self, cursor: Cursor, names: Names) -> ValueT:
-        """Returns what stands at a place of a step."""
+        """Returns the value at a place of a step."""
         raise NotImplementedError
 
     def value_of(self, value: ValueT) -> YamlValue:
@@ -681,7 +681,7 @@ _ONE_JOURNAL: Final = "not on a disk with an ordered journal, where truncation s
 
 
 class LossField:
-    """What a loss of power takes: ``keep``, a ``seed``, and what leaves no chance: ``kept``, ``truncation``, ``names``.
+    """The outcome of a power loss: ``keep``, a ``seed``, and the exact ``kept``, ``truncation``, ``names``.
 
     In a line, ``kept`` and ``truncation`` belong together. On a ``disk`` with an ordered journal, ``truncation`` says
     what becomes of names, too.
@@ -801,7 +801,7 @@ class OptionalLoss:
 
 
 class Answers:
-    """Which answers of the controller are as expected, by Kafka's names; without a list only success."""
+    """The answers of the controller that are expected, by Kafka's names; without a list only success."""
 
     keys: tuple[str, ...] = ("answer",)
     options: tuple[Option, ...] = ()

@@ -1,4 +1,4 @@
-"""Which actions cannot be done to Apache Kafka, and why: beside what our own processes do not have either."""
+"""Refuses actions that cannot be done to Apache Kafka, with the reason, beside those that our own processes lack."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

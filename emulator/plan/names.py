@@ -1,4 +1,4 @@
-"""What a plan may name: brokers, topics, partitions, producers, APIs, and nodes that earlier steps gave a name.
+"""Names in a plan: brokers, topics, partitions, producers, APIs, and nodes that earlier steps gave a name.
 
 The methods that take a ``Cursor`` read a place of a YAML document and complain about it there. The others yield, in
 words, why something can never be meant; they serve lines of plans and requests on a standing cluster, too.
@@ -50,7 +50,7 @@ _ROLES: Final = tuple(role.value for role in ReplicaRole)
 
 
 class Names:
-    """What may be named so far.
+    """The names that are known so far.
 
     Attributes:
         brokers: how many there are.
@@ -137,7 +137,7 @@ class Names:
 
     @property
     def broker_range(self) -> str:
-        """Which brokers there are, in words."""
+        """The range of broker ids, in words."""
         return "broker 0" if self.brokers == 1 else f"brokers 0 to {self.brokers - 1}"
 
     def broker_id(self, cursor: Cursor) -> BrokerId:

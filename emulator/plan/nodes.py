@@ -18,7 +18,7 @@ HARNESS: Final = NodeId(2000)
 """Whoever breaks and mends things, on the event lines that say so."""
 
 ZOOKEEPER_WORD: Final = "zookeeper"
-"""How people name ``CONTROLLER`` in clusters with ZooKeeper."""
+"""The name of ``CONTROLLER`` in clusters with ZooKeeper."""
 
 _NAMES: Final = {CLIENT: "client", CONTROLLER: "controller"}
 _WORDS: Final = {**{word: node for node, word in _NAMES.items()}, ZOOKEEPER_WORD: CONTROLLER}
@@ -95,7 +95,7 @@ class DrawnNodes(msgspec.Struct, frozen=True, kw_only=True, tag="drawn"):
 
     @property
     def inner(self) -> str:
-        """What stands behind ``random``."""
+        """The words after ``random``."""
         where = "" if self.partition is None else f"({self.partition})"
         return f"{self.count} of {self.drawn_from.value}{where}"
 
@@ -120,12 +120,12 @@ GROUP_WORDS: Final = ("any", "random", "rack")
 
 
 def node_text(node: NodeRef) -> str:
-    """Returns how people write a node: ``client``, ``controller``, an id, a role or a name."""
+    """Returns the notation of a node: ``client``, ``controller``, an id, a role or a name."""
     return _NAMES.get(node, str(node)) if isinstance(node, int) else str(node)
 
 
 def is_node_name(text: str) -> bool:
-    """Whether a step may give a node this name: a lower-case word that means nothing else."""
+    """Returns whether a step may give a node this name: a lower-case word that means nothing else."""
     reserved = {*_WORDS, *GROUP_WORDS, "all", *(role.value for role in ReplicaRole)}
     return _NAME.fullmatch(text) is not None and text not in reserved
 

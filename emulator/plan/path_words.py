@@ -10,7 +10,7 @@ LATEST: Final = "latest"
 """Link to the newest run of a scenario, or of a standing cluster: no name of one."""
 
 PATH_WORD: Final = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-"""What a word consists of, as a regular expression."""
+"""The regular expression of a word."""
 
 PATH_WORD_RULE: Final = f"letters, digits, '.', '_' and '-', a letter or digit first, and not '{LATEST}'"
 """The rule, in words."""
@@ -23,12 +23,12 @@ _OTHER: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def is_path_word(text: str) -> bool:
-    """Whether a word can be the name of a folder."""
+    """Returns whether a word can be the name of a folder."""
     return _WORD.fullmatch(text) is not None and text != LATEST and len(text) <= PATH_LENGTH_MAX
 
 
 def is_path_name(text: str) -> bool:
-    """Whether a name consists of such words with ``/`` between them."""
+    """Returns whether a name consists of such words with ``/`` between them."""
     return all(map(is_path_word, text.split("/"))) and len(text) <= PATH_LENGTH_MAX
 
 

@@ -134,7 +134,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _is_counted(action: Action) -> bool:
-    """Whether an action counts towards a plan's length: time and repairs do not."""
+    """Returns whether an action counts towards a plan's length: time and repairs do not."""
     match action:
         case Wait() | HealAll() | HealLink() | HealNodes() | Resume() | Release(count=None):
             return False

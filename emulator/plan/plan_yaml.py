@@ -56,7 +56,7 @@ def format_plan_yaml(plan: Plan, *, name: str) -> str:
 
 
 def has_workload(path: Path, text: str) -> bool:
-    """Whether a document brings clients of its own, so that it is a scenario.
+    """Returns whether a document brings clients of its own, so that it is a scenario.
 
     Raises:
         ScenarioError: it is no mapping.

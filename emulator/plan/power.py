@@ -1,4 +1,4 @@
-"""What a loss of power takes, as a plan says it."""
+"""The notation of a power loss in a plan."""
 
 import random
 from typing import Final
@@ -12,7 +12,7 @@ SEED_BITS: Final = 31
 
 
 class DiskLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """What a power loss leaves of unsynced bytes.
+    """The unsynced bytes that a power loss leaves.
 
     Attributes:
         keep: the shape.

@@ -12,7 +12,7 @@ from laststand.emulator.plan.administration_fields import ConfigChange, FeatureL
 from laststand.emulator.plan.topics import PlannedTopic
 
 DELETE_RECORDS_TIMEOUT_MS: Final = 4_000
-"""How long a leader waits for its followers. One in touch needs a single fetch; no plan waits for the others."""
+"""Time for which a leader waits for its followers. One in touch needs a single fetch; no plan waits for the others."""
 
 
 def requests_of(

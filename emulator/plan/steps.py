@@ -5,8 +5,8 @@
     - cut: {from: 0, to: controller}
     - heal: all
 
-``DEEDS`` has the verbs. Several actions may share one: ``heal: all``, ``heal: {node: 1}`` and
-``heal: {from: 0, to: 1}`` are three, told apart by their keys.
+``DEEDS`` has the verbs. Several actions may share one: ``heal: all``, ``heal: {node: 1}`` and ``heal: {from: 0, to:
+1}`` are three, distinguished by their keys.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ _MEANT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "assert": ("until",),
     }
 )
-"""What other tools call a step."""
+"""Names that other tools have for a step."""
 
 
 def unknown_step(word: str, allowed: Sequence[str]) -> str:
@@ -104,7 +104,7 @@ def _is_one(node: NodeRef) -> bool:
 
 
 def _how_to_write(verb: str, rows: list[actions.Deed], argument: Cursor) -> str:
-    """Returns how to write an action whose argument is no mapping, with the argument where it fits."""
+    """Returns the notation of an action whose argument is no mapping, with the argument where it fits."""
     given = argument.text() if argument.is_scalar else argument.flow_text()
     forms = []
     for row in rows:

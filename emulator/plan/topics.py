@@ -28,7 +28,7 @@ class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """Its partitions in ascending order."""
+        """The partitions in ascending order."""
         return tuple(TopicPartition(self.name, index) for index in range(len(self.replicas)))
 
     def creatable(self, topic_id: TopicId) -> admin_messages.CreatableTopic:
@@ -67,7 +67,7 @@ def read_topic(fields: Fields, *, brokers: int) -> PlannedTopic:
 
 
 def config_reason(error: ConfigError) -> str:
-    """Returns what is wrong with a property, and what would be right."""
+    """Returns the error in a property, and the allowed values."""
     if error.value is not None:
         return f"{error.value!r} is not allowed, allowed: {error.expected}"
     names = error.expected.removeprefix("one of ")

@@ -262,5 +262,5 @@ def _check_nodes(path: Path, top: yaml.Node) -> None:
 
 
 def too_long_number(text: str) -> bool:
-    """Whether a text has a number of so many digits that nothing in a document can mean it."""
+    """Returns whether a text has a number of so many digits that nothing in a document can mean it."""
     return len(text) > _DIGITS_MAX and _ENDLESS_NUMBER.search(text) is not None

@@ -1,4 +1,4 @@
-"""What cannot be done in a cluster with ZooKeeper, on processes around a real server, or in one without."""
+"""Refuses actions that cannot be done in a cluster with ZooKeeper, around a real server, or in one without."""
 
 from typing import Final
 

@@ -40,7 +40,7 @@ def template(name: str, *, package: str = REPORT) -> jinja2.Template:
 
 
 def digest(content: str) -> str:
-    """Returns what a page's policy knows an element's text by."""
+    """Returns the digest by which a page's policy knows an element's text."""
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 

@@ -14,7 +14,7 @@ _RIGHT: Final = 40.0
 _ROW: Final = 26.0
 _BAR: Final = 16.0
 _BEFORE: Final = 0.25
-"""How much of what all logs share is drawn before they part, of the width of what comes after."""
+"""Width of the part that all logs share, drawn before they part, as a share of the part after it."""
 
 
 class _Axis:
@@ -56,7 +56,7 @@ def _row(candidate: CandidateReport, partition: PartitionAutopsy, axis: _Axis, *
 
 
 def _parts_from_longest(candidate: CandidateReport, partition: PartitionAutopsy) -> int:
-    """Where a log stops being the beginning of the longest one."""
+    """Returns the offset at which a log stops being the beginning of the longest one."""
     longest = next(each for each in partition.candidates if each.folder == partition.longest_folder)
     found = [loss.parting.offset for loss in longest.losses if loss.held_in == candidate.folder]
     return found[0] if found else candidate.log_end_offset

@@ -105,7 +105,7 @@ def log_name(broker_id: int, folder: str, partition: PartitionAutopsy) -> str:
 
 
 def state_words(partition: PartitionAutopsy) -> str:
-    """Returns what the metadata log says of a partition."""
+    """Returns the metadata log's state of a partition, in words."""
     committed = partition.committed
     if partition.is_of_other_topic:
         return f"logs of topic id {partition.topic_id}, which the metadata log does not have under this name"
@@ -181,7 +181,7 @@ def _brokers(names: Sequence[str]) -> str:
 
 
 def surplus_words(lost: Surplus) -> str:
-    """Returns at which offsets records are, how large, of when and of whom."""
+    """Returns the offsets, sizes, times and producers of records, in words."""
     words: list[str] = []
     if lost.first_offset is not None and lost.last_offset is not None:
         is_one = lost.first_offset == lost.last_offset
@@ -223,7 +223,7 @@ def moment(timestamp_ms: int) -> str:
 
 
 def summary(report: AutopsyReport) -> str:
-    """Returns how many partitions there are, how many of them differ, and what that could not take into account."""
+    """Returns the number of partitions, how many of them differ, and what was not read, in words."""
     directories = "1 log directory" if len(report.directories) == 1 else f"{len(report.directories)} log directories"
     words = [f"{plural(len(report.partitions), 'partition')} in {directories}: {_comparison_words(report)}"]
     if report.unread:

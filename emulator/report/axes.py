@@ -1,4 +1,4 @@
-"""Where times and records are in a picture.
+"""Maps times and records to places in a picture.
 
 Time runs evenly between two happenings, and is stretched where many happen at once: a stretch is as wide as the square
 root of its duration. Height is not the offset but the record, in order of leader epoch and offset: a record keeps its

@@ -12,7 +12,7 @@ from laststand.emulator.verification.story.run import StateChange
 
 _ROWS_MAX: Final = 200
 _ROWS_BEFORE: Final = 50
-"""Of these, how many at least come before the first that differs, where there are as many."""
+"""Least number of these rows before the first that differs, where there are as many."""
 
 
 class ComparedRow(NamedTuple):
@@ -27,15 +27,16 @@ class ComparedRow(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What two runs decided.
+    """The difference between the decisions of two runs.
 
     Attributes:
-        left, right: their eras, or what tells them apart.
+        left, right: their eras, or what distinguishes them.
         sentence: the first decision that differs.
         rows: decisions side by side; where there are too many, those around the first that differs.
         before, after: how many rows are left out before and after these.
         other: the run on the right.
         switches: that differ, with the rule of each run.
+
     """
 
     left: str

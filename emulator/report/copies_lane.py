@@ -1,4 +1,4 @@
-"""How many copies of each record there are: the k-th largest of what logs hold of each epoch, light to dark."""
+"""Draws the number of copies of each record: the k-th largest of the logs' ends of each epoch, light to dark."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -103,12 +103,12 @@ def _left_behind(picture: PartitionPicture, span: EpochSpan, times: Floats, most
 
 
 def _needed(shade: int, replicas: int) -> int:
-    """How many copies a shade stands for: one, two or more, all."""
+    """Returns the number of copies that a shade stands for: one, two or more, all."""
     return {1: 1, 2: 2}.get(shade, max(replicas, 3) if replicas <= SHADES else SHADES)
 
 
 def gone_path(picture: PartitionPicture, box: Box, gone: tuple[GoneRecords, ...]) -> str:
-    """Returns what is gone everywhere as a path, from when it was to the end."""
+    """Returns the records that are gone everywhere as a path, from the time of their loss to the end."""
     found: list[tuple[float, float, float, float]] = []
     for each in gone:
         left = picture.time.x(each.since_us)

@@ -38,5 +38,5 @@ def drawn_apart(edges: Sequence[float], *, kept: Collection[int] = ()) -> list[r
 
 
 def too_close(count: int) -> str:
-    """Returns what is said of so many changes that are drawn as one."""
+    """Returns the words for several changes that are drawn as one."""
     return f"{count} changes, too close together to be drawn apart"

@@ -45,7 +45,7 @@ class Steps(NamedTuple):
 
 
 def flushed_steps(partition: PartitionStory) -> dict[tuple[str, int], Steps]:
-    """Returns up to where logs were on the disk, by topic id and node."""
+    """Returns the offsets up to which logs were on the disk, by topic id and node."""
     return {
         (each.topic_id, each.node): Steps(
             np.maximum.accumulate(np.array([point.time_us for point in each.points], np.float64)),
@@ -81,7 +81,7 @@ def curve(points: Sequence[Point], *, start: float, end_us: int) -> Curve:
 
 
 def held_curves(partition: PartitionStory, *, end_us: int) -> dict[tuple[str, int], dict[int, Curve]]:
-    """Returns what was held of each epoch, by topic id and epoch, and by node."""
+    """Returns the records held of each epoch, by topic id and epoch, and by node."""
     found: dict[tuple[str, int], dict[int, Curve]] = {}
     for held in partition.held:
         drawn = held_curve(held, end_us=end_us)

@@ -1,4 +1,4 @@
-"""The edges of a picture: where something in it begins, ends or turns, and the event that tells of it.
+"""The edges of a picture: where something in it begins, ends or turns, and the event that records it.
 
 A script shows the edge that is nearest to the pointer, and what else followed from the same cause.
 """
@@ -28,7 +28,7 @@ _ANSWER: Final = "ProduceAnswered"
 
 
 class Edge(NamedTuple):
-    """Where something happens in a picture; ``cause`` is the place of its cause among those of the picture, or -1."""
+    """The place of an event in a picture; ``cause`` is the place of its cause among those of the picture, or -1."""
 
     time_us: int
     x: float

@@ -39,7 +39,7 @@ _RIGHT: Final = 812.0
 _FINAL_WIDTH: Final = 98.0
 _STRIP: Final = 11.0
 _LANES_HEIGHT: Final = 292.0
-"""Of all log lanes together, where they have room to be as high as they would like."""
+"""The height of all log lanes together, where they have room."""
 
 _LANE_MAX: Final = 76.0
 _LANE_MIN: Final = 34.0

@@ -1,4 +1,4 @@
-"""What is gone for ever, as it is drawn: the ranges are the oracle's, and only the time is found here."""
+"""Draws the records that are lost: the ranges are the oracle's, and only the time is found here."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class GoneRecords(NamedTuple):
 def gone_records(
     counts: PartitionCounts | None, axis: RecordAxis, held: Mapping[tuple[str, int], Mapping[int, Curve]]
 ) -> list[GoneRecords]:
-    """Returns what is gone, by epoch and offset."""
+    """Returns the records that are gone, by epoch and offset."""
     found = []
     for each in () if counts is None else counts.gone:
         span = None if each.leader_epoch is None else axis.span(each.topic_id, each.leader_epoch)
@@ -42,7 +42,7 @@ def _last_held(curve: Curve, offset: int) -> int:
 
 
 def counts_of(verdict: VerdictReport | None, partition: PartitionStory) -> PartitionCounts | None:
-    """Returns what the verdict counts of a partition; ``None`` where it does not, or there is none."""
+    """Returns the verdict's counts of a partition; ``None`` without any."""
     if verdict is None:
         return None
     name = (partition.topic, partition.partition)
@@ -50,6 +50,6 @@ def counts_of(verdict: VerdictReport | None, partition: PartitionStory) -> Parti
 
 
 def lost_of(counts: PartitionCounts | None, acks: int) -> tuple[int, int]:
-    """Returns how many acknowledged records of a partition there were, and how many of them are lost."""
+    """Returns the number of acknowledged records of a partition, and of those that are lost."""
     own = [each for each in (() if counts is None else counts.producers) if each.acks == acks]
     return sum(each.acked for each in own), sum(each.lost for each in own)

@@ -1,4 +1,4 @@
-"""What a report says first: how much was lost, in one sentence why, and whether the guarantee was kept.
+"""Writes the headline of a report: the number of lost records, the reason in one sentence, and the guarantee.
 
 Every number is the verdict's.
 """
@@ -25,7 +25,7 @@ _LEFT: Final = {
     LossClass.GONE_FOR_A_TIME: ("was gone for a time", "were gone for a time"),
     LossClass.UNREAD: ("was not read", "were not read"),
 }
-"""What is left of records, of one and of several."""
+"""The words for the state of lost records, of one and of several."""
 
 _MIXED: Final = ("is not where it must be", "are not where they must be")
 _UNWANTED: Final = frozenset({CopyFate.POWER_LOST, CopyFate.NOT_RECOVERED})

@@ -1,4 +1,4 @@
-"""Words in blocks of a picture: as many as have room. The script lays them anew when the picture is zoomed."""
+"""Words in blocks of a picture: as many as have room. The script lays them again when the picture is zoomed."""
 
 from collections.abc import Sequence
 from html import escape
@@ -27,7 +27,7 @@ def block_label(
     indent: float = 5.0,
     character: float = CHARACTER,
 ) -> str:
-    """Returns what a block says; nothing is seen of it where not even the shortest words have room.
+    """Returns the words of a block; nothing where not even the shortest words have room.
 
     Args:
         words: what it could say, in fewer and fewer words.

@@ -71,7 +71,7 @@ def leader_lane(picture: PartitionPicture, box: Box, *, marked: Collection[int])
 
 
 def _kept(picture: PartitionPicture, marked: Collection[int]) -> set[int]:
-    """The places of changes that a story numbers, and of the first change after each deed."""
+    """The places of changes that a story numbers, and of the first change after each action."""
     times = [change.time_us for change in picture.changes]
     after = {bisect_left(times, time_us) for time_us, _, _ in deeds(picture.story)}
     return after | {place for place, time_us in enumerate(times) if time_us in marked}
@@ -82,7 +82,7 @@ def _is_few(change: StateChange) -> bool:
 
 
 def why(change: StateChange) -> str:
-    """Returns what set a committed change off, and how its leader was chosen."""
+    """Returns the cause of a committed change, and how its leader was chosen."""
     about = "" if change.broker is None else f" {change.broker}"
     how = election_words(change.election)
     return f"{change.reason}{about}{f'; elected {how}' if how else ''}{_written(change)}"
@@ -113,7 +113,7 @@ def controller_lane(picture: PartitionPicture, box: Box) -> list[str]:
 
 
 def _leader_words(change: StateChange) -> list[str]:
-    """What a block says, in fewer and fewer words."""
+    """Returns the words of a block, shorter and shorter."""
     elr = f" · ELR {members(change.elr)}" if change.elr else ""
     isr = f"ISR {members(change.isr)}"
     if change.leader is None:

@@ -71,7 +71,7 @@ def _silhouette(picture: PartitionPicture, curves: _Held, box: Box) -> str:
 
 
 def _role_fills(picture: PartitionPicture, roles: list[RoleSpan], box: Box) -> list[str]:
-    """Its log was filled by nobody before the partition was created, so the first role begins with the picture."""
+    """Yields the role colours of a log; the first role begins with the picture."""
     edges = [box.left, *_edges(picture, roles)[1:]]
     return [
         rect(edges[places.start], box.top, edges[places.stop] - edges[places.start], box.height, f"role-{role}")
@@ -94,7 +94,7 @@ def _longest(roles: Sequence[RoleSpan]) -> Role:
 
 
 def _unflushed(picture: PartitionPicture, broker: int, curves: _Held, box: Box) -> Iterator[str]:
-    """Yields what of the log is in the page cache alone: a power loss would take it."""
+    """Yields the part of the log that is in the page cache alone: a power loss would take it."""
     for span, curve in curves:
         flushed = picture.flushed.get((span.topic_id, broker))
         if flushed is None:
@@ -110,7 +110,7 @@ def _unflushed(picture: PartitionPicture, broker: int, curves: _Held, box: Box) 
 
 
 def _lost(picture: PartitionPicture, curves: _Held, box: Box) -> Iterator[str]:
-    """Yields what the log had and has no longer: what was acknowledged with acks=all, and what never was."""
+    """Yields the records that the log lost: those acknowledged with acks=all, and those that never were."""
     for span, curve in curves:
         promised = min(max(picture.promised_end(span.key), span.first), span.end)
         for low, high, class_ in ((span.first, promised, "lost"), (promised, span.end, "cut")):
@@ -144,7 +144,7 @@ def _final(picture: PartitionPicture, broker: int, curves: _Held, roles: list[Ro
 
 
 def _gone(picture: PartitionPicture, curves: _Held, box: Box) -> Iterator[str]:
-    """Yields what is gone everywhere, of what this log had."""
+    """Yields this log's records that are gone everywhere."""
     peaks = {span.key: int(curve.peak[-1]) for span, curve in curves}
     own: list[GoneRecords] = [
         each._replace(last=min(each.last, peaks[each.span.key] - 1))

@@ -36,7 +36,7 @@ def text(words: str, x: float, y: float, class_: str, *, anchor: str | None = No
 
 
 def title(words: str) -> str:
-    """Returns what is shown beside the pointer, and read to who cannot see."""
+    """Returns the text beside the pointer, which is also read to people who cannot see."""
     return element("title", escape(words))
 
 

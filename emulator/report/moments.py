@@ -1,4 +1,4 @@
-"""What the script of a page shows beside the pointer: the committed state and each broker's log end at any time."""
+"""Data for the pointer of a page's script: the committed state and each broker's log end at any time."""
 
 from typing import NamedTuple
 
@@ -79,7 +79,7 @@ def moments_of(drawn: Figure, *, figure: str) -> Moments:
 
 
 def _ends(picture: PartitionPicture, broker: int) -> list[tuple[int, int]]:
-    """Where a log ends is where the last epoch of which it holds anything ends."""
+    """Returns the log's end over time: the end of the last epoch of which it holds anything."""
     curves = [
         (span, own[broker]) for span in picture.records.spans if broker in (own := picture.held.get(span.key, {}))
     ]
@@ -98,6 +98,6 @@ def _ends(picture: PartitionPicture, broker: int) -> list[tuple[int, int]]:
 
 
 def _flushed(picture: PartitionPicture, broker: int) -> list[tuple[int, int]]:
-    """Of the topic that was created last, where there were several of its name."""
+    """Returns the flushed offsets of the topic that was created last, where there were several of its name."""
     own = [steps for (_, node), steps in picture.flushed.items() if node == broker]
     return [(int(time), int(value)) for time, value in zip(*own[-1], strict=True)] if own else []

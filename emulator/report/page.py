@@ -40,13 +40,13 @@ from laststand.emulator.verification.verdict.report import CheckResult, CheckSta
 
 REPORT_FILE: Final = "report.html"
 PAGE_BYTES_MAX: Final = 3_000_000
-"""Up to here partitions are added to a page: first the others in small, then as many of them in large as have room."""
+"""The size up to which partitions are added to a page: first the others in small, then some of them in large."""
 
 DRAWN_MAX: Final = 6
 """Partitions that are drawn in large, the worst first. The worst always is."""
 
 SMALL_MAX: Final = 200
-"""Of the others, those that are drawn in small."""
+"""Most partitions that are drawn in small."""
 
 _OTHER_PREFIX: Final = "other-"
 _OTHER_SCALE: Final = 0.7
@@ -243,7 +243,7 @@ def write_report(directory: Path, target: Path, *, against: Path | None = None) 
 
 
 def _other_run(run: ReportedRun, *, like: PartitionStory | None) -> _OtherRun:
-    """Returns what is shown of a run that another one is compared with: the same partition as there."""
+    """Returns the picture of a run that another one is compared with: the same partition as there."""
     partitions = worst_first(run.verdict, run.story)
     same = [each for each in partitions if like is not None and _name_of(each) == _name_of(like)]
     chosen = next(iter(same or partitions), None)
@@ -332,7 +332,7 @@ def _check_sum(verdict: VerdictReport) -> str:
 
 
 def _decisions(story: RunStory) -> list[_Decision]:
-    """Returns what was committed up to where the pictures end: the shutdown after it is not told."""
+    """Returns the committed states up to where the pictures end, without the shutdown after it."""
     found = [(partition, change) for partition in story.partitions for change in changes_until(partition, story.end_us)]
     return [
         _Decision(

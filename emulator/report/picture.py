@@ -1,4 +1,4 @@
-"""What the lanes of a picture share."""
+"""Shapes that the lanes of a picture share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,6 @@ class Box(NamedTuple):
 
     @property
     def height(self) -> float:
-        """How high it is."""
         return self.bottom - self.top
 
     def y(self, part: float) -> float:
@@ -37,7 +36,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionPicture:
-    """Everything that is drawn of a partition.
+    """The data of a partition's picture.
 
     Attributes:
         story: of the run; ``partition``: of the partition.
@@ -77,7 +76,7 @@ class PartitionPicture:
         return times[order], np.maximum.accumulate(heights[order])
 
     def promised_end(self, key: tuple[str, int]) -> int:
-        """Returns up to where an epoch was acknowledged with acks=all in the end."""
+        """Returns the offset up to which an epoch was acknowledged with acks=all in the end."""
         return self._promised_ends.get(key, 0)
 
     def final_ends(self, key: tuple[str, int]) -> Mapping[int, int]:

@@ -17,7 +17,7 @@ _PLANS: Final = ("plan.yaml", "scenario.yaml")
 
 @dataclass(frozen=True, kw_only=True)
 class ReportedRun:
-    """What is known of a judged run.
+    """A judged run, as its files describe it.
 
     Attributes:
         directory: of the run.

@@ -6,7 +6,7 @@
     BecameLeader orders-0 epoch_start_offset=0 ...
 
 ``READ_BY`` is the expression that it is read with. What a node wrote before is a cause of what it writes. So is, on
-another node, the first event of the same cause id, and for metadata that is acted on the events that tell of its
+another node, the first event of the same cause id, and for metadata that is acted on the events that record its
 records. Appends, acknowledgements and high watermarks are left out: there are as many as batches.
 """
 
@@ -19,7 +19,7 @@ from laststand.emulator.verification.tables.event_lines import FREQUENT
 from laststand.emulator.verification.tables.vocabulary import COMMITTED
 
 READ_BY: Final = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
-"""What ShiViz asks for to read such a log."""
+"""The expression by which ShiViz reads such a log."""
 
 _LEFT_OUT: Final[tuple[type[events.Event], ...]] = (*FREQUENT, events.FileSealed, events.FileVouched)
 
@@ -77,5 +77,5 @@ def _causes(
 
 
 def _told_record(event: events.AnyEvent) -> int | None:
-    """The metadata record that a controller tells of."""
+    """The metadata record that a controller records."""
     return getattr(event, "metadata_offset", None) if isinstance(event, COMMITTED) else None

@@ -1,4 +1,4 @@
-"""What each broker was at any time: its role by the controller's word and by its own; when it was down or cut off."""
+"""The state of each broker at any time: its role by the controller and by itself; down, or cut off."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -20,7 +20,7 @@ _ENDS: Final = {
 
 
 class Role(Enum):
-    """What the controller takes a replica for; the value is its letter in text."""
+    """The role of a replica by the controller's state; the value is its letter in text."""
 
     LEADER = "L"
     ISR = "i"
@@ -37,7 +37,7 @@ class RoleSpan(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Something that lasted, in words; ``kind`` is how it is drawn."""
+    """A period, in words; ``kind`` is how it is drawn."""
 
     begin_us: int
     end_us: int

@@ -12,11 +12,11 @@ from laststand.emulator.verification.story.run import StateChange, Step
 
 _ACKS: Final = {-1: "all", 0: "0", 1: "1"}
 _SEED: Final = re.compile(r", seed: \d+")
-"""Of a step: each run draws its own."""
+"""The seed of a step: each run draws its own."""
 
 
 class Difference(NamedTuple):
-    """What differs between two runs.
+    """A difference between two runs.
 
     Attributes:
         step: number of the step after which it differs; ``None`` for what is so in the end.
@@ -50,7 +50,7 @@ class StepComparison(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """Where they part."""
+        """The sentence that says where the runs part."""
         if not self.differences:
             return f"The two runs agree at all {self.steps} steps that both reached, and in what they lost."
         first = self.differences[0]
@@ -107,7 +107,7 @@ def _common_partitions(left: ReportedRun, right: ReportedRun) -> list[_Partition
 
 
 def _state(run: ReportedRun, partition: _Partition, step: Step) -> _State | None:
-    """Returns what was committed when a step was done; ``None`` if the partition was not there."""
+    """Returns the committed state when a step was done; ``None`` if the partition was not there."""
     changes = [
         change
         for each in run.story.partitions

@@ -24,7 +24,7 @@ _TOLD_ELECTIONS: Final = frozenset({events.Election.ELR, events.Election.LAST_KN
 
 
 class Tone(Enum):
-    """What a step did: told, led to the loss, or prevented it."""
+    """The part of a step in the loss: neutral, led to it, or prevented it."""
 
     TOLD = "told"
     LED = "led"
@@ -32,7 +32,7 @@ class Tone(Enum):
 
 
 class LanePlace(NamedTuple):
-    """Where a step stands in the picture: a lane, and how high in it (a part of its height, from below)."""
+    """The place of a step in the picture: a lane, and the height in it (a part of its height, from below)."""
 
     lane: str
     height: float
@@ -50,12 +50,12 @@ class StoryStep:
 
 
 def losses_of(verdict: VerdictReport, partition: PartitionStory) -> list[Loss]:
-    """Returns what the verdict says was lost of a partition."""
+    """Returns the partition's losses by the verdict."""
     return [loss for loss in verdict.losses if (loss.topic, loss.partition) == (partition.topic, partition.partition)]
 
 
 def cuts_of(partition: PartitionStory, story: RunStory) -> list[Cut]:
-    """Returns what logs lost before the end of the run, in the order of time."""
+    """Returns the records that logs lost before the end of the run, in the order of time."""
     return sorted((cut for cut in partition.cuts if cut.time_us <= story.end_us), key=lambda cut: cut.time_us)
 
 
@@ -218,7 +218,7 @@ class _StepTeller:
         ]
 
     def _left_elr(self, broker: int) -> bool:
-        """Whether a broker was taken out of the ELR when it registered again."""
+        """Returns whether a broker was taken out of the ELR when it registered again."""
         return any(
             change.reason == ChangeReason.BROKER_REGISTERED.replace("_", " ")
             and change.broker == broker

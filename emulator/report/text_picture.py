@@ -73,7 +73,7 @@ def _marks(axis: TimeAxis, story: RunStory) -> tuple[str, list[str]]:
         row[place] = letter
         legend.append(f"{letter} {words} at {seconds(time_us)}")
     if len(found) > len(_LETTERS):
-        legend.append(f"{plural(len(found) - len(_LETTERS), 'later deed')} not marked")
+        legend.append(f"{plural(len(found) - len(_LETTERS), 'later action')} not marked")
     return "".join(row), legend
 
 
@@ -120,7 +120,7 @@ def _without_ack(
 
 
 def _copies(picture: PartitionPicture, moments: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[tuple[str, str]]:
-    """How many logs have the last record that is gone of an epoch, or else its last acknowledged one."""
+    """Returns the number of logs with the last lost record of an epoch, or else its last acknowledged one."""
     gone = {each.span.key: each.last for each in picture.gone}
     rows = []
     for span in picture.records.spans:

@@ -1,4 +1,4 @@
-"""Why records were not read that logs still hold: a leader lacks them, which came into the ISR all the same."""
+"""Reason why records were not read that logs still hold: a leader lacks them, which came into the ISR all the same."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -80,7 +80,7 @@ def _undone(partition: PartitionStory, story: RunStory, node: int) -> UndoneCut 
 
 
 def _is_back(cut: Cut, partition: PartitionStory) -> bool:
-    """Whether the final log has records that were cut off, and that no event tells of since."""
+    """Returns whether the final log has records that were cut off, and that no event records since."""
     left = {
         each.leader_epoch: each.ends[-1].value
         for each in partition.held

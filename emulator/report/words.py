@@ -17,7 +17,7 @@ DASH: Final = "\N{EN DASH}"
 _EVERYTHING: Final = "all"
 _ANY_LINK_FAULT: Final = "heal"
 _STARTS: Final = frozenset({"kill", "stop", "power_loss", "replace_disk"})
-"""Faults that end when the node is started again, which is told as what it is."""
+"""Faults that end when the node is started again, which is recorded as what it is."""
 
 _FAULTS: Final = {
     "isolate": "cut off {}",
@@ -63,7 +63,7 @@ def capitalized(words: str) -> str:
 
 
 def election_words(election: events.Election) -> str:
-    """Returns how a leader was chosen; nothing where it was not."""
+    """Returns the words for an election; nothing where there was none."""
     return _ELECTIONS.get(election, "")
 
 
@@ -85,7 +85,7 @@ def channel_of(fault: Fault) -> str:
 
 
 class NodeNames:
-    """What the nodes of a run are called."""
+    """The names of the nodes in a run."""
 
     def __init__(self, story: RunStory) -> None:
         self._broken_links = {fault.target: fault for fault in story.faults if fault.links}
@@ -103,7 +103,7 @@ class NodeNames:
         return f"broker {node}"
 
     def target(self, fault: Fault) -> str:
-        """Returns what a fault was done to."""
+        """Returns the target of a fault, in words."""
         if fault.nodes:
             return listed([self.name(node) for node in fault.nodes])
         if not fault.links:
@@ -116,11 +116,11 @@ class NodeNames:
         return f"{self.name(link.source)} to {self.name(link.target)}"
 
     def fault_label(self, fault: Fault) -> str:
-        """Returns what was broken, in few words."""
+        """Returns the label of a fault."""
         return _FAULTS.get(fault.fault, fault.fault.replace("_", " ") + " {}").format(self.target(fault))
 
     def heal_label(self, heal: Heal) -> str:
-        """Returns what was mended, in few words."""
+        """Returns the label of a repair."""
         if heal.target in self._broken_links:
             return f"heal {self.target(self._broken_links[heal.target])}"
         target = self.name(int(heal.target)) if heal.target.isdigit() else heal.target
@@ -134,7 +134,7 @@ class NodeNames:
 
 
 def deeds(story: RunStory) -> list[tuple[int, str, str]]:
-    """Returns what the plan broke and mended: when, in few words, and what was seen of it; each once."""
+    """Returns the plan's faults and repairs: time, a few words, and the effect that was seen; each once."""
     names = NodeNames(story)
     found = [(fault.begun_us, names.fault_label(fault), fault.effect or "it had no effect") for fault in story.faults]
     found += [(heal.begun_us, names.heal_label(heal), "") for heal in story.heals if _has_mended(heal, story)]
@@ -147,7 +147,7 @@ def deeds(story: RunStory) -> list[tuple[int, str, str]]:
 
 
 def _has_mended(heal: Heal, story: RunStory) -> bool:
-    """Whether it mended what had been broken for a time; a start also says that it mends what was not broken."""
+    """Returns whether a step repaired a temporary fault; a start says so even where nothing was broken."""
     return heal.fault not in _STARTS and any(
         fault.begun_us < heal.begun_us == fault.healed_us
         and heal.fault in (_EVERYTHING, _ANY_LINK_FAULT, fault.fault)

@@ -1,4 +1,4 @@
-"""When the fewest replicas had everything that was acknowledged with acks=all, and which: what a valid run hung on."""
+"""Finds the moment when the fewest replicas had every record acknowledged with acks=all, and names them."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -10,11 +10,11 @@ from laststand.emulator.verification.story.run import PartitionStory, Point, Run
 from laststand.emulator.verification.story.thinning import POINTS_MAX
 
 _THINNED: Final = 1.1 / (POINTS_MAX // 2 - 1)
-"""How much lower than the whole curve a thinned one may be, as a part of all that it rises by."""
+"""Most difference between a thinned curve and the whole one, as a part of the whole curve's rise."""
 
 
 class WorstMoment(NamedTuple):
-    """When the fewest logs had all that was promised, and whose they were."""
+    """The moment when the fewest logs had all promised records, and the brokers of these logs."""
 
     time_us: int
     holders: tuple[int, ...]
@@ -46,6 +46,6 @@ def fewest_copies(partition: PartitionStory, story: RunStory) -> WorstMoment | N
 
 
 def _reached(points: Sequence[Point], grid: Floats, *, before: int) -> Floats:
-    """Returns what a curve had come to at times, by its last point."""
+    """Returns the values that a curve had reached at times, by its last point."""
     places = np.searchsorted([point.time_us for point in points], grid, side="right")
     return np.array([before, *(point.value for point in points)], np.float64)[places]

@@ -1,4 +1,4 @@
-"""Where each node is reached, as this one process sees it.
+"""The addresses of nodes as this one process knows them.
 
 Metadata names node ids only. Every process has its own book, which is where proxies come in: the address that a has for
 b may be that of the proxy a to b. A node keeps its port for a run, so a book never changes once it is complete.

@@ -47,7 +47,7 @@ _RECONNECT_OPTIONS: Final = (
 
 
 class Keepalive(msgspec.Struct, frozen=True, kw_only=True):
-    """How soon a silent peer is given up.
+    """The time after which a silent peer is given up.
 
     Attributes:
         interval_ms: silence after which a ping is sent.

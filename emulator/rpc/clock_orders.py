@@ -14,7 +14,7 @@ CLOCK_METHOD: Final = "Change"
 
 
 class ClockOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do with the clock.
+    """An order to change the clock.
 
     Attributes:
         rate_ppm: its rate from now on, in parts per million of the right one; ``None`` to leave it.

@@ -1,4 +1,4 @@
-"""What is raised when bytes from the network are not the message they ought to be."""
+"""The error for bytes from the network that are not the expected message."""
 
 from laststand.emulator.core.errors import EmulatorError
 

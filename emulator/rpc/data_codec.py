@@ -125,7 +125,7 @@ _RECORDS_TAGS: Final[dict[type[Message], tuple[bytes, bytes]]] = {
         (broker_pb2.FetchResponse, broker_pb2.FetchPartitionResponse),
     )
 }
-"""By message: the tag of a partition in it, and that of the records in a partition."""
+"""The tags by message: of a partition in it, and of the records in a partition."""
 
 
 def _parse_frame(frame_type: type[FrameT], frame: bytes) -> FrameT:

@@ -36,7 +36,7 @@ class FrameProxy(ABC):
 
     @abstractmethod
     def connection(self, dialler: asyncio.StreamWriter, node: asyncio.StreamWriter) -> FrameConnection:
-        """Returns what forwards a new connection."""
+        """Returns the forwarder of a new connection."""
 
     async def open(self, host: str = _LOOPBACK) -> str:
         """Listens on a free port of an interface; returns its ``host:port``."""

@@ -121,7 +121,7 @@ _Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
 class _Caller:
-    """Who is at the other end of a call: its messages pass the interceptor."""
+    """The other end of a call: its messages pass the interceptor."""
 
     __slots__ = ("_context", "_dialler", "_interceptor")
 
@@ -132,7 +132,7 @@ class _Caller:
 
     @property
     def dialler(self) -> NodeId | None:
-        """Which process it is, if it says so."""
+        """The process at the other end, if it names itself."""
         if self._dialler is None:
             self._dialler = (dialler_of(self._context.invocation_metadata() or ()),)
         return self._dialler[0]
@@ -443,7 +443,7 @@ class _ServedSubscription:
 
 
 _NO_BUGS: Final = (CodecError, SubscriptionEndedError, msgspec.DecodeError, grpc.aio.BaseError)
-"""What a handler may meet: callers that send nonsense, streams that end, callers that are gone."""
+"""Errors that a handler may meet: callers that send nonsense, streams that end, callers that are gone."""
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ class MessageKind(NamedTuple):
 
 
 class Intervention(Enum):
-    """What to do with messages."""
+    """The treatment of messages that an order asks for."""
 
     HOLD = "hold"
     RELEASE = "release"
@@ -70,7 +70,7 @@ class InterceptionOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InterceptionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an order did.
+    """The effect of an order.
 
     Attributes:
         is_changed: whether anything is different now.
@@ -85,7 +85,7 @@ Deliver: TypeAlias = Callable[[], None]
 
 
 class _Rule:
-    """What happens to messages of one kind; ``held`` is in the order of arrival."""
+    """The treatment of messages of one kind; ``held`` is in the order of arrival."""
 
     __slots__ = ("delay_ms", "held", "intervention", "left")
 
@@ -265,7 +265,7 @@ def _set(passed: "asyncio.Future[None]") -> None:
 
 
 def user_agent(dialler: NodeId) -> str:
-    """Returns how a process names itself on its connections."""
+    """Returns the name of a process on its connections."""
     return f"{_AGENT}{dialler}"
 
 

@@ -1,4 +1,4 @@
-"""How much a process takes from others at once."""
+"""Limits on what a process accepts from others at once."""
 
 from typing import Final
 

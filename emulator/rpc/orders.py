@@ -31,17 +31,17 @@ _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def is_order(request: messages.Request) -> bool:
-    """Whether a request is an administrator's that changes something."""
+    """Returns whether a request is an administrator's that changes something."""
     return type(request) in ORDERS
 
 
 def order_given(request: messages.Request, *, to: NodeId, cause_id: CauseId) -> events.OrderGiven:
-    """Returns what the harness notes of an administrator's request."""
+    """Returns the harness's record of an administrator's request."""
     return events.OrderGiven(cause_id=cause_id, given_to=to, api=_api(request), order=_text(request))
 
 
 def order_received(request: messages.Request, *, giver: str, cause_id: CauseId) -> events.OrderReceived:
-    """Returns what a node notes of an administrator's request."""
+    """Returns a node's record of an administrator's request."""
     return events.OrderReceived(cause_id=cause_id, api=_api(request), order=_text(request), giver=giver)
 
 

@@ -39,7 +39,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class ChannelRole(Enum):
-    """What a channel is for."""
+    """The purpose of a channel."""
 
     SESSION = "session"
     """Registration and heartbeats."""

@@ -36,7 +36,7 @@ OnFailure: TypeAlias = Callable[[CorrelationId, CauseId, RequestFailure], None]
 
 
 class AnswerPolicy(Enum):
-    """Whether a request gets an answer."""
+    """The kind of request: answered, or not."""
 
     ANSWERED = "answered"
     UNANSWERED = "unanswered"

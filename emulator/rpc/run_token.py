@@ -22,7 +22,7 @@ _OTHERS: Final = 0o077
 """Mode bits of everybody but a file's owner."""
 
 LINE_LENGTH: Final = 2 * _BYTES + 1
-"""Of ``RunToken.line``."""
+"""The length of ``RunToken.line``."""
 
 
 class RunToken:
@@ -123,14 +123,14 @@ class RunToken:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What each call carries."""
+        """The metadata that each call carries."""
         return ((METADATA_KEY, self._text),)
 
     def matches(self, shown: str | bytes | None) -> bool:
-        """Whether somebody showed this token; takes as long whatever it is."""
+        """Returns whether somebody showed this token; takes as long whatever it is."""
         given = shown.encode() if isinstance(shown, str) else shown or b""
         return hmac.compare_digest(given, self._text.encode())
 
     def is_in(self, metadata: Iterable[tuple[str, str | bytes]]) -> bool:
-        """Whether the metadata of a call shows this token."""
+        """Returns whether the metadata of a call shows this token."""
         return self.matches(next((value for key, value in metadata if key == METADATA_KEY), None))

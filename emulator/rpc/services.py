@@ -1,4 +1,4 @@
-"""Which service has which requests, and which response answers each.
+"""Services: the requests of each, and the response to each request.
 
 Every request has a method of its own, named like Kafka's API. All are unary but Produce and Fetch, which are streams
 (``data_codec``), and the metadata stream (``metadata_codec``).
@@ -21,7 +21,7 @@ RESPONSE_OF: Final[Mapping[type[Message], type[Message]]] = {
     **dict(zip(get_args(control_messages.ControlMessage), get_args(control_messages.ControlAnswer), strict=True)),
     control_messages.ControlledShutdownRequest: control_messages.ControlledShutdownResponse,
 }
-"""By the type of a request."""
+"""The response type of each request type."""
 
 STREAMED: Final[tuple[type[Message], ...]] = (messages.ProduceRequest, messages.FetchRequest)
 """Requests of a broker that are streamed."""

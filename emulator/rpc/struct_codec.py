@@ -172,7 +172,7 @@ def _named_tuple(name: str, kind: type[tuple[object, ...]], message: type[Messag
 
 
 def _fields_of_tuple(kind: type[tuple[object, ...]], message: type[Message]) -> tuple[_Write, _Read]:
-    """Returns how a named tuple becomes a message, and how a message becomes one."""
+    """Returns the two conversions between a named tuple and a message."""
     hints = typing.get_type_hints(kind)
     make = cast(Callable[..., object], kind)
     if {field.name for field in message.DESCRIPTOR.fields} != hints.keys():

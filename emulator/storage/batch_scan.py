@@ -25,7 +25,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class BatchValidation(Enum):
-    """How much of each batch is verified."""
+    """The extent to which each batch is verified."""
 
     HEADERS = "headers"
     """The header alone: a clean load, or a segment wholly below the recovery point."""
@@ -35,7 +35,7 @@ class BatchValidation(Enum):
 
 
 class ScanEnd(Enum):
-    """Why a scan ended."""
+    """Reason why a scan ended."""
 
     SILENT = "silent"
     """End of file, or a tail that is no whole batch."""
@@ -45,7 +45,7 @@ class ScanEnd(Enum):
 
 
 class ScannableFile(Protocol):
-    """What a scan needs of a file; ``filesystem.File`` has it."""
+    """The part of a file's interface that a scan needs; ``filesystem.File`` has it."""
 
     @property
     def size(self) -> int:

@@ -13,7 +13,7 @@ _SUFFIX: Final = "*.log"
 
 
 class FlippedBit(NamedTuple):
-    """Where a bit was flipped.
+    """A bit that was flipped.
 
     Attributes:
         batch: its header, which is as it was.

@@ -33,7 +33,7 @@ def clean_shutdown_path(directory: str) -> str:
 
 
 def is_clean(filesystem: FileSystem, directory: str) -> bool:
-    """Whether the logs of a directory skip recovery: the file exists, with whatever content."""
+    """Returns whether the logs of a directory skip recovery: the file exists, with whatever content."""
     return filesystem.exists(clean_shutdown_path(directory))
 
 
@@ -57,7 +57,7 @@ def parse_broker_epoch(content: bytes) -> int | None:
 
 
 def previous_broker_epoch(epochs: Iterable[int | None]) -> BrokerEpoch | None:
-    """Returns what the next registration may claim.
+    """Returns the broker epoch that the next registration may claim.
 
     Args:
         epochs: what ``read_broker_epoch`` returned per configured directory, in their order; ``None`` also for one

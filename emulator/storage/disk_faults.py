@@ -21,7 +21,7 @@ _MS_PER_S: Final = 1000
 
 
 class DiskFaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with a disk.
+    """The faults of a disk.
 
     Attributes:
         generation: counts what was armed, so that a node can say which it saw.
@@ -45,7 +45,7 @@ _WHOLE: Final = DiskFaults(generation=0)
 
 
 def read_faults(ledger_folder: str | Path) -> DiskFaults:
-    """Returns what is armed for the disk of a ledger."""
+    """Returns the faults that are armed for the disk of a ledger."""
     try:
         return _DECODER.decode(Path(ledger_folder).with_name(_FAULTS).read_bytes())
     except FileNotFoundError:

@@ -34,7 +34,7 @@ _ZOOKEEPERS: Final = "version-2"
 
 
 def vouchers(run: Path, *, but_for: Path, cause_id: CauseId) -> Iterator[events.FileVouched]:
-    """Yields what each of a run's files holds, now that nobody writes them any more.
+    """Yields the content of each of a run's files, now that nobody writes them any more.
 
     Args:
         run: its directory.

@@ -20,7 +20,7 @@ _SEALS: Final = (b'"type":"FileSealed"', b'"type": "FileSealed"', b'"f":"sealed"
 
 
 def line_count_of(path: Path) -> Callable[[bytes], int]:
-    """Returns what counts the lines in content of a file of that name: lines of text, or packed ones."""
+    """Returns the counter of lines for a file of that name: lines of text, or packed ones."""
     return packed.count_lines if packed.is_packed(path) else _count_line_ends
 
 
@@ -43,7 +43,7 @@ class FileDigest:
         self._room = PART_BYTES
 
     def update(self, content: bytes) -> None:
-        """Adds what is written next."""
+        """Adds further content."""
         self.lines += self._count(content)
         rest = memoryview(content)
         while rest:
@@ -63,7 +63,7 @@ class FileDigest:
 
 
 class FileContent(NamedTuple):
-    """How many lines a file has, and their digest."""
+    """The number of lines of a file, and their digest."""
 
     lines: int
     digest: str
@@ -83,7 +83,7 @@ def digest_of(path: Path) -> str:
 
 
 def content_of(path: Path) -> FileContent:
-    """Returns what a file of lines holds, without its seal and without a torn last line.
+    """Returns the content of a file of lines, without its seal and without a torn last line.
 
     Raises:
         OSError: it cannot be read.

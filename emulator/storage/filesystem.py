@@ -21,7 +21,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class OpenMode(Enum):
-    """What a file is opened for."""
+    """The mode in which a file is opened."""
 
     READ = "read"
     """The file must exist."""
@@ -91,10 +91,10 @@ class FileSystem(Protocol):
         """
 
     def exists(self, path: str) -> bool:
-        """Whether a file or a directory has that name."""
+        """Returns whether a file or a directory has that name."""
 
     def is_directory(self, path: str) -> bool:
-        """Whether that name is a directory's."""
+        """Returns whether that name is a directory's."""
 
     def list_directory(self, path: str) -> list[str]:
         """Returns the names in a directory, sorted.

@@ -50,10 +50,10 @@ _LENGTH_AND_MAGIC: Final = struct.Struct(">i4xb")
 _LENGTH_AT: Final = 8
 _CRC_START: Final = 21
 _WINDOW_BYTES: Final = 1 << 16
-"""What is read at once where batches are small."""
+"""Bytes that are read at once where batches are small."""
 
 _LARGE_BATCH: Final = 1 << 13
-"""From this size on a read takes no more than the header: a page of the disk."""
+"""The size of a batch from which on a read takes no more than the header: a page of the disk."""
 
 LEGACY_MAGICS: Final = (0, 1)
 """Formats of Kafka before 0.11, in which there are no batches."""

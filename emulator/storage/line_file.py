@@ -17,7 +17,7 @@ from laststand.emulator.storage.file_digest import FileDigest, line_count_of
 from laststand.emulator.user_files import open_file, read_bytes
 
 SUFFIXES: Final = (SUFFIX, ".jsonl")
-"""Of the names of files of lines."""
+"""The suffixes of the names of files of lines."""
 
 _BLOCK_BYTES: Final = 1 << 20
 
@@ -105,7 +105,7 @@ class LineFile:
 
     @property
     def digest(self) -> FileDigest:
-        """Of what was flushed."""
+        """The digest of the flushed lines."""
         return self._digest
 
     def add(self, line: msgspec.Struct, *, number: int, time_ns: int, text: Callable[[], bytes]) -> None:

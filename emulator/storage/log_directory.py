@@ -47,7 +47,7 @@ _LONGEST_NAME: Final = 255
 
 
 def is_partition_number(digits: str) -> bool:
-    """Whether digits are the number of a partition that can be: Kafka's is a 32-bit integer."""
+    """Returns whether digits are the number of a partition that can be: Kafka's is a 32-bit integer."""
     return len(digits) <= len(str(_PARTITION_MAX)) and int(digits) <= _PARTITION_MAX
 
 
@@ -96,7 +96,7 @@ class LogDirectory:
 
     @property
     def strays(self) -> tuple[inputs.StrayLog, ...]:
-        """What was put aside as stray, by this process or, once logs are loaded, by an earlier one.
+        """Strays that were put aside, by this process or, once logs are loaded, by an earlier one.
 
         What an earlier process left of a topic with more than 210 characters may be known by the beginning of its name
         only, as in Kafka; the topic id tells whose it was.
@@ -245,7 +245,7 @@ class LogDirectory:
         return target
 
     def delete_due(self, *, now_ms: int, delay_ms: int) -> None:
-        """Removes what was renamed at least ``delay_ms`` ago, and takes note of what was renamed since the last call.
+        """Removes logs renamed at least ``delay_ms`` ago, and notes those renamed since the last call.
 
         Raises:
             StorageError: a removal failed.

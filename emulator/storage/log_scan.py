@@ -15,7 +15,7 @@ from laststand.emulator.storage.filesystem import File, FileSystem, OpenMode
 
 
 class LogScanResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found.
+    """The result of a scan.
 
     Attributes:
         start_offset: base of the first segment that was read.

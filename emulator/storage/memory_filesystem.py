@@ -27,7 +27,7 @@ from laststand.emulator.storage.power_loss_plan import (
 
 
 class FaultOutcome(Enum):
-    """What becomes of the operation at which things go wrong."""
+    """The outcome of the operation at which a fault strikes."""
 
     DONE = "done"
     """Done, but the process dies before it learns so."""
@@ -148,7 +148,7 @@ class MemoryFileSystem:
         self._next_number = 1
         self.root = _DirectoryNode(0)
         self.operations: list[str] = []
-        """What changed something since the last ``restart``, in words; the n-th is operation n."""
+        """Operations since the last ``restart`` that changed something, in words; the n-th is operation n."""
         self._crash_at: CrashPoint | None = None
         self._process = 0
         self._is_dead = False
@@ -163,7 +163,7 @@ class MemoryFileSystem:
         self._crash_at = crash_at
 
     def lose_power(self, *, keep: Keep, seed: int) -> PowerLossPlan:
-        """Takes what was not synced; the process is dead until ``restart``.
+        """Takes the unsynced content; the process is dead until ``restart``.
 
         Args:
             keep: shape of the loss.
@@ -269,11 +269,11 @@ class MemoryFileSystem:
         return node
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory has that name."""
+        """Returns whether a file or directory has that name."""
         return self._find(path) is not None
 
     def is_directory(self, path: str) -> bool:
-        """Whether that name is a directory's."""
+        """Returns whether that name is a directory's."""
         return isinstance(self._find(path), _DirectoryNode)
 
     def list_directory(self, path: str) -> list[str]:

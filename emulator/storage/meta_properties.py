@@ -24,7 +24,7 @@ _PARTITION_VERSION: Final = "0"
 
 
 class MetaProperties(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose directory it is; the ids are UUIDs in Kafka's 22 characters of URL-safe base64."""
+    """The owner of the directory; the ids are UUIDs in Kafka's 22 characters of URL-safe base64."""
 
     cluster_id: str
     node_id: NodeId

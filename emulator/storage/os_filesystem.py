@@ -30,7 +30,7 @@ def _mapped(path: str) -> Iterator[None]:
 
 
 class _Names:
-    """Where the files are that were opened: (inode of the directory, name); an unlinked file is nowhere."""
+    """The present places of files that were opened: (inode of the directory, name); an unlinked file has none."""
 
     def __init__(self) -> None:
         self.of_inode: dict[int, tuple[int, str]] = {}
@@ -202,11 +202,11 @@ class OsFileSystem:
             return descriptor
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory has that name."""
+        """Returns whether a file or directory has that name."""
         return os.path.lexists(path)
 
     def is_directory(self, path: str) -> bool:
-        """Whether that name is a directory's."""
+        """Returns whether that name is a directory's."""
         return os.path.isdir(path)
 
     def list_directory(self, path: str) -> list[str]:

@@ -41,7 +41,7 @@ from laststand.emulator.storage.segment import Segment
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a log is kept; the defaults are Kafka's.
+    """The settings of a log; the defaults are Kafka's.
 
     Attributes:
         segment_bytes: a segment is rolled before it grows past this (``segment.bytes``).
@@ -61,7 +61,7 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def log_settings(node: NodeProperties, topic: TopicProperties, switches: Switches) -> LogSettings:
-    """Returns how a topic's logs are kept on a node."""
+    """Returns the settings of a topic's logs on a node."""
     return LogSettings(
         segment_bytes=topic.segment_bytes,
         index_interval_bytes=node.log_index_interval_bytes,

@@ -31,7 +31,7 @@ from laststand.emulator.storage.sync_ledger import SyncLedger
 
 
 class PowerLossReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a power loss did, every drawn choice included; fit for ``plan.yaml`` by ``msgspec.to_builtins``."""
+    """The effect of a power loss, every drawn choice included; fit for ``plan.yaml`` by ``msgspec.to_builtins``."""
 
     keep: Keep
     seed: int
@@ -125,7 +125,7 @@ class _Volume:
     def __init__(self, view: VolumeView, paths: Mapping[int, str]) -> None:
         self.view = view
         self.paths = paths
-        """Where each file and directory is now; in the ledger's folder if it was unlinked."""
+        """The present path of each file and directory; in the ledger's folder if it was unlinked."""
 
     def batch_starts(self, inode: int) -> Sequence[int]:
         path = self.paths[inode]

@@ -1,4 +1,4 @@
-"""What a power loss leaves: a pure decision over what is durable and what is there, used by both file systems.
+"""Decides the outcome of a power loss from durable and present content; a pure function of both file systems.
 
 Names: whatever differs between the durable and the present names of a directory is a change that was not synced.
 Changes that share a file belong together (a rename is one change of two names, and may have replaced a third), so they
@@ -12,7 +12,7 @@ Bytes: a file keeps its durable content, and of what was appended since
 - ``pages``   4 KiB pages at random, with zeros between them, at least one page short.
 
 A truncation that was not synced is undone by ``none`` and drawn by the others. Every shape takes at least a byte from
-every tail that was not synced, so a fault that should bite does.
+every tail that was not synced, so a fault that should take effect does.
 
 On a disk with an ordered journal (``DiskModel``) one draw decides all names and truncations together: either the
 journal was committed once more before the power went, or not.
@@ -65,7 +65,7 @@ class VolumeView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContentSource(Enum):
-    """Which content a surviving file starts from."""
+    """The content that a surviving file starts from."""
 
     PRESENT = "present"
     DURABLE = "durable"
@@ -80,7 +80,7 @@ class SurvivingContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NameFate(Enum):
-    """What a reader sees of a name that was not durable."""
+    """The state after a power loss of a name that was not durable."""
 
     VANISHED = "vanished"
     CAME_BACK = "came_back"
@@ -191,7 +191,7 @@ def plan_power_loss(
 
 
 def _draws_undoing(keep: Keep, random: Random, disk: DiskModel) -> Callable[[], bool]:
-    """Returns what says of one change after the other whether it is undone."""
+    """Returns a function that decides for each change whether it is undone."""
     if keep is Keep.NONE:
         return lambda: True
     if disk.has_ordered_journal:
@@ -201,7 +201,7 @@ def _draws_undoing(keep: Keep, random: Random, disk: DiskModel) -> Callable[[], 
 
 
 def _directory_paths(volume: VolumeView) -> dict[int, str]:
-    """Where each directory is, or would be if its removal were undone."""
+    """Returns the path of each directory, or the one that it would have if its removal were undone."""
     paths: dict[int, str] = {}
     pending = [(path, number) for path, number in volume.roots.items()]
     while pending:

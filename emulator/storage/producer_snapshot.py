@@ -34,7 +34,7 @@ LastBatch: TypeAlias = inputs.ProducerSnapshotEntry | BatchDescriptor
 
 
 def snapshot_entry(last: LastBatch) -> inputs.ProducerSnapshotEntry:
-    """Returns what a snapshot keeps of a producer's last batch."""
+    """Returns the snapshot entry of a producer's last batch."""
     if isinstance(last, inputs.ProducerSnapshotEntry):
         return last
     return inputs.ProducerSnapshotEntry(

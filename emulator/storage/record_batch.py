@@ -60,7 +60,7 @@ def checksum(payload: Buffer) -> int:
 
 
 def describe_header(buffer: Buffer, position: int) -> BatchDescriptor:
-    """Returns what the 61 header bytes at ``position`` say, unchecked.
+    """Returns the 61 header bytes at ``position`` as a descriptor, unchecked.
 
     Raises:
         struct.error: fewer than 61 bytes are left.

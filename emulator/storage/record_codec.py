@@ -20,7 +20,7 @@ from laststand.emulator.storage.record_batch import MAGIC
 
 
 class Compression(Enum):
-    """What a batch's records are packed with (KIP-98's attribute bits)."""
+    """The compression of a batch's records (KIP-98's attribute bits)."""
 
     NONE = 0
     GZIP = 1
@@ -33,7 +33,7 @@ _UNLIMITED: Final = 1 << 30
 
 
 class RecordContent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client writes: key and value may be absent."""
+    """A record as a client writes it: key and value may be absent."""
 
     value: bytes | None
     key: bytes | None = None
@@ -42,7 +42,7 @@ class RecordContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client reads."""
+    """A record as a client reads it."""
 
     offset: Offset
     timestamp_ms: int
@@ -60,7 +60,7 @@ class ProducerFields(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_supported(compression: Compression) -> bool:
-    """Whether this installation can pack and unpack: all but gzip need ``cramjam``."""
+    """Returns whether this installation can pack and unpack: all but gzip need ``cramjam``."""
     return compression in (Compression.NONE, Compression.GZIP) or importlib.util.find_spec("cramjam") is not None
 
 

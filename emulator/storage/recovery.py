@@ -52,7 +52,7 @@ _TEMPORARY_SUFFIX: Final = ".tmp"
 
 
 class LogCheckpoints(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log directory's checkpoints say of one log; 0 where they say nothing."""
+    """The entries for one log in a log directory's checkpoints; 0 where there is none."""
 
     recovery_point: Offset = Offset(0)
     log_start_offset: Offset = Offset(0)
@@ -335,7 +335,7 @@ class _Loading:
         return segments
 
     def _has_hole_before(self, next_base: list[Offset], segment: Segment) -> bool:
-        """Whether a segment lost whole batches at its end, and the next one is there: S47."""
+        """Returns whether a segment lost whole batches at its end, and the next one is there: S47."""
         end = self.log_end_offset([segment])
         if not self._settings.holes_end_logs or not next_base or next_base[0] <= end:
             return False

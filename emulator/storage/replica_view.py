@@ -1,4 +1,4 @@
-"""What a replica's files hold, read without touching them: also of a node that runs, or is paused, or dead.
+"""Reads a replica's files without touching them: also of a node that runs, or is paused, or dead.
 
 A log that is written meanwhile may be seen in the middle of an append; its last batch is then missing here. What is
 flushed comes from the node's sync ledger: a power loss would leave at least that, and perhaps no more.
@@ -50,7 +50,7 @@ class ReplicaView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def view_replica(data_directory: Path, ledger_directory: Path, partition: TopicPartition) -> ReplicaView | None:
-    """Returns what a replica holds; ``None`` where it has no log of the partition.
+    """Returns a replica's files; ``None`` where it has no log of the partition.
 
     Raises:
         StorageError: a file cannot be read.

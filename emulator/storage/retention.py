@@ -1,4 +1,4 @@
-"""Which whole segments may go: a pure decision (Kafka's ``UnifiedLog.deleteOldSegments``).
+"""Decides which whole segments may be deleted: a pure decision (Kafka's ``UnifiedLog.deleteOldSegments``).
 
 A segment may go only if everything in it is below the high watermark. Three rules, one after the other, each taking
 from the front as long as it applies: wholly below the log start, over the size limit, older than the time limit. An
@@ -14,7 +14,7 @@ from laststand.emulator.core.types import Offset
 
 
 class SegmentSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What the decision needs of a segment; ``largest_timestamp_ms`` is -1 for none."""
+    """The input of the decision about one segment; ``largest_timestamp_ms`` is -1 for none."""
 
     base_offset: Offset
     size: int
@@ -52,7 +52,7 @@ def deletable_segments(
     limits: RetentionLimits,
     now_ms: int,
 ) -> int:
-    """Returns how many segments, from the first on, may be deleted; all of them means roll first."""
+    """Returns the number of segments, from the first on, that may be deleted; all of them means roll first."""
 
     def taken(first: int, is_due: Callable[[int], bool]) -> int:
         for index in range(first, len(segments)):

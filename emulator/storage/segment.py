@@ -72,7 +72,7 @@ class Segment:
         return self._index.largest_timestamp_ms
 
     def can_hold(self, last_offset: Offset) -> bool:
-        """Whether an index of this segment can express that offset."""
+        """Returns whether an index of this segment can express that offset."""
         return last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
     def trust(self, scan: SegmentScan) -> None:

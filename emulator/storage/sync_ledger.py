@@ -1,4 +1,4 @@
-"""What is durable: the kernel does not report it, and it decides what a power loss takes.
+"""Records which bytes and names are durable: the kernel does not report it, and it decides what a power loss takes.
 
 The ledger is a folder outside the data directories, on the same disk (hard links)::
 
@@ -36,7 +36,7 @@ _KEPT: Final = "kept"
 
 
 def has_ledger(folder: str) -> bool:
-    """Whether a ledger was begun in a folder."""
+    """Returns whether a ledger was begun in a folder."""
     return os.path.exists(f"{folder}/{_LEDGER}")
 
 
@@ -57,7 +57,7 @@ class CutPiece(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Coverage(msgspec.Struct, kw_only=True):
-    """How much of one file is durable.
+    """The durable part of one file.
 
     Attributes:
         intact_length: this prefix of the file's present content is durable as it is.
@@ -75,7 +75,7 @@ class Coverage(msgspec.Struct, kw_only=True):
 
 
 def durable_prefixes(folder: str) -> dict[int, int]:
-    """Returns how long a prefix of each file's present content is durable, by inode, and leaves the ledger alone.
+    """Returns the length of each file's durable prefix, by inode, and leaves the ledger alone.
 
     For looking on while the ledger's owner goes on writing. A file that is missing has no durable byte.
 
@@ -148,19 +148,19 @@ class SyncLedger:
     # --- What is known --------------------------------------------------------------------------------------------
 
     def is_name_durable(self, *, inode: int, directory: int, name: str) -> bool:
-        """Whether a power loss would leave that file under that name."""
+        """Returns whether a power loss would leave that file under that name."""
         return self._name_of.get(inode) == (directory, name)
 
     def has_durable_name(self, inode: int) -> bool:
-        """Whether a power loss could bring that file back, under whatever name."""
+        """Returns whether a power loss could bring that file back, under whatever name."""
         return inode in self._name_of
 
     def kept_path(self, inode: int) -> str:
-        """Where an unlinked file or a removed directory waits."""
+        """Returns the path at which an unlinked file or a removed directory waits."""
         return f"{self.kept_folder}/{inode}"
 
     def cut_path(self, piece: CutPiece) -> str:
-        """Where cut bytes wait."""
+        """Returns the path at which cut bytes wait."""
         return f"{self.kept_folder}/cut-{piece.number}"
 
     # --- What happened --------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class SyncLedger:
         self._drop_cuts(self._apply_forget(inode))
 
     def reset(self, *, names: Mapping[int, Mapping[str, int]], lengths: Mapping[int, int]) -> None:
-        """Starts anew from a state in which everything that exists is durable (after a power loss).
+        """Starts again from a state in which everything that exists is durable (after a power loss).
 
         Args:
             names: content of every directory, by its inode.
@@ -356,7 +356,7 @@ class SyncLedger:
     # --- An ordered journal ---------------------------------------------------------------------------------------
 
     def _has_unsynced(self, inode: int, length: int, directory: int, name: str | None) -> bool:
-        """Whether a sync had anything to commit. One that had not need not wait for the journal."""
+        """Returns whether a sync had anything to commit. One that had not need not wait for the journal."""
         covered = self.coverage.get(inode)
         if covered is None or covered.pieces or covered.intact_length != length:
             return True

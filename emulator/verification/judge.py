@@ -56,7 +56,7 @@ from laststand.emulator.verification.verdict.report import (
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task has to say of the run that has this number in its plan."""
+    """The result of a task for the run that has this number in its plan."""
 
     number: int
     report: VerdictReport
@@ -89,7 +89,7 @@ def _story(evidence: RunEvidence, report: VerdictReport) -> RunStory:
 
 
 def tell(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionStory | RunStory:
-    """Returns the story of a partition, or, where it cannot be told, a run's that says so: it changes no verdict."""
+    """Returns the story of a partition, or, on an error, a run's story that says so: it changes no verdict."""
     try:
         return partition_story(facts, losses)
     except Exception as error:
@@ -284,7 +284,7 @@ def _partition_counts(history: HistoryCensus, judged: Sequence[PartitionJudgemen
 
 
 def _gone(losses: Sequence[Loss]) -> Iterator[GoneRange]:
-    """Yields what no final log has, by epoch and offset."""
+    """Yields the records that no final log has, by epoch and offset."""
     ranges: dict[tuple[str, int | None], list[OffsetRange]] = {}
     for loss in losses:
         if loss.loss_class is LossClass.GONE_EVERYWHERE:

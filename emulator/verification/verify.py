@@ -78,7 +78,7 @@ def verify_runs(
 def judge_runs(
     plans: Sequence[RunPlan], *, spark: "SparkTasks | None", runs_per_job: int = RUNS_PER_JOB
 ) -> Iterator[Judgement]:
-    """Yields what is found of each planned run; of one that no task can judge, that it is ``unknown``."""
+    """Yields the judgement of each planned run; of one that no task can judge, that it is ``unknown``."""
     if spark is None:
         yield from map(judge, plans)
         return

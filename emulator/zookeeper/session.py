@@ -1,15 +1,15 @@
 """Sessions with a ZooKeeper server for a core that asks by effects: kazoo behind asyncio.
 
 kazoo is threaded. All its callbacks run on one of its threads, in the order in which the server's messages came, and
-hand over to the event loop; only the state of the connection is told from another, and whatever it makes obsolete is
-dropped here.
+hand over to the event loop; only the state of the connection is distinguished from another, and whatever it makes
+obsolete is dropped here.
 
 States and edges::
 
     CLOSED --open--> CONNECTING --connected--> CONNECTED --lost--> RECONNECTING --connected--> REWATCHING --> CONNECTED
     RECONNECTING --session expired--> CLOSED (``SessionExpired``); REWATCHING --lost--> RECONNECTING
 
-On any disconnection kazoo drops all watches. Each is set anew by reading once the server is reached again within the
+On any disconnection kazoo drops all watches. Each is set again by reading once the server is reached again within the
 session, and what was missed meanwhile is told, as Java's client and the server would (``setWatches``). kazoo repeats
 nothing; repeating is the core's. After an expiry it would open a new session by itself, but Kafka resigns first: the
 next one is opened when the core says so.
@@ -98,7 +98,7 @@ class ZooKeeperSession:
 
     @property
     def session_id(self) -> SessionId | None:
-        """Of the session that is open; ``None`` without one."""
+        """The id of the session that is open; ``None`` without one."""
         known = None if self._client is None else self._client.client_id
         return None if known is None or not known[0] else SessionId(known[0])
 
@@ -181,7 +181,7 @@ class ZooKeeperSession:
             self._watch_again()
 
     def _lost(self) -> None:
-        """Nothing that is under way will be answered."""
+        """Drops the requests under way: none will be answered."""
         self._connection += 1
         if self._state in (_State.CONNECTED, _State.REWATCHING):
             was_connected = self._state is _State.CONNECTED

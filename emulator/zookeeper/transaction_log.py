@@ -1,4 +1,4 @@
-"""What a ZooKeeper server wrote into its transaction log: the last word on what was committed, in the order of zxids.
+"""Reads a ZooKeeper server's transaction log: the last word on committed state, in the order of zxids.
 
 The server syncs a transaction before it answers, and before any watch fires; so who reads the log to its end knows of
 all that anybody was told. ZooKeeper's ``FileTxnLog``; numbers are big-endian::
@@ -38,7 +38,7 @@ _CREATE_CONTAINER, _DELETE_CONTAINER, _CREATE_TTL = 19, 20, 21
 _CREATE_SESSION, _CLOSE_SESSION, _ERROR = -10, -11, -1
 _CREATIONS: Final = frozenset({_CREATE, _CREATE2, _CREATE_CONTAINER, _CREATE_TTL})
 _PLAIN_CREATIONS: Final = frozenset({_CREATE, _CREATE2})
-"""Those that say whether the node is ephemeral."""
+"""The operations that say whether the created node is ephemeral."""
 _DELETIONS: Final = frozenset({_DELETE, _DELETE_CONTAINER})
 
 _NAMES: Final = {

@@ -109,12 +109,12 @@ def _version(version: NodeVersion | None) -> int:
 
 
 def is_lost(result: Any) -> bool:
-    """Whether a connection or a session ended before the answer: nobody knows what was done."""
+    """Returns whether a connection or a session ended before the answer: nobody knows what was done."""
     return isinstance(result.exception, ConnectionLoss | ConnectionClosedError | SessionExpiredError)
 
 
 def stat_of(result: Any) -> NodeStat | None:
-    """Returns what ``exists`` or ``get_children`` found of a node; ``None`` if there is none.
+    """Returns the metadata of a node by ``exists`` or ``get_children``; ``None`` if there is none.
 
     Raises:
         KazooException: it failed otherwise.

@@ -66,7 +66,7 @@ def cli() -> None:
 
 
 def explain(error: Exception) -> int:
-    """Prints what went wrong, and returns the exit code."""
+    """Prints an error, and returns the exit code."""
     from laststand.cli.program.failure import CommandFailedError
     from laststand.cli.program.user_error import UserError
     from laststand.emulator.core.errors import ConfigError, EmulatorError, causes_of

@@ -39,7 +39,7 @@ class LazyCommands(MutableMapping[str, click.Command]):
         return iter(self._commands)
 
     def __len__(self) -> int:
-        """Returns how many there are."""
+        """Returns the number of commands."""
         return len(self._commands)
 
 

@@ -92,4 +92,4 @@ def test_a_run_that_proves_nothing_is_read_and_its_verdict_says_so(spark: SparkS
     run.fault("isolate", "0", bit=None)
     verdict = read_runs(spark, [run.finish()]).verdicts.select("verdict", "unknown_reasons").first()
     assert verdict is not None
-    assert tuple(verdict) == ("unknown", ["fault isolate on 0 did not bite"])
+    assert tuple(verdict) == ("unknown", ["fault isolate on 0 had no effect"])

@@ -1,4 +1,4 @@
-"""Executors of actions on real processes, one per deed, each of which verifies that it took effect.
+"""Executors of actions on real processes, one per action, each of which verifies that it took effect.
 
 Every module of this package is imported, and ``executes`` enters its executors in the table: a new one is a new file.
 """

@@ -45,5 +45,5 @@ async def half_open(target: ProcessTarget, action: actions.HalfOpen[NodeId]) -> 
 
 
 async def _is_unheard(target: ProcessTarget, link: Link) -> bool:
-    """Whether a ping stays unanswered, though the server's first bytes may come."""
+    """Returns whether a ping stays unanswered, though the server's first bytes may come."""
     return await proxies(target).round_trip(link, timeout_s=SILENT_AFTER_S) >= SILENT_AFTER_S

@@ -108,7 +108,7 @@ async def _fails(target: ProcessTarget, node_id: NodeId, armed: DiskChange, erro
 
 
 async def _note_failure(target: ProcessTarget, node_id: NodeId, end: ProcessEnd, error: int) -> bool:
-    """Records how a node ended, as unexpected if not by the error; returns whether it was by that."""
+    """Records the end of a node, as unexpected if not by the error; returns whether it was by that."""
     is_by_error = any(os.strerror(error) in line for line in end.stderr_tail)
     target.log.ended(
         node_id,

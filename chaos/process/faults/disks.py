@@ -15,7 +15,7 @@ _LOOK_INTERVAL_S: Final = 0.05
 
 
 async def change(target: ProcessTarget, nodes: Sequence[NodeId], wanted: DiskChange) -> bool:
-    """Changes what is armed for nodes, and tells those that run; returns whether that changed anything."""
+    """Changes what is armed for nodes, and informs those that run; returns whether that changed anything."""
     changed = False
     for node_id in nodes:
         changed |= await asyncio.to_thread(target.cluster.files.perform, ArmDisk(node_id=node_id, change=wanted))

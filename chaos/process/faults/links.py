@@ -104,12 +104,12 @@ async def _not_bitten(
 
 
 async def is_mute(target: ProcessTarget, link: Link) -> bool:
-    """Whether a connection through a link is made, and no byte comes back."""
+    """Returns whether a connection through a link is made, and no byte comes back."""
     return await proxies(target).probe(link, timeout_s=SILENT_AFTER_S) is ProbeOutcome.SILENT
 
 
 async def passes(target: ProcessTarget, link: Link) -> bool:
-    """Whether bytes pass through a link and its server answers."""
+    """Returns whether bytes pass through a link and its server answers."""
     if proxies(target).is_blocked(link):
         return False
     return await proxies(target).probe(link, timeout_s=PASSES_WITHIN_S) is ProbeOutcome.PASSES
@@ -148,7 +148,7 @@ def _unreachable(lines: bytes) -> set[int]:
 
 
 def _is_starting(lines: bytes) -> bool:
-    """Whether a broker is not registered yet: it follows nobody, even while an ISR still has it from before."""
+    """Returns whether a broker is not registered yet: it follows nobody, even while an ISR still has it from before."""
     states = [line for line in lines.split(b"\n")[:-1] if b'"BrokerStateChanged"' in line]
     return not states or _STATES.decode(states[-1]).new is BrokerState.STARTING
 

@@ -1,7 +1,7 @@
 """Faults of single messages, at the node that was dialled: it holds, loses, duplicates or delays them.
 
 Its answer proves that it does so from now on; that it did so to a message is an event of its own, without which
-verification says that the fault did not bite.
+verification says that the fault had no effect.
 """
 
 from laststand.chaos.process.faults.registry import executes

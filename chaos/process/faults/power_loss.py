@@ -41,7 +41,7 @@ async def power_loss(target: ProcessTarget, action: actions.PowerLoss[NodeId]) -
 
 
 def _bytes_lost(report: PowerLossReport) -> int:
-    """Counts all but indexes, which Kafka makes as long as they may become, and makes anew where they are damaged."""
+    """Counts all but indexes, which Kafka makes as long as they may become, and makes again where they are damaged."""
     lost = [loss for loss in report.lost_bytes if not loss.path.endswith(INDEX_SUFFIXES)]
     return sum(loss.length_before - loss.length_after for loss in lost)
 

@@ -1,4 +1,4 @@
-"""Which function performs an action on real processes."""
+"""The registry of functions that perform actions on real processes."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
@@ -16,7 +16,7 @@ Executor: TypeAlias = Callable[[ProcessTarget, ActionT], Awaitable[actions.Outco
 _entered: Final[dict[type, Executor[actions.Action]]] = {}
 
 EXECUTORS: Final[Mapping[type, Executor[actions.Action]]] = MappingProxyType(_entered)
-"""By the action's class."""
+"""The executors by the action's class."""
 
 
 class NotPlayableError(EmulatorError):

@@ -11,7 +11,7 @@ from laststand.emulator.plan import actions
 
 _US_PER_MS: Final = 1000
 _PIECES: Final = 50
-"""As many pieces at least make up the bytes of the proof."""
+"""Least number of pieces that make up the bytes of the proof."""
 
 
 @executes(actions.Slice)

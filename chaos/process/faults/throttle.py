@@ -10,10 +10,10 @@ from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
 
 _BYTES_PER_KB: Final = 1000
-"""Of Toxiproxy's bandwidth toxic."""
+"""Bytes per kilobyte of Toxiproxy's bandwidth toxic."""
 
 _MEASURED_S: Final = 0.5
-"""How long the bytes of the proof take at the limit; what the proxy has in its buffers passes at once."""
+"""Time that the bytes of the proof take at the limit; bytes in the proxy's buffers pass at once."""
 
 _SHARE: Final = 0.5
 """Part of that time which shows that the limit is in force."""

@@ -1,4 +1,4 @@
-"""What became of the records that producers sent, by acks: acknowledged, failed, unknown, and lost all the same."""
+"""Outcome of the records that producers sent, by acks: acknowledged, failed, unknown, and lost all the same."""
 
 from typing import TYPE_CHECKING, Final
 

@@ -18,7 +18,7 @@ ORDER BY run, elections DESC, reason, election
 
 
 def elections(runs: Runs) -> "DataFrame":
-    """Returns how many elections each run had, by reason and by how the leader was chosen.
+    """Returns the number of elections of each run, by reason and by how the leader was chosen.
 
     ``no_candidate`` means that the partition was left without leader. The creation of a partition is no election.
     """

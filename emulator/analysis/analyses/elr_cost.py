@@ -1,4 +1,4 @@
-"""What eligible leader replicas kept, and how long partitions waited for them.
+"""Measures the records that eligible leader replicas kept, and the time for which partitions waited for them.
 
 A partition whose last leader is gone waits for a member of its ELR. Without the ELR it would have waited for the last
 leader, and started with what that had left. What was *kept* is what the leader from the ELR held of the committed

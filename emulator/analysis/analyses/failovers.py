@@ -1,4 +1,4 @@
-"""How long partitions took to recover from faults: one row per fault and partition, and figures over many runs.
+"""Measures the recovery of partitions from faults: one row per fault and partition, and figures over many runs.
 
 Counted from the begin of the fault. A *new leader* is the first one of a later leader epoch, and is looked for where
 the fault hit the node that led. The *first ack* is that of a batch which was sent after the fault began. Where the node

@@ -1,10 +1,10 @@
 """Acknowledged records at risk over time: those that only one log holds, those that no disk is known to hold.
 
-A copy is in a log from its append until a truncation, a power loss, or the deletion of the log. A log of a node that
-is down counts: it is there when the node comes back. A copy is known to be on disk once its log was opened with a
-recovery point above it, its log was flushed, or cut above it (where the switch ``truncation_sync`` is on), its node
-lost power and the copy remained, or its node stopped in order. A process tells of a flush up to a quarter of a second
-late; so ``page_cache_only`` is an upper bound.
+A copy is in a log from its append until a truncation, a power loss, or the deletion of the log. A log of a node that is
+down counts: it is there when the node comes back. A copy is known to be on disk once its log was opened with a recovery
+point above it, its log was flushed, or cut above it (where the switch ``truncation_sync`` is on), its node lost power
+and the copy remained, or its node stopped in order. A process records a flush up to a quarter of a second late; so
+``page_cache_only`` is an upper bound.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -114,11 +114,11 @@ ORDER BY run, topic, partition, acks, time_s
 """
 
 STEP_S: Final = 0.1
-"""Of the states within such a span of time, the last one is told."""
+"""The last state within such a span of time is shown."""
 
 
 def records_at_risk(runs: Runs) -> "DataFrame":
-    """Returns how many acknowledged records of each partition were in which danger, by acks, over time.
+    """Returns the number of acknowledged records of each partition at each risk, by acks, over time.
 
     ``one_copy``: one log holds them. ``page_cache_only``: logs hold them, and none is known to have them on disk.
     ``gone``: no log holds them. One row per ``STEP_S`` at most.

@@ -1,4 +1,4 @@
-"""How far behind each replica was at each election.
+"""Measures the lag of each replica at each election.
 
 A replica's log end is what its own last event before the election says, or the harness's scan after a power loss. What
 is *committed* is the highest high watermark that any leader had until then. Offsets say nothing of what a log holds: a

@@ -1,7 +1,7 @@
 """``NodeHost`` of a compose project: containers that somebody else made. They are started again, and never removed.
 
-Nodes draw their incarnation themselves (``laststand.emulator.node.environment``), so what a node is told from outside
-at its start is what its container was made with.
+Nodes draw their incarnation themselves (``laststand.emulator.node.environment``), so what a node is informed from
+outside at its start is what its container was made with.
 """
 
 import asyncio
@@ -177,7 +177,7 @@ class AttachedHost:
 
     @property
     def harness_host(self) -> str:
-        """Nobody in a project dials its harness: nodes were told all addresses before."""
+        """Nobody in a project dials its harness: nodes got all addresses before."""
         return LOOPBACK
 
     def kafka_address(self, node_id: NodeId) -> str | None:

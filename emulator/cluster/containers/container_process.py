@@ -27,7 +27,7 @@ _SIGNALLED: Final = 128
 
 
 class Afterwards(enum.Enum):
-    """What becomes of a container that has ended."""
+    """The treatment of a container that has ended."""
 
     REMOVED = "removed"
     """It was one incarnation of a node, whose output is added to the log."""
@@ -69,7 +69,7 @@ class ContainerProcess:
 
     @property
     def end(self) -> ProcessEnd | None:
-        """How it ended; ``None`` while it lives."""
+        """The end of the container's process; ``None`` while it lives."""
         return self._ended.result() if self._ended.done() else None
 
     async def wait(self) -> ProcessEnd:
@@ -139,7 +139,7 @@ class ContainerProcess:
                 raise
 
     async def _ends_soon(self) -> bool:
-        """Whether it is ending by itself, which is why it got no signal."""
+        """Returns whether it is ending by itself, which is why it got no signal."""
         try:
             async with asyncio.timeout(1):
                 await self.wait()

@@ -21,7 +21,7 @@ from laststand.emulator.core.errors import EmulatorError, MissingToolError
 _DEFAULT_HOST: Final = "unix:///var/run/docker.sock"
 _CALL_TIMEOUT_S: Final = 60
 _CONNECTIONS_MAX: Final = 64
-"""Of one client: each container that runs has one that waits for its end."""
+"""The connections of one client: each running container has one that waits for its end."""
 
 CONFINED: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -34,7 +34,7 @@ CONFINED: Final[Mapping[str, Any]] = MappingProxyType(
         "healthcheck": {"test": ["NONE"]},
     }
 )
-"""How every container of a harness is made: it can change nothing but what is mounted."""
+"""The settings of every container of a harness: it can change nothing but what is mounted."""
 
 _NOBODY: Final = "nothing listens at its socket; start it, for example with: systemctl start docker"
 _DIAL_TIMEOUT_S: Final = 5.0
@@ -121,7 +121,7 @@ def checked(what: str, call: Callable[[], ResultT]) -> ResultT:
 
 
 def reason_of(error: Exception) -> str:
-    """Returns what went wrong in one line, the engine's words where it answered."""
+    """Returns the error in one line, in the engine's words where it answered."""
     text = error.explanation or str(error) if isinstance(error, APIError) else str(error)
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return _NOBODY

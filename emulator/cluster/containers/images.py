@@ -1,4 +1,4 @@
-"""Which images a cluster in containers is started from."""
+"""The images from which a cluster in containers is started."""
 
 import os
 from collections.abc import Iterable

@@ -75,7 +75,7 @@ def process_name(pid: int) -> str | None:
 
 
 def is_abandoned(labels: Mapping[str, str]) -> bool:
-    """Whether the harness that made something is gone, as far as can be seen here.
+    """Returns whether the harness that made something is gone, as far as can be seen here.
 
     A lock file in a directory that this process does not see says nothing by itself: it may be another container's.
     """
@@ -98,6 +98,6 @@ def is_abandoned(labels: Mapping[str, str]) -> bool:
 
 
 def _is_gone(process: str) -> bool:
-    """Whether a process of this namespace has ended; of another namespace nothing can be said."""
+    """Returns whether a process of this namespace has ended; of another namespace nothing can be said."""
     namespace, pid, _ = process.split("/") if process else ("", "", "")
     return namespace == str(Path("/proc/self/ns/pid").stat().st_ino) and process_name(int(pid)) != process

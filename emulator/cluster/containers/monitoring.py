@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana are told about a cluster: targets, and one dashboard, as their files have it.
+"""The files that describe a cluster to Prometheus and Grafana: targets, and one dashboard.
 
 The table ``PANELS`` is all that the dashboard shows. Its queries name metrics of ``laststand.emulator.node``; a test
 asks a Prometheus every one of them after a cluster has worked.
@@ -18,7 +18,7 @@ RATE_INTERVAL: Final = "$__rate_interval"
 """Grafana puts a duration in its place that covers several scrapes."""
 
 ANNOTATION_TAG: Final = "laststand"
-"""Of what the harness pushes."""
+"""The tag of the harness's annotations."""
 
 _PER_PARTITION: Final = "{{topic}}-{{partition}}"
 _PROMETHEUS: Final[dict[str, Json]] = {"type": "prometheus", "uid": "prometheus"}

@@ -1,4 +1,4 @@
-"""How the run directory gets into the nodes' containers: at the path at which the harness has it.
+"""Mounts the run directory into the nodes' containers, at the path at which the harness has it.
 
 Paths in configurations are then the same everywhere, and the harness works on the nodes' disks as it does for
 processes. A harness that runs in a container itself passes on the volume or folder that holds the directory there.

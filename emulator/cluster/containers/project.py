@@ -29,7 +29,7 @@ VOLUMES_VARIABLE: Final = "LASTSTAND_VOLUMES"
 
 
 class VolumeAccess(enum.Enum):
-    """How a harness gets at the volumes of a project."""
+    """The way in which a harness reaches the volumes of a project."""
 
     DIRECT = "direct"
     """In its own file system."""
@@ -105,13 +105,13 @@ class Project:
         return True
 
     def variables(self) -> dict[str, str]:
-        """Returns what the first broker was told, by variables without their prefix."""
+        """Returns the environment of the first broker, by variables without their prefix."""
         entries = self._first_broker.attrs["Config"]["Env"]
         pairs = (entry.partition("=")[::2] for entry in entries)
         return {name.removeprefix(PREFIX): value for name, value in pairs if name.startswith(PREFIX)}
 
     def properties_file(self) -> str:
-        """Returns what is in the file of properties that the first broker was told of; empty if there is none.
+        """Returns the content of the first broker's properties file; empty if there is none.
 
         Raises:
             EngineError: the engine refused.
@@ -131,19 +131,19 @@ class Project:
             return RunToken.parse(self._content(path) if path else b"")
         except ValueError:
             expected = (
-                f"a project whose nodes have {PREFIX}{TOKEN_FILE}; this one is of an earlier version: make it anew"
+                f"a project whose nodes have {PREFIX}{TOKEN_FILE}; this one is of an earlier version: make it again"
             )
             raise ConfigError(key="--compose-project", value=self.name, expected=expected) from None
 
     def _content(self, path: str) -> bytes:
-        """Returns what is in a file of the first broker's container; nothing if it is the null device."""
+        """Returns the content of a file of the first broker's container; nothing if it is the null device."""
         chunks, _ = checked(f"copy of {path}", lambda: self._first_broker.get_archive(path))
         with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
             entry = archive.extractfile(archive.next() or tarfile.TarInfo())
             return b"" if entry is None else entry.read()
 
     def volume_access(self) -> VolumeAccess:
-        """Returns how this process gets at the volumes: as ``LASTSTAND_VOLUMES`` says, else directly where it may.
+        """Returns the way to the volumes: as ``LASTSTAND_VOLUMES`` says, else direct where that is allowed.
 
         Raises:
             ConfigError: directly, as it says, it may not; or it says something else.

@@ -67,7 +67,7 @@ def remove(leftovers: tuple[Leftover, ...]) -> None:
 
 
 def remove_of_run(directory: Path) -> int:
-    """Removes what the harness of a run that was killed left; returns how many containers and networks it was.
+    """Removes the leftovers of a killed harness; returns the number of containers and networks.
 
     Nothing is removed of a harness that lives.
 
@@ -128,7 +128,7 @@ def _find(client: docker.DockerClient, label: str) -> tuple[Leftover, ...]:
 
 
 def _is_abandoned(found: Mapping[str, str], *, own_id: str, running: frozenset[str | None]) -> bool:
-    """Whether a harness is gone: with its container, if it had another one than this process."""
+    """Returns whether a harness is gone: with its container, if it had another one than this process."""
     harness = found.get(labels.HARNESS, "")
     if harness and harness != own_id:
         return harness not in running

@@ -33,7 +33,7 @@ ResultT = TypeVar("ResultT")
 _WHAT: Final = "helper container of the volumes"
 _ANSWER_TIMEOUT_S: Final = 60.0
 _HEADER: Final = struct.Struct(">BxxxI")
-"""Of a piece of a container's output: which stream, and how many bytes."""
+"""The header of a piece of a container's output: the stream, and the number of bytes."""
 
 _STDOUT: Final = 1
 _FOLDERS: Final = ("events", "nodes")

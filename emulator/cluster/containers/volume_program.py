@@ -23,7 +23,7 @@ from laststand.emulator.zookeeper.transaction_log import LOG_FOLDER
 _LOOK_INTERVAL_S: Final = 0.05
 _PIECE_BYTES: Final = 1 << 20
 _EVENT_FILES: Final = "[0-9]*-*"
-"""Of nodes; harnesses write their own."""
+"""The event files of nodes; harnesses write their own."""
 
 _SERVER_LOGS: Final = f"nodes/*/data/{LOG_FOLDER}/log.*"
 """A ZooKeeper server writes no events: they are told by the harness, from these."""

@@ -3,8 +3,8 @@
 A partition's state is a position, or none: then it asks for the log start first (with ``auto.offset.reset=latest`` for
 the end), and the poll that follows is marked as a *seek*. OFFSET_OUT_OF_RANGE takes the position away;
 FENCED_LEADER_EPOCH and its like ask for the leader again. A leader may name a follower in the consumer's rack: it is
-read from until it fails in any way, or for ``metadata.max.age.ms`` (KIP-392). A *live* consumer goes on for ever; a
-*final* one ends a partition where its position reaches the high watermark of the answer, and says so.
+read from until it fails in any way, or for ``metadata.max.age.ms`` (KIP-392). A *live* consumer never ends; a *final*
+one ends a partition where its position reaches the high watermark of the answer, and says so.
 """
 
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
 
 _TIMESTAMP: Final = {OffsetReset.EARLIEST: -2, OffsetReset.LATEST: -1}
-"""How ListOffsets is asked for a place that is no time."""
+"""The timestamp that ListOffsets carries to ask for the log start or end."""
 
 _METADATA: Final = "metadata"
 
 
 class Phase(Enum):
-    """Which of the two kinds of consumer this is."""
+    """The kind of consumer: live, or final."""
 
     LIVE = "live"
     FINAL = "final"

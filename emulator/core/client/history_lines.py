@@ -1,4 +1,4 @@
-"""What a client did as a line of the run's history: one mapping for processes and for virtual time.
+"""Writes a client's operations as lines of the run's history: one mapping for processes and for virtual time.
 
 The writer of the history adds what a client cannot know: index, time, its own name and configuration.
 """

@@ -1,4 +1,4 @@
-"""What a client knows of the cluster, and whom it asks.
+"""The client's view of the cluster, and its choice of the broker to ask.
 
 A client asks one broker at a time: the one that it asked least recently, brokers that lately failed last. An answer
 with an older leader epoch than the one known is stale and is ignored (KIP-320); a new topic id resets that.
@@ -13,7 +13,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, TopicId, TopicPartition
 
 FAILURE_MEMORY_MS: Final = 5_000
-"""How long a broker that failed is asked only after the others."""
+"""Time for which a broker that failed is asked only after the others."""
 
 
 class PartitionLeader(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ class ClientMetadata:
     def hint(self, partition: TopicPartition, learned: PartitionLeader) -> None:
         """Takes over a leader named beside an error (KIP-951), if it is newer than what is known of the same topic.
 
-        Epochs of different topics do not compare: a topic that was made anew starts again at 0.
+        Epochs of different topics do not compare: a topic that was made again starts again at 0.
         """
         known = self.leaders.get(partition)
         if known is not None and known.topic_id == learned.topic_id and learned.leader_epoch > known.leader_epoch:

@@ -1,4 +1,4 @@
-"""What an answer to a produce request means to a producer.
+"""The meaning of an answer to a produce request for the producer.
 
 The producer tries again after most errors; only what can never succeed ends a batch before its delivery timeout.
 Source: ``RetriableException`` and its subclasses, and ``TransactionManager.canRetry`` of Apache Kafka's client.
@@ -11,7 +11,7 @@ from laststand.emulator.core.errors import ErrorCode
 
 
 class Verdict(Enum):
-    """What to do with a batch after one attempt."""
+    """The decision about a batch after one attempt."""
 
     ACKNOWLEDGED = "acknowledged"
     RETRY = "retry"
@@ -52,7 +52,7 @@ _SEQUENCE: Final = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.
 
 
 def judge(error: ErrorCode) -> Verdict:
-    """Returns what an answer means for the batch that it is about."""
+    """Returns the meaning of an answer for its batch."""
     if error is ErrorCode.NONE:
         return Verdict.ACKNOWLEDGED
     if error in _ELSEWHERE:

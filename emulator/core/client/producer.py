@@ -96,7 +96,7 @@ class Producer:
         return self.unfinished_records < self._settings.buffer_records_max
 
     def may_send_to(self, partition: TopicPartition) -> bool:
-        """Whether records may be offered for a partition: of an awaited topic, only once it is known."""
+        """Returns whether records may be offered for a partition: of an awaited topic, only once it is known."""
         return partition.topic not in self._awaited or self.metadata.leader_of(partition) is not None
 
     def next_deadline_ms(self) -> int | None:

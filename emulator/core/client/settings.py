@@ -44,7 +44,7 @@ class ProducerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OffsetReset(Enum):
-    """Where a consumer begins that has no position (``auto.offset.reset``)."""
+    """The start position of a consumer that has none (``auto.offset.reset``)."""
 
     EARLIEST = "earliest"
     LATEST = "latest"

@@ -26,7 +26,7 @@ from laststand.emulator.core.types import (
 
 
 class BatchContent(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides a batch's bytes: which records, for which partition, under which identity and sequence.
+    """The input of a batch's encoding: its records, partition, producer identity and sequence.
 
     The last three are ``None`` together, where the producer is not idempotent.
     """

@@ -41,7 +41,7 @@ from laststand.emulator.core.types import CauseId, FenceReason, MetadataOffset, 
 def committed_events(
     decision: Decision, *, offset: MetadataOffset, delta: ImageDelta, view: ClusterView, cause_id: CauseId
 ) -> list[ControllerEvent]:
-    """Returns what to write down once the record at ``offset`` is durable.
+    """Returns the events to write once the record at ``offset`` is durable.
 
     Args:
         decision: record and reason.

@@ -43,7 +43,7 @@ def alter_config_resource(view: ClusterView, asked: admin_messages.AlterConfigsR
 def describe_config_resource(
     view: ClusterView, asked: admin_messages.DescribeConfigsResource
 ) -> admin_messages.DescribedConfigResource:
-    """Returns what is in effect for a resource and where that was set; of the cluster default, only what is set."""
+    """Returns the values in effect for a resource and their sources; of the cluster default, only set values."""
     problem = _resource_problem(view, asked.resource, asked.resource_name)
     if problem is not None:
         return admin_messages.DescribedConfigResource(

@@ -87,7 +87,7 @@ class Controller:
 
     @property
     def sessions(self) -> SessionTracker:
-        """Who was heard of when; for reading only."""
+        """The last contact of each broker; for reading only."""
         return self._brokers.sessions
 
     @property
@@ -117,7 +117,7 @@ class Controller:
         return min(timer, recovery)
 
     def step(self, incoming: inputs.ControllerInput, *, now_ms: int) -> list[ControllerEffect]:
-        """Returns what the input leads to now.
+        """Returns the effects of an input.
 
         Raises:
             InvariantError: a request that is not for a controller, or a sync of what was never appended.

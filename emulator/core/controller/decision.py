@@ -1,4 +1,4 @@
-"""What the controller decides: a metadata record, and why.
+"""Decisions of the controller: a metadata record, and its reason.
 
 Decisions are values. ``Controller`` replays the record at once; the reason waits with it until the record is durable
 and then becomes a line of the event log.
@@ -13,7 +13,7 @@ from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason, F
 
 
 class UncleanElection(msgspec.Struct, frozen=True, kw_only=True):
-    """How an unclean election found its leader; the fields are those of ``UncleanLeaderElected``."""
+    """The method by which an unclean election found its leader; the fields are those of ``UncleanLeaderElected``."""
 
     method: events.UncleanMethod
     strategy: RecoveryStrategy
@@ -26,7 +26,7 @@ class UncleanElection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionCause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a partition was created or changed.
+    """Reason why a partition was created or changed.
 
     Attributes:
         reason: what set it off.
@@ -44,7 +44,7 @@ class PartitionCause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RegistrationCause(msgspec.Struct, frozen=True, kw_only=True):
-    """How a new incarnation was judged: the epoch that it claims, the one on record, and the verdict."""
+    """The judgement of a new incarnation: the epoch that it claims, the one on record, and the verdict."""
 
     previous_broker_epoch: BrokerEpoch | None
     stored_broker_epoch: BrokerEpoch | None
@@ -52,13 +52,13 @@ class RegistrationCause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FencingCause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a broker was fenced."""
+    """Reason why a broker was fenced."""
 
     reason: FenceReason
 
 
 class ElrCause(msgspec.Struct, frozen=True, kw_only=True):
-    """Why all partitions of a topic, or of all, have no eligible leader replicas any more."""
+    """Reason why all partitions of a topic, or of all, have no eligible leader replicas any more."""
 
     reason: ChangeReason
 

@@ -20,7 +20,7 @@ from laststand.emulator.core.types import BrokerId, ElectionType
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
-    """What an election looks at.
+    """The input of an election.
 
     Attributes:
         replicas: the assignment, preferred replica first.
@@ -43,11 +43,11 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unclean(self) -> tuple[BrokerId, ...]:
-        """Who could win an unclean election, in assignment order."""
+        """Brokers that could win an unclean election, in assignment order."""
         return tuple(broker_id for broker_id in self.replicas if broker_id in self.acceptable)
 
     def is_valid(self, broker_id: BrokerId) -> bool:
-        """Whether electing this replica would be clean."""
+        """Returns whether electing this replica would be clean."""
         is_member = broker_id in self.isr or (not self.isr and broker_id in self.elr)
         return is_member and broker_id in self.acceptable
 
@@ -65,7 +65,7 @@ class ElectionResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def elect_leader(candidates: Candidates, *, mode: ElectionType, last_known: LastKnown) -> ElectionResult:
-    """Returns who should lead; the current leader stays wherever the mode allows it."""
+    """Returns the replica that should lead; the current leader stays wherever the mode allows it."""
     for broker_id in _clean_order(candidates, mode):
         if candidates.is_valid(broker_id):
             election = events.Election.ISR if broker_id in candidates.isr else events.Election.ELR

@@ -34,7 +34,7 @@ def supported_elr_level(switches: Switches) -> int:
 
 
 def is_elr_enabled(image: MetadataImage, switches: Switches) -> bool:
-    """Whether partitions keep eligible leader replicas and may have an empty ISR."""
+    """Returns whether partitions keep eligible leader replicas and may have an empty ISR."""
     return min(image.feature_level(ELR_VERSION), supported_elr_level(switches)) >= 1
 
 

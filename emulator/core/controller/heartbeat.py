@@ -19,7 +19,7 @@ from laststand.emulator.core.types import MetadataOffset
 
 
 class BrokerControlState(Enum):
-    """What a broker may do."""
+    """The state of a broker by its heartbeats: fenced or not, shutting down or not."""
 
     FENCED = "FENCED"
     UNFENCED = "UNFENCED"
@@ -33,7 +33,7 @@ class BrokerControlState(Enum):
 
 
 class HeartbeatIntent(Enum):
-    """What a heartbeat asks for."""
+    """The wish that a heartbeat carries."""
 
     SERVE = "serve"
     FENCE = "fence"
@@ -42,7 +42,7 @@ class HeartbeatIntent(Enum):
 
 
 class BrokerProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides besides the intent.
+    """The broker's progress, which decides beside the heartbeat's intent.
 
     Attributes:
         applied_offset: last metadata record that the broker applied, inclusive.

@@ -27,7 +27,7 @@ from laststand.emulator.core.types import BrokerId, ElectionType, LeaderRecovery
 
 
 class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What of the cluster's features and switches the pipeline depends on.
+    """The features and switches on which a partition change depends.
 
     Attributes:
         metadata_level: finalized ``metadata.version``, as an index into ``metadata_version.LEVELS``.
@@ -55,7 +55,7 @@ class PartitionRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change aims at; ``UNSET`` keeps the current value.
+    """The aim of a change; ``UNSET`` keeps the current value.
 
     Attributes:
         acceptable: brokers that may lead.
@@ -98,7 +98,7 @@ class _Lists(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is eligible, and who is remembered beside them."""
+    """The ELR, and the replicas that are remembered beside it."""
 
     elr: tuple[BrokerId, ...]
     last_known_elr: tuple[BrokerId, ...]
@@ -106,7 +106,7 @@ class _Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What steps 1 to 3 decided."""
+    """The decisions of steps 1 to 3."""
 
     lists: _Lists
     effective_min_isr: int

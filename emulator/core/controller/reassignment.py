@@ -23,7 +23,7 @@ from laststand.emulator.core.types import BrokerId, ChangeReason, TopicPartition
 
 
 class ReplicationFactorChange(Enum):
-    """Whether a reassignment may change the number of replicas (KIP-860)."""
+    """Permission to change the number of replicas in a reassignment (KIP-860)."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
@@ -97,7 +97,7 @@ def cancel_reassignment(view: ClusterView, partition: TopicPartition) -> Reassig
 def ongoing_reassignments(
     view: ClusterView, partitions: Iterable[TopicPartition] | None
 ) -> tuple[admin_messages.OngoingReassignment, ...]:
-    """Returns what is under way among some partitions (``None``: all), by name; the rest is left out."""
+    """Returns the reassignments under way among some partitions (``None``: all), by name; the rest is left out."""
     asked = view.image.partitions if partitions is None else set(partitions) & view.image.partitions.keys()
     moving = [(name, state) for name in sorted(asked) if _is_in_progress(state := view.image.partitions[name])]
     return tuple(

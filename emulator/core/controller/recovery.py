@@ -13,7 +13,7 @@ from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Of
 
 
 class RecoveryAction(Enum):
-    """What happens to a leaderless partition."""
+    """The next action for a leaderless partition."""
 
     ELECT = "elect"
     UNCLEAN_RECOVERY = "unclean_recovery"
@@ -78,7 +78,7 @@ def decide_recovery(
 
 
 def remembered_candidates(state: PartitionState) -> tuple[BrokerId, ...]:
-    """Returns who may hold what no one else does: the last known ELR, and the last known leader beside it.
+    """Returns the replicas that may hold records which no other has: the last known ELR, and the last known leader.
 
     As shipped by Kafka the last known leader is all that is remembered. Who was reassigned away since holds nothing.
     """
@@ -110,5 +110,5 @@ def _rank(state: PartitionState, report: ReplicaReport) -> tuple[int, int, int]:
 
 
 def log_rank(last_written_leader_epoch: LeaderEpoch | None, log_end_offset: Offset) -> tuple[int, int]:
-    """Returns what logs are compared by: the greatest is the longest log."""
+    """Returns the sort key of logs: the greatest is the longest log."""
     return -1 if last_written_leader_epoch is None else last_written_leader_epoch, log_end_offset

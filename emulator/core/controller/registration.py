@@ -30,14 +30,14 @@ _RESERVED_LOG_DIRS: Final = frozenset(
 
 
 class Session(Enum):
-    """Whether the stored registration's (id, epoch) was heard of within the session timeout."""
+    """The state of the stored registration's session: live if it was heard of within the session timeout."""
 
     VALID = "valid"
     NONE = "none"
 
 
 class Shutdown(Enum):
-    """How the incarnation before a new one is taken to have ended."""
+    """The judged end of the incarnation before a new one: clean or unclean."""
 
     CLEAN = "clean"
     UNCLEAN = "unclean"
@@ -75,7 +75,7 @@ def judge_shutdown(
 
 
 def shutdown_fallout(view: ClusterView, broker_id: BrokerId, shutdown: Shutdown) -> list[Decision]:
-    """Returns what the end of a broker's earlier incarnation does to partitions.
+    """Returns the changes of partitions that the end of a broker's earlier incarnation causes.
 
     Unclean with ELR on: out of ISRs and ELRs, for its log may lack anything. Else as fencing.
     """

@@ -1,4 +1,4 @@
-"""Who was heard of when: the controller's soft state, lost when it restarts.
+"""The last contact of each broker: the controller's soft state, lost when it restarts.
 
 A session belongs to a broker id *and* epoch. It expires strictly: exactly at the timeout it is alive. Besides, each
 broker's applied metadata offset, and the offset that others must have applied before a leaving broker may stop
@@ -20,7 +20,7 @@ class SessionKey(msgspec.Struct, frozen=True):
 
 
 def is_expired(*, last_contact: int, now: int, timeout: int) -> bool:
-    """Whether a session has ended; all three in the same unit."""
+    """Returns whether a session has ended; all three in the same unit."""
     return last_contact + timeout < now
 
 
@@ -43,7 +43,7 @@ class SessionTracker:
         return self._contact_ms.get(key)
 
     def is_valid(self, key: SessionKey, *, now_ms: int) -> bool:
-        """Whether a session is tracked and has not expired."""
+        """Returns whether a session is tracked and has not expired."""
         last_contact = self._contact_ms.get(key)
         return last_contact is not None and not is_expired(
             last_contact=last_contact, now=now_ms, timeout=self._timeout_ms
@@ -64,7 +64,7 @@ class SessionTracker:
         self._shutdown.setdefault(broker_id, offset)
 
     def shutdown_offset(self, broker_id: BrokerId) -> MetadataOffset | None:
-        """Returns what ``begin_shutdown`` noted, or ``None`` if the broker is not shutting down."""
+        """Returns the offset noted by ``begin_shutdown``, or ``None`` if the broker is not shutting down."""
         return self._shutdown.get(broker_id)
 
     def applied_offsets(self, broker_ids: Iterable[BrokerId]) -> tuple[MetadataOffset | None, ...]:

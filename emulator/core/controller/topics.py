@@ -105,7 +105,7 @@ def delete_topic(view: ClusterView, name: str) -> TopicOutcome:
 
 
 class Chooser(Enum):
-    """Who chose the replicas of a new partition; decides what a bad choice is called."""
+    """The author of a new partition's assignment; decides the error for a bad one."""
 
     USER = "user"
     CONTROLLER = "controller"

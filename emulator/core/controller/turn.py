@@ -15,7 +15,7 @@ from laststand.emulator.core.types import CauseId, RequestId
 
 
 class ControllerTurn:
-    """What one input has led to so far.
+    """The results so far of one input.
 
     Attributes:
         records: committed, in order, from ``base_offset`` on.

@@ -1,4 +1,4 @@
-"""What a topic risks for a leader, as configured: KIP-966's strategy, or the older boolean that stands for one.
+"""The risk that a topic takes for a leader: KIP-966's strategy, or the older boolean that stands for one.
 
 ``unclean.recovery.strategy`` and ``unclean.leader.election.enable`` exist side by side. Whatever is set nearest to the
 topic decides (topic, controller's node, cluster default, the node's own file), and where both are set in one place the

@@ -2,7 +2,7 @@
 
 Nothing here is durable. What is to be recovered follows from the image alone: after every change of it each leaderless
 partition is looked at again, tasks begin and are dropped accordingly, so another controller process starts every
-recovery anew, and a partition that got a leader meanwhile, was deleted, or waits for somebody who went away again, is
+recovery again, and a partition that got a leader meanwhile, was deleted, or waits for somebody who went away again, is
 left alone. ``advance`` is called after every input::
 
     look at the image -> choose where enough is known -> give up requests -> ask whoever may lead and has not answered
@@ -58,7 +58,7 @@ REQUEST_TIMEOUT_MS: Final = 5000
 
 
 class RecoveryEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a recovery that an administrator asked for."""
+    """Outcome of a recovery that an administrator asked for."""
 
     partition: TopicPartition
     error: ErrorCode
@@ -66,7 +66,7 @@ class RecoveryEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecoveryProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``advance`` leads to; the decisions must be committed before the next call."""
+    """The result of ``advance``; its decisions must be committed before the next call."""
 
     decisions: tuple[Decision, ...]
     events: tuple[ControllerEvent, ...]
@@ -75,7 +75,7 @@ class RecoveryProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RequestedRecovery(msgspec.Struct, frozen=True, kw_only=True):
-    """What an administrator asked for; it counts instead of the topic's own strategy."""
+    """An administrator's request for a recovery; its strategy counts instead of the topic's own."""
 
     strategy: RecoveryStrategy
     deadline_ms: int
@@ -106,7 +106,7 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Step:
-    """What one call of ``advance`` has led to so far."""
+    """The results so far of one call of ``advance``."""
 
     def __init__(self, cause_id: CauseId) -> None:
         self.cause_id = cause_id
@@ -158,7 +158,7 @@ class UncleanRecoveries:
     # --- Answers --------------------------------------------------------------------------------------------------
 
     def handle_response(self, correlation_id: CorrelationId, response: messages.Response, *, now_ms: int) -> None:
-        """Takes what a replica says of itself.
+        """Handles a replica's answer about its log.
 
         Raises:
             InvariantError: there was no such request, or that is no answer to it.
@@ -226,7 +226,7 @@ class UncleanRecoveries:
     # --- Progress -------------------------------------------------------------------------------------------------
 
     def advance(self, *, now_ms: int, cause_id: CauseId) -> RecoveryProgress:
-        """Returns what follows from everything that happened since the last call."""
+        """Returns the consequences of all inputs since the last call."""
         step = _Step(cause_id)
         if self._view.properties.unclean_recovery_manager_enabled:
             if self._seen != self._view.image.next_offset:

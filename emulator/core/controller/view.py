@@ -1,4 +1,4 @@
-"""What a decision may look at: the image as replayed so far, the node's properties and the switches.
+"""The input of every decision: the image as replayed so far, the node's properties and the switches.
 
 Every decision module gets a ``ClusterView`` and returns records; none changes anything. ``change_partition`` is the one
 way into the pipeline, so that min ISR, features and switches enter it in one place.
@@ -50,11 +50,11 @@ class ClusterView:
 
     @property
     def clear_elr(self) -> ClearElr:
-        """What a new min ISR does to eligible leader replicas."""
+        """The effect of a new min ISR on eligible leader replicas."""
         return self.switches.clear_elr_on_min_isr_change
 
     def partition_rules(self) -> PartitionRules:
-        """Returns what the change pipeline depends on."""
+        """Returns the rules on which the change pipeline depends."""
         return PartitionRules(
             metadata_level=self.image.feature_level(METADATA_VERSION),
             elr_enabled=is_elr_enabled(self.image, self.switches),
@@ -86,15 +86,15 @@ class ClusterView:
         return self.min_isr(partition.topic).effective(self.image.partitions[partition].replicas)
 
     def recovery_strategy(self, topic: str) -> RecoveryStrategy:
-        """Returns what a topic risks for a leader."""
+        """Returns the risk that a topic takes for a leader."""
         return recovery_strategy(self.image, topic=topic, node_id=self.node_id, static=self.properties)
 
     def is_unclean_election_enabled(self, topic: str) -> bool:
-        """Whether a topic takes an unclean leader unseen rather than none."""
+        """Returns whether a topic takes an unclean leader unseen rather than none."""
         return self.election_type(topic) is ElectionType.UNCLEAN
 
     def election_type(self, topic: str) -> ElectionType:
-        """Returns how fencing and its like elect leaders for a topic (KIP-966, leader election and delivery plan)."""
+        """Returns the kind of election for a topic after fencing and its like (KIP-966)."""
         if self.properties.unclean_recovery_manager_enabled:
             return ElectionType.CLEAN
         match self.recovery_strategy(topic):
@@ -128,7 +128,7 @@ class ClusterView:
                 yield partition, state
 
     def leads_any(self, broker_id: BrokerId) -> bool:
-        """Whether the broker leads a partition."""
+        """Returns whether the broker leads a partition."""
         return any(state.leader == broker_id for state in self.image.partitions.values())
 
     def change_partition(
@@ -183,7 +183,7 @@ class ClusterView:
         return [Decision(record=change.record, cause=cause)]
 
     def _is_last_known_leader_electable(self, topic: str, election: ElectionType) -> bool:
-        """Whether a change may elect the last known leader, whatever sets it off.
+        """Returns whether a change may elect the last known leader, whatever sets it off.
 
         Not while the unclean recovery manager is on, which compares logs. KIP-966, strategy None: the controller waits
         for the administrator, also where a reassignment or the search for preferred leaders would elect one; only the

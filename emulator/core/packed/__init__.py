@@ -18,11 +18,10 @@ byte  what begins
 else  nothing: the cell belongs to what began before it
 ====  ======================================================================================================
 
-No byte of a JSON text is below 32, so that cells tell themselves apart. In a packed line fields are integers, least
-byte first, at the places that ``layout`` gives them; texts, enumerations and tuples of numbers are numbers of words; an
-id such as ``producer-0:17`` is the word before its last digits, and their number. A line that does not fit is not
-packed. A file may end within its last line, where its writer was killed.
-
-Pure: bytes come in and go out. ``writing`` packs, ``reading`` makes JSON lines again;
-``laststand.emulator.verification`` has a reader of its own, which makes columns.
+No byte of a JSON text is below 32, so that the first byte of a cell says what begins. In a packed line fields are
+integers, least byte first, at the places that ``layout`` gives them; texts, enumerations and tuples of numbers are
+numbers of words; an id such as ``producer-0:17`` is the word before its last digits, and their number. A line that does
+not fit is not packed. A file may end within its last line, where its writer was killed. Pure: bytes come in and go out.
+``writing`` packs, ``reading`` makes JSON lines again; ``laststand.emulator.verification`` has a reader of its own,
+which makes columns.
 """

@@ -1,4 +1,4 @@
-"""Where each field of a packed line stands. ``docs/packed-files.md`` has the table, which a test holds to this module.
+"""The place of each field in a packed line. ``docs/packed-files.md`` has the table, which a test holds to this module.
 
 A field takes the width that its type or name says here. Fields fill the cells of their line from the widest to the
 narrowest, each in the first cell that has room, and never the first byte of a cell.
@@ -38,7 +38,7 @@ LINE_KINDS: Final = bytes((TEXT, *KINDS.values()))
 """First bytes of cells with which a line begins."""
 
 KINDS_END: Final = max(KINDS.values()) + 1
-"""Nothing begins with this byte or a higher one."""
+"""The first byte with which no kind begins."""
 
 NO_NUMBER: Final = -1
 """Stands for the number of an id that ends with no digits."""
@@ -68,7 +68,7 @@ _PARTITION: Final = ("topic", "partition", "topic_id")
 
 
 class Form(Enum):
-    """How the value of a field stands in a cell."""
+    """The encoding of a field's value in a cell."""
 
     NUMBER = "an integer"
     OPTIONAL = "an integer; the least one for null"
@@ -102,7 +102,7 @@ class Field(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where the fields of one kind of struct stand.
+    """The places of the fields of one kind of struct.
 
     Attributes:
         fields: by offset.
@@ -117,7 +117,7 @@ class Layout(NamedTuple):
 
     @property
     def format(self) -> str:
-        """Its form for Python's ``struct``, of which the first value is the first byte."""
+        """The layout's form for Python's ``struct``, of which the first value is the first byte."""
         parts, end = ["<B"], 1
         for field in self.fields:
             parts.append(f"{field.offset - end}x{field.code}")
@@ -126,7 +126,7 @@ class Layout(NamedTuple):
 
     @property
     def count_place(self) -> int | None:
-        """Which of the fields says how many elements there are."""
+        """The field that holds the number of elements."""
         return next((place for place, field in enumerate(self.fields) if field.form is Form.COUNT), None)
 
 

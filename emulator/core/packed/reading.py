@@ -142,7 +142,7 @@ def _id_number(layout: Layout, numbers: list[int]) -> int:
 
 
 def _size(content: bytes | memoryview, begin: int) -> int | None:
-    """Returns how many bytes belong to what begins there; ``None`` where it is not all there."""
+    """Returns the size of the line that begins there; ``None`` where it is incomplete."""
     layout = _LAYOUTS.get(content[begin])
     if layout is not None:
         return _packed_size(layout, content, begin)
@@ -186,7 +186,7 @@ def text_lines(content: bytes) -> bytes:
 
 
 def count_lines(cells: bytes | memoryview) -> int:
-    """Returns how many lines begin in cells."""
+    """Returns the number of lines that begin in cells."""
     first_bytes = bytes(cells[::CELL])
     return sum(map(first_bytes.count, LINE_KINDS))
 

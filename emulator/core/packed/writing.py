@@ -68,7 +68,7 @@ class LinePacker:
             self._begin_segment(number + 1)
 
     def take(self) -> bytes:
-        """Returns what was added since the last call."""
+        """Returns the lines added since the last call."""
         content = b"".join(self._parts)
         self._parts.clear()
         return content
@@ -100,7 +100,7 @@ def _filled(kind: int, text: bytes) -> bytes:
 
 
 class _Packing:
-    """How lines of one kind are packed. Every broker does this for every batch, so it decides nothing twice."""
+    """The packing of one kind of line. Every broker does this for every batch, so it decides nothing twice."""
 
     def __init__(self, layout: Layout, first_byte: int) -> None:
         self._first_byte = first_byte

@@ -1,4 +1,4 @@
-"""What administrators write into ZooKeeper: topics, configurations, deletions (``kafka-topics --zookeeper``).
+"""Writes that administrators make to ZooKeeper: topics, configurations, deletions (``kafka-topics --zookeeper``).
 
 The nodes are those that Kafka's tools write, past every broker; the controller sees them by its watches. Elections and
 reassignments are asked of the controller instead. A topic is refused without replicas: nobody here places them.
@@ -35,7 +35,7 @@ _DEFAULT_BROKER: Final = "<default>"
 def administrate(
     request: AdministratorRequest, rules: ZooKeeperRules, ibp: InterBrokerProtocol
 ) -> operations.Program[AdministratorResponse]:
-    """Writes what is asked for; returns what came of each subject, in order.
+    """Performs an administrator's request; returns the result for each subject, in order.
 
     Args:
         request: what to do.
@@ -63,7 +63,7 @@ def administrate(
 def described_cluster(
     image: MetadataImage, *, cluster_id: str, controller: BrokerId | None, server: NodeId, last_zxid: Zxid
 ) -> admin_messages.DescribeClusterResponse:
-    """Returns who is registered; nobody knows what each of them has heard.
+    """Returns the registered brokers; nobody knows the metadata of each.
 
     Args:
         image: what is committed.

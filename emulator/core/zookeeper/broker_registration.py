@@ -1,7 +1,7 @@
 """A broker's registration: an ephemeral node, whose czxid is the broker epoch (``KafkaZkClient.registerBroker``).
 
 The node may be there already. Of this session: it is kept, with its epoch. Of the session that this process had before:
-it is deleted and made anew, as the server may be slow to expire it (KAFKA-7165). Anybody else's: NODEEXISTS, and the
+it is deleted and made again, as the server may be slow to expire it (KAFKA-7165). Anybody else's: NODEEXISTS, and the
 process ends; a broker that was killed cannot come back before its old session is gone.
 """
 

@@ -1,4 +1,4 @@
-"""What a ZooKeeper controller tells brokers: LeaderAndIsr, UpdateMetadata, StopReplica, and their answers.
+"""Requests of a ZooKeeper controller to brokers: LeaderAndIsr, UpdateMetadata, StopReplica, and their answers.
 
 All carry who speaks, in which term, and which incarnation of the broker is meant. A field that their version lacks has
 its default (``control_versions``). Kafka's ``LeaderAndIsrRequest``, ``UpdateMetadataRequest``, ``StopReplicaRequest``.
@@ -24,7 +24,7 @@ from laststand.emulator.core.zookeeper.identifiers import ControllerEpoch
 
 
 class ControlRequest(Message, frozen=True, kw_only=True):
-    """What all three have. ``broker_epoch`` is ``None`` below IBP 2.2, and passes for any incarnation."""
+    """The fields of all three. ``broker_epoch`` is ``None`` below IBP 2.2, and passes for any incarnation."""
 
     controller_id: BrokerId
     controller_epoch: ControllerEpoch
@@ -33,10 +33,10 @@ class ControlRequest(Message, frozen=True, kw_only=True):
 
 
 class LeaderAndIsrType(IntEnum):
-    """Whether a request names all replicas of its addressee (KIP-516, with the numbers of Kafka 3.6.1 and later)."""
+    """The scope of a LeaderAndIsr: all replicas of its addressee, or some (KIP-516, numbered as since Kafka 3.6.1)."""
 
     UNKNOWN = 0
-    """What every ZooKeeper controller says."""
+    """The value that every ZooKeeper controller sends."""
 
     INCREMENTAL = 1
     FULL = 2
@@ -69,7 +69,7 @@ class LeaderAndIsrRequest(ControlRequest, frozen=True, kw_only=True):
 
 
 class PartitionError(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one partition of a control request."""
+    """Outcome of one partition of a control request."""
 
     name: TopicPartition
     error: ErrorCode
@@ -83,7 +83,7 @@ class LeaderAndIsrResponse(Message, frozen=True, kw_only=True):
 
 
 class NoLeaderReason(Enum):
-    """Why UpdateMetadata names no leader."""
+    """Reason why UpdateMetadata names no leader."""
 
     NONE_ELECTED = -1
     BEING_DELETED = -2
@@ -105,7 +105,7 @@ class MetadataPartition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveBroker(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker that is registered, as brokers and clients are told of it."""
+    """A broker that is registered, as brokers and clients are informed of it."""
 
     broker_id: BrokerId
     rack: str = ""
@@ -126,7 +126,7 @@ class UpdateMetadataResponse(Message, frozen=True, kw_only=True):
 
 
 class StopReplicaEpoch(Enum):
-    """What StopReplica says instead of a leader epoch."""
+    """The value of StopReplica in place of a leader epoch."""
 
     UNKNOWN = -1
     """The controller knows none, or its protocol has no such field."""

@@ -1,4 +1,4 @@
-"""Which fields LeaderAndIsr, UpdateMetadata and StopReplica have in which version (Kafka's ``*Request.json``).
+"""The fields of LeaderAndIsr, UpdateMetadata and StopReplica in each version (Kafka's ``*Request.json``).
 
 The sender's ``inter.broker.protocol.version`` decides the version (``inter_broker_protocol``), and the version decides
 what can be said: whatever the controller knows, the reader has the default of a field that the version lacks.
@@ -41,16 +41,16 @@ FIELDS_SINCE: Final[Mapping[_Carrier, Mapping[str, int]]] = MappingProxyType(
 """The first version that has a field; a field that is not here is in every version."""
 
 _UNSAID: Final[Mapping[str, object]] = MappingProxyType({"leader_epoch": control_messages.StopReplicaEpoch.UNKNOWN})
-"""What a missing field says that has no default."""
+"""The values of missing fields that have no default."""
 
 
 def has_field(carrier: _Carrier, field: str, version: int) -> bool:
-    """Whether a request of this version, or a partition in it, has a field."""
+    """Returns whether a request of this version, or a partition in it, has a field."""
     return version >= FIELDS_SINCE[carrier].get(field, 0)
 
 
 def as_carried(request: _ControlT) -> _ControlT:
-    """Returns what a request of its version says: every field that the version lacks has its default."""
+    """Returns a request as its version carries it: every field that the version lacks has its default."""
     carrier: _Carrier = type(request)
     lacking = _lacking(carrier, request.api_version)
     partitions = tuple(

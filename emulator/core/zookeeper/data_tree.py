@@ -27,7 +27,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stat(self) -> operations.NodeStat:
-        """What a client is told of it."""
+        """The node's metadata as a client gets it."""
         return operations.NodeStat(
             czxid=self.czxid,
             mzxid=self.mzxid,

@@ -1,4 +1,4 @@
-"""What ends a program that waits for ZooKeeper before its time."""
+"""Exceptions that end a program which waits for ZooKeeper."""
 
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.zookeeper import operations

@@ -1,9 +1,9 @@
-"""What passes between a node's core and the driver that keeps its ZooKeeper session: effects and inputs.
+"""Effects and inputs between a node's core and the driver that keeps its ZooKeeper session.
 
 A node asks with ``ZooKeeperRequest`` and hears either ``ZooKeeperAnswered``, with one answer per step, or
 ``ZooKeeperConnectionLost``: then nobody knows what was executed. Watches are set by the steps that read; an event of
 one arrives before the answer to any later step. After ``ZooKeeperConnectionLost`` the driver sets every watch of the
-session anew by reading, and tells of what changed meanwhile. ``SessionExpired`` is only ever learned from the server,
+session again by reading, and records what changed meanwhile. ``SessionExpired`` is only ever learned from the server,
 so a node may believe itself alive for any length of time; ``OpenSession`` asks for the next session, once the core has
 let go of the old one.
 """

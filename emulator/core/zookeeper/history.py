@@ -1,4 +1,4 @@
-"""What ZooKeeper's writes mean: committed metadata, and the events that tell of it.
+"""Translates ZooKeeper's writes into committed metadata and events.
 
 In a ZooKeeper cluster the committed state is the history of nodes, and its order is the zxid: every event about
 metadata has the zxid of its write as ``metadata_offset``. Who decided a write may never hear that it was done; so the
@@ -219,7 +219,7 @@ class ZooKeeperHistory:
         yield from self._changed(name, decided, self._reason(decided, before), change.zxid, cause_id)
 
     def _reason(self, after: LeaderAndIsr, before: PartitionState | None) -> ChangeReason:
-        """Returns what set a decision off, as far as the nodes tell."""
+        """Returns the cause of a decision, as far as the nodes say."""
         if before is None:
             return ChangeReason.CREATED
         if after.leader_epoch == before.leader_epoch:
@@ -297,7 +297,7 @@ class ZooKeeperHistory:
 
 
 def _election(after: LeaderAndIsr, before: PartitionState | None) -> events.Election:
-    """Returns how the leader of a decision was found."""
+    """Returns the way in which the leader of a decision was found."""
     if before is None:
         return events.Election.ISR
     if after.leader == before.leader:

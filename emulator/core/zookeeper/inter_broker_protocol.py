@@ -55,7 +55,7 @@ def ibp_level(version: str) -> IbpLevel:
 
 
 def is_ibp(version: str) -> bool:
-    """Whether there is such a version or release."""
+    """Returns whether there is such a version or release."""
     return bool(_levels(version))
 
 
@@ -111,14 +111,14 @@ _CONTROL_VERSIONS: Final = (
     (_LEADER_RECOVERY, (6, 7, 3)),
     (_KRAFT_CONTROLLER_FIELD, (7, 8, 4)),
 )
-"""In which version a controller speaks to brokers; ``control_versions`` has what each version can say."""
+"""The version in which a controller speaks to brokers; ``control_versions`` has the fields of each version."""
 
 _ALTER_PARTITION_BY_NAME: Final = 1
 _ALTER_PARTITION_LATEST: Final = 3
 
 
 class IsrChange(Enum):
-    """Who writes a leader's ISR."""
+    """The writer of a leader's ISR: the leader, or the controller."""
 
     ZOOKEEPER = "zookeeper"
     """The leader, into the state node; the controller hears of it by a notification."""
@@ -128,7 +128,7 @@ class IsrChange(Enum):
 
 
 class InterBrokerProtocol(msgspec.Struct, frozen=True):
-    """What follows from a node's version.
+    """The protocol features that follow from a node's version.
 
     Attributes:
         level: the version.
@@ -140,7 +140,7 @@ class InterBrokerProtocol(msgspec.Struct, frozen=True):
 
     @property
     def isr_change(self) -> IsrChange:
-        """Who writes a leader's ISR."""
+        """The writer of a leader's ISR: the leader, or the controller."""
         return IsrChange.ALTER_PARTITION if self.level >= _ALTER_ISR else IsrChange.ZOOKEEPER
 
     @property
@@ -198,5 +198,5 @@ class InterBrokerProtocol(msgspec.Struct, frozen=True):
         return min(own_max, controller_max_version)
 
     def sends_recovery_state(self, alter_partition_version: int) -> bool:
-        """Whether a request of that version has the leader's recovery state; else it reads as RECOVERED."""
+        """Returns whether a request of that version has the leader's recovery state; else it reads as RECOVERED."""
         return self.records_leader_recovery and alter_partition_version >= _ALTER_PARTITION_BY_NAME

@@ -1,4 +1,4 @@
-"""What a client asks of ZooKeeper and what it is told, as values.
+"""Requests to ZooKeeper and their answers, as values.
 
 A client sends *steps*: single operations, or transactions that are executed all or not at all. Steps that are sent
 together are pipelined, not atomic together. Each step has one answer, in order; a step whose connection was lost has
@@ -17,7 +17,7 @@ ResultT = TypeVar("ResultT")
 
 
 class NodeKind(Enum):
-    """What a new node is (ZooKeeper's ``CreateMode``, the ones that Kafka uses)."""
+    """The kind of a new node (ZooKeeper's ``CreateMode``, the ones that Kafka uses)."""
 
     PERSISTENT = "persistent"
     EPHEMERAL = "ephemeral"
@@ -93,7 +93,7 @@ Step: TypeAlias = Write | Read | Transaction
 
 
 class ZooKeeperFailure(Enum):
-    """Why an operation did nothing (ZooKeeper's ``KeeperException.Code``)."""
+    """Reason why an operation did nothing (ZooKeeper's ``KeeperException.Code``)."""
 
     NO_NODE = "NONODE"
     NODE_EXISTS = "NODEEXISTS"
@@ -109,7 +109,7 @@ class ZooKeeperFailure(Enum):
 
 
 class NodeStat(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server knows of a node beside its data."""
+    """The server's metadata of a node."""
 
     czxid: Zxid
     mzxid: Zxid
@@ -195,7 +195,7 @@ was lost are sent again by whoever runs the program, as they were.
 
 
 class ZooKeeperEventKind(Enum):
-    """What became of a watched node."""
+    """Outcome of a watched node."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -219,7 +219,7 @@ WatchEvent: TypeAlias = NodeChanged | ChildrenChanged
 
 
 class TreeChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a write did to one node, as the server's transaction log tells it; those of a transaction share a zxid.
+    """The change of one node by a write, from the server's transaction log; changes of one transaction share a zxid.
 
     ``data`` and ``version`` are the node's after the whole write; ``version`` is ``None`` where there is no node then.
     ``is_closing``: the node went with its session because a client closed that in order.

@@ -95,7 +95,7 @@ class ProgramRunner(Generic[operations.ResultT]):
 
 
 class Finished(Generic[operations.ResultT]):
-    """What a program returned."""
+    """The return value of a program."""
 
     __slots__ = ("result",)
 

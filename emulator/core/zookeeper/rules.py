@@ -23,7 +23,7 @@ from laststand.emulator.core.zookeeper.nodes.topic import TopicFormat
 
 
 class AlterIsrChecks(Enum):
-    """What the controller looks at before it writes an ISR that a leader asked for, by the release that has it."""
+    """Validations by the controller before it writes an ISR for a leader, by the release that has them."""
 
     NONE = "none"
     """The release has no such request."""
@@ -38,11 +38,11 @@ class AlterIsrChecks(Enum):
     """A leader that is ahead goes to another controller (KAFKA-14154); members have to be eligible (KIP-841)."""
 
     KIP = "kip"
-    """That, and the sender leads, and the ISR is of the replicas (KIP-497)."""
+    """The same, and the sender leads, and the ISR is of the replicas (KIP-497)."""
 
 
 class IsrSettledBy(Enum):
-    """What tells a leader that its ISR is what it asked for, and so when it is answered (KIP-497)."""
+    """The message by which a leader learns that its ISR is committed, and so the time of the answer (KIP-497)."""
 
     ANSWER = "answer"
     """The answer to AlterPartition, or to its own write (Kafka)."""
@@ -52,7 +52,7 @@ class IsrSettledBy(Enum):
 
 
 class IsrWriteUnknown(Enum):
-    """What a leader makes of its own ISR write that ZooKeeper refused."""
+    """The leader's reaction to its own ISR write that ZooKeeper refused."""
 
     KEEP = "keep"
     """The former ISR bounds the high watermark, and the same stale version is tried again (up to 2.7; KAFKA-2729)."""
@@ -62,7 +62,7 @@ class IsrWriteUnknown(Enum):
 
 
 class EqualEpochLeaderAndIsr(Enum):
-    """What a broker makes of LeaderAndIsr with the leader epoch that it has."""
+    """The broker's reaction to LeaderAndIsr with the leader epoch that it has."""
 
     IGNORED = "ignored"
     """Refused with STALE_CONTROLLER_EPOCH, whatever else it says (Kafka)."""
@@ -72,7 +72,7 @@ class EqualEpochLeaderAndIsr(Enum):
 
 
 class LeaderRecovery(Enum):
-    """What becomes of the mark of an unclean election (KIP-704)."""
+    """The treatment of the mark of an unclean election (KIP-704)."""
 
     NONE = "none"
     """Neither read nor kept (before 3.2)."""
@@ -85,7 +85,7 @@ class LeaderRecovery(Enum):
 
 
 class StopReplicaFence(Enum):
-    """Which leader epochs of StopReplica a broker takes (KIP-570)."""
+    """The leader epochs of StopReplica that a broker accepts (KIP-570)."""
 
     OFF = "off"
     """Any: that of a reassignment long over deletes what came since (before 2.6)."""
@@ -98,7 +98,7 @@ class StopReplicaFence(Enum):
 
 
 class WatchNotifications(Enum):
-    """Whether the controller listens to leaders that wrote their ISR themselves."""
+    """The controller's reaction to notifications of leaders that wrote their ISR themselves."""
 
     ALWAYS = "always"
     """At every protocol version: other brokers may be older (Kafka)."""
@@ -111,25 +111,25 @@ class ZooKeeperRules(msgspec.Struct, frozen=True, kw_only=True):
     """One frozen set of rules. The defaults are those of Kafka 3.9."""
 
     alter_isr_checks: AlterIsrChecks = AlterIsrChecks.KAFKA_3_3
-    """What the controller looks at before it writes an ISR (KIP-497)."""
+    """Validations by the controller before it writes an ISR (KIP-497)."""
 
     isr_settled_by: IsrSettledBy = IsrSettledBy.ANSWER
-    """What tells a leader of its new ISR (KIP-497)."""
+    """The message by which a leader learns its new ISR (KIP-497)."""
 
     isr_write_unknown: IsrWriteUnknown = IsrWriteUnknown.PENDING
-    """What a leader makes of its own write that was refused (KAFKA-2729)."""
+    """The leader's reaction to its own write that was refused (KAFKA-2729)."""
 
     equal_epoch_leader_and_isr: EqualEpochLeaderAndIsr = EqualEpochLeaderAndIsr.IGNORED
-    """What a broker makes of a leader epoch that it has (KIP-704)."""
+    """The broker's reaction to LeaderAndIsr with the leader epoch that it has (KIP-704)."""
 
     leader_and_isr_partition_epoch_check: bool = True
     """LeaderAndIsr with an older partition epoch is skipped (KAFKA-13790)."""
 
     leader_recovery_state: LeaderRecovery = LeaderRecovery.STORED
-    """What becomes of RECOVERING (KIP-704)."""
+    """The treatment of RECOVERING (KIP-704)."""
 
     stop_replica_epoch: StopReplicaFence = StopReplicaFence.NOT_LOWER
-    """Which StopReplica is too old (KIP-570)."""
+    """The condition under which StopReplica is too old (KIP-570)."""
 
     isr_eligibility_check: bool = True
     """A leader adds only followers that are known to be alive (KIP-841)."""
@@ -150,12 +150,12 @@ class ZooKeeperRules(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the controller listens to leaders that write themselves (KIP-497)."""
 
     def protocol(self, level: IbpLevel) -> InterBrokerProtocol:
-        """Returns what a protocol version means to the release."""
+        """Returns the release's meaning of a protocol version."""
         return InterBrokerProtocol(level, knows_topic_ids=self.topic_ids)
 
     @property
     def state_format(self) -> StateFormat:
-        """What the release knows of a state node."""
+        """The fields of a state node that the release knows."""
         knows_recovery = self.leader_recovery_state is not LeaderRecovery.NONE
         return StateFormat.WITH_RECOVERY if knows_recovery else StateFormat.WITHOUT_RECOVERY
 
@@ -166,7 +166,7 @@ class ZooKeeperRules(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def topic_format(self) -> TopicFormat:
-        """What the release knows of a topic node."""
+        """The fields of a topic node that the release knows."""
         return TopicFormat.WITH_IDS if self.topic_ids else TopicFormat.WITHOUT_IDS
 
 

@@ -38,7 +38,7 @@ class ZooKeeperServer:
 
     @property
     def last_zxid(self) -> Zxid:
-        """Of the last write that did something."""
+        """The zxid of the last write that did something."""
         return self._tree.last_zxid
 
     def data(self, path: str) -> bytes | None:
@@ -47,7 +47,7 @@ class ZooKeeperServer:
         return None if node is None else node.data
 
     def stat(self, path: str) -> operations.NodeStat | None:
-        """Returns what is known of a node past all clients."""
+        """Returns the metadata of a node past all clients."""
         node = self._tree.get(path)
         return None if node is None else node.stat
 
@@ -66,7 +66,7 @@ class ZooKeeperServer:
         return session_id
 
     def is_alive(self, session_id: SessionId) -> bool:
-        """Whether the session has neither been closed nor expired."""
+        """Returns whether the session has neither been closed nor expired."""
         return session_id in self._sessions
 
     def hear(self, session_id: SessionId, *, now_ms: int) -> None:

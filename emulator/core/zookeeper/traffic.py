@@ -33,10 +33,10 @@ from laststand.emulator.core.zookeeper.controller.exchange import (
 from laststand.emulator.core.zookeeper.process import ProcessEffect, ProcessInput, ZooKeeperProcess
 
 CAUSE: Final = CauseId("zookeeper")
-"""Of what a process does by itself."""
+"""The cause id of a process's own work."""
 
 CONTROL_TIMEOUT_MS: Final = 30_000
-"""``controller.socket.timeout.ms``: how long a controller waits for a broker's answer."""
+"""``controller.socket.timeout.ms``: time for which a controller waits for a broker's answer."""
 
 CORRELATION_ID_STEP: Final = 2
 """Requests have even ids; odd ones are free for whoever keeps the session."""
@@ -47,14 +47,14 @@ CONTROLLER_REQUESTS: Final = (
     admin_messages.ElectLeadersRequest,
     admin_messages.AlterPartitionReassignmentsRequest,
 )
-"""What a broker process passes to its controller (``ControllerRequest``)."""
+"""Requests that a broker process passes to its controller (``ControllerRequest``)."""
 
 NetworkedInput: TypeAlias = inputs.BrokerInput | exchange.ZooKeeperInput
 NetworkedEffect: TypeAlias = effects.BrokerEffect | exchange.ZooKeeperEffect
 
 _Outcome: TypeAlias = inputs.ResponseReceived | inputs.RequestFailed
 _Conclude: TypeAlias = Callable[[_Outcome], ProcessInput]
-"""Returns what the outcome of a request is to the process."""
+"""Returns the process's reaction to the outcome of a request."""
 
 
 class NetworkedProcess:
@@ -171,7 +171,7 @@ class NetworkedProcess:
 
 
 def _received(incoming: inputs.RequestReceived) -> ProcessInput:
-    """Returns what a request is to the process: one from a controller, one for its own, or one for its broker."""
+    """Returns the request as an input of the process: one from a controller, one for its own, or one for its broker."""
     request_id, cause_id = incoming.request_id, incoming.cause_id
     request: object = incoming.request
     if isinstance(

@@ -83,7 +83,7 @@ def _new_topic_id(cluster: SimulatedCluster, action: actions.Administration) -> 
 
 
 def _causes(action: actions.Administration) -> tuple[str, ...]:
-    """Returns what the events that each request leads to name as their cause."""
+    """Returns the cause ids of the events that each request leads to."""
     match action:
         case actions.CreateTopic(topic=topic):
             return (f"create-{topic.name}",)

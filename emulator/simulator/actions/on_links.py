@@ -15,7 +15,7 @@ _UNKNOWN_LINK: Final = actions.no_op("there is no such link")
 
 
 def _links(cluster: SimulatedCluster) -> list[Link[NodeId]]:
-    """Returns who dials whom: the clients every node, and the nodes each other."""
+    """Returns the pairs of nodes that talk: the clients with every node, and the nodes with each other."""
     nodes = [*cluster.nodes, CONTROLLER]
     return [Link(source, target) for source in (CLIENT, *nodes) for target in nodes if source != target]
 
@@ -26,7 +26,7 @@ def _is_link(cluster: SimulatedCluster, link: Link[NodeId]) -> bool:
 
 
 def _is_live(cluster: SimulatedCluster, link: Link[NodeId]) -> bool:
-    """Whether a link is open and leads to a node that runs and is not paused."""
+    """Returns whether a link is open and leads to a node that runs and is not paused."""
     target = find_process(cluster, link.target)
     assert target is not None, "a link leads to a node"
     return not cluster.network.is_blocked(link) and target.core is not None and not target.is_paused

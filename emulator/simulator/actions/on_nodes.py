@@ -130,7 +130,7 @@ def replace_disk(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
 
 
 def sync(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Makes what is in the page cache durable."""
+    """Makes the page cache durable."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE
@@ -180,7 +180,7 @@ def let_clock_jump(cluster: SimulatedCluster, node_id: NodeId, by_ms: int) -> ac
 
 
 def expire_session(cluster: SimulatedCluster, node_id: NodeId) -> actions.Outcome:
-    """Has a broker's ZooKeeper session ended; the process is not told."""
+    """Has a broker's ZooKeeper session ended; the process is not informed."""
     node = find_broker(cluster, node_id)
     if node is None:
         return UNKNOWN_NODE

@@ -17,7 +17,7 @@ from laststand.emulator.simulator.actions.targets import on_each
 from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 
 _BIT: Final = "simulated"
-"""What the events of faults say of how they were seen."""
+"""The evidence of a fault's effect that the events of faults name."""
 
 
 def perform_and_record(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcome:

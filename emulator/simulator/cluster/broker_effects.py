@@ -122,7 +122,7 @@ class BrokerEffects:
                 raise InvariantError(f"a broker has no effect {effect}")
 
     def sync(self, node: BrokerNode) -> None:
-        """Makes what is in the page cache durable; a process that runs tells so."""
+        """Makes the page cache durable; a process that runs reports that."""
         before = {partition: log.recovery_point for partition, log in node.disk.logs.items()}
         node.disk.sync()
         if node.broker is not None:

@@ -157,7 +157,7 @@ class SimulatedCluster:
     # --- What kind of cluster it is ---------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """Makes what the nodes share, before there is any."""
+        """Makes the parts that nodes share, before there is any node."""
 
     def _make_broker(self, broker_id: BrokerId) -> BrokerNode:
         return BrokerNode(broker_id)
@@ -240,11 +240,11 @@ class SimulatedCluster:
         return len(brokers) == len(self.nodes) and not any(broker.fenced for broker in brokers.values())
 
     def is_recovering(self, partition: TopicPartition) -> bool:
-        """Whether the replicas of a partition without a leader are being asked what they hold."""
+        """Returns whether the replicas of a partition without a leader are being asked what they hold."""
         return partition in self.controller.recoveries.under_way
 
     def lacks_metadata(self, node: BrokerNode) -> str | None:
-        """Returns what a broker that runs has not heard of, in words."""
+        """Returns the metadata that a running broker lacks, in words."""
         assert node.broker is not None
         known, end = node.broker.image.next_offset, self.committed_end_offset
         return None if known == end else f"broker {node.broker_id} knows metadata up to {known} of {end}"
@@ -328,7 +328,7 @@ class SimulatedCluster:
         return True
 
     def sync_disk(self, node: BrokerNode) -> None:
-        """Makes what is in a broker's page cache durable, as the kernel does now and then."""
+        """Makes the page cache of a broker's disk durable, as the kernel does now and then."""
         self._broker_effects.sync(node)
 
     def _step(self, node: Node[InputT], incoming: InputT | inputs.TimerFired) -> None:

@@ -1,4 +1,4 @@
-"""What can be done to processes: start, stop, kill, pause and resume them, take their power, change their clocks."""
+"""Actions on processes: start, stop, kill, pause and resume them, take their power, change their clocks."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -2,12 +2,12 @@
 
 Appends and truncations reach the page cache; a sync makes the log as it is then durable. Checkpoints, directory names
 and the clean-shutdown file are durable as soon as they are written, because ``laststand.emulator.storage`` syncs each
-of them. One name is not: that of the segment with which a log starts anew (``RestartLog``), until the log or its
+of them. One name is not: that of the segment with which a log starts again (``RestartLog``), until the log or its
 directory is synced. So a power loss takes batches away, brings back those of a truncation, or leaves a log that has no
 segment. A replaced disk is empty.
 
 On a disk with an ordered journal (``DiskModel``) nothing is brought back and no name is lost: a cut and a log that
-starts anew are followed by a checkpoint of recovery points, and syncing that commits them, too.
+starts again are followed by a checkpoint of recovery points, and syncing that commits them, too.
 """
 
 from typing import Final
@@ -88,7 +88,7 @@ class StoredLog:
         self.is_named = True
 
     def sync(self) -> None:
-        """Makes what a reader sees durable."""
+        """Makes the content that a reader sees durable."""
         self.durable = tuple(self.batches)
         self.synced = len(self.batches)
         self.recovery_point = self.log_end_offset
@@ -166,7 +166,7 @@ class Disk:
         self.strays[inputs.StrayLog(partition=effect.partition, topic_id=log.topic_id)] = log
 
     def delete_stray(self, effect: effects.DeleteStrayLog) -> None:
-        """Removes what was set aside."""
+        """Removes a stray log."""
         self.strays.pop(inputs.StrayLog(partition=effect.partition, topic_id=effect.topic_id), None)
 
     def append(self, effect: effects.AppendToLog) -> None:
@@ -258,7 +258,7 @@ class Disk:
         return tuple(loaded)
 
     def previous_broker_epoch(self) -> BrokerEpoch | None:
-        """Returns what the clean-shutdown file proves."""
+        """Returns the broker epoch that the clean-shutdown file proves."""
         return self._clean_epoch if self._is_clean else None
 
     @property
@@ -311,5 +311,5 @@ class Disk:
 
 
 def unsynced_batches(disk: Disk) -> int:
-    """Returns how many batches a power loss could take from the log that has most of them."""
+    """Returns the most batches that a power loss could take from one log."""
     return max((len(log.batches) - log.synced for log in disk.logs.values()), default=0)

@@ -1,4 +1,4 @@
-"""What a loss of power takes from one broker's disk, where the plan leaves that to chance."""
+"""Draws the loss of one broker's disk in a power loss, where the plan leaves it to chance."""
 
 from random import Random
 
@@ -9,7 +9,7 @@ from laststand.emulator.simulator.disk.disk import Disk, unsynced_batches
 
 
 def exact_loss(loss: DiskLoss, node_id: NodeId, disk: Disk) -> ExactLoss:
-    """Returns what a broker's disk loses: as the plan says, or drawn from the seed of that broker."""
+    """Returns the loss of a broker's disk: as the plan says, or drawn from the seed of that broker."""
     if loss.exact is not None:
         return loss.exact
     chance = Random(loss.seed_of(node_id))
@@ -21,5 +21,5 @@ def exact_loss(loss: DiskLoss, node_id: NodeId, disk: Disk) -> ExactLoss:
 
 
 def undoes_names(loss: DiskLoss) -> bool:
-    """Whether changes of names that were not synced come undone, as they do where nothing else is said."""
+    """Returns whether changes of names that were not synced come undone, as they do where nothing else is said."""
     return loss.exact is None or loss.exact.names is NamesFate.UNDONE

@@ -1,6 +1,6 @@
 """Retention on a simulated disk: which batches go, as whole segments of the size that the topic sets.
 
-A stored log has no segment files, so its batches are laid out anew each time: a segment takes batches until the next
+A stored log has no segment files, so its batches are laid out again each time: a segment takes batches until the next
 one would not fit. What is left starts at a boundary of that layout, so the next look finds the same ones. The decision
 is that of real logs (``storage.retention``).
 """

@@ -1,1 +1,1 @@
-"""What a schedule may do next: each move draws its choices and returns actions."""
+"""Moves: the possible next actions of a schedule; each move draws its choices and returns actions."""

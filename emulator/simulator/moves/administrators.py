@@ -289,4 +289,4 @@ ADMINISTRATOR_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "race_downgrade": _race_downgrade,
     }
 )
-"""By the name that profiles use."""
+"""The administrator moves, by the name that profiles use."""

@@ -1,4 +1,4 @@
-"""What a move reads and draws from: the running cluster as an adversary sees it, and seeded random streams.
+"""The input of moves: the running cluster as an adversary sees it, and seeded random streams.
 
 What is drawn ends up in the arguments of actions, so a replay draws nothing.
 """
@@ -92,7 +92,7 @@ class ClusterView:
         return self.schedule.randint(self.session_ms * 105 // 100, self.session_ms * percent // 100)
 
     def past_lag_ms(self) -> int:
-        """Draws a time after which a follower that does not fetch has to leave the ISR, which is asked twice a lag."""
+        """Draws a time after which a follower that does not fetch must leave the ISR, checked twice per lag time."""
         lag_ms = self.cluster.properties.replica_lag_time_max_ms
         return self.schedule.randint(lag_ms * 105 // 100 + 10, lag_ms * 170 // 100 + 10)
 
@@ -103,7 +103,7 @@ class ClusterView:
         return self.schedule.randint(usual_ms // 2, usual_ms * 130 // 100 + 10)
 
     def may_crash(self, node: BrokerNode) -> bool:
-        """Whether the guarantee still covers the partitions of a broker that ends uncleanly now."""
+        """Returns whether the guarantee still covers the partitions of a broker that ends uncleanly now."""
         if self.budget is Budget.BEYOND:
             return True
         for name, truth in self.oracle.truths.items():

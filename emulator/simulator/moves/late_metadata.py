@@ -38,7 +38,7 @@ _Change: TypeAlias = Callable[[ClusterView, LedPartition], Actions]
 
 
 def _there_and_back(view: ClusterView, led: LedPartition) -> Actions:
-    """Another member leads for a while."""
+    """Lets another member lead for a while."""
     successor = _draw_successor(view, led)
     if successor is None:
         return []
@@ -50,7 +50,7 @@ def _there_and_back(view: ClusterView, led: LedPartition) -> Actions:
 
 
 def _stops_as_leader(view: ClusterView, led: LedPartition) -> Actions:
-    """Another member leads until it stops in order, and the leader before leads on."""
+    """Lets another member lead until it stops in order, and the leader before leads on."""
     successor = _draw_successor(view, led)
     if successor is None:
         return []
@@ -65,7 +65,7 @@ def _stops_as_leader(view: ClusterView, led: LedPartition) -> Actions:
 
 
 def _is_unregistered_as_leader(view: ClusterView, led: LedPartition) -> Actions:
-    """Another member leads until it is unregistered, which counts as its failure."""
+    """Lets another member lead until it is unregistered, which counts as its failure."""
     successor = _draw_successor(view, led)
     if successor is None or not view.may_crash(view.cluster.nodes[successor]):
         return []
@@ -100,7 +100,7 @@ def _away_and_back(view: ClusterView, led: LedPartition) -> Actions:
 
 
 def _away_and_back_beside_a_fence(view: ClusterView, led: LedPartition) -> Actions:
-    """The same, and meanwhile another broker's session ends."""
+    """Lets another member lead for a while, and meanwhile another broker's session ends."""
     others = [replica for replica in led.state.replicas if replica != led.leader]
     moves = _away_and_back(view, led)
     if not others or not moves:
@@ -177,4 +177,4 @@ def _draw_link(view: ClusterView, led: LedPartition) -> Link[NodeId]:
 LATE_METADATA_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
     {"behind": _behind, "behind_features": partial(_behind, changes=_CHANGES_OF_FEATURES)}
 )
-"""By the name that profiles use."""
+"""The moves with late metadata, by the name that profiles use."""

@@ -32,4 +32,4 @@ MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         **ZOOKEEPER_MOVES,
     }
 )
-"""By the name that profiles use."""
+"""All moves, by the name that profiles use."""

@@ -53,7 +53,7 @@ def _hold_sync(_: ClusterView) -> Actions:
 
 
 def _hold_session(view: ClusterView) -> Actions:
-    """What keeps a broker a member of the cluster, a producer's first question, or what a recovery asks, is late."""
+    """Delays one of: what keeps a broker in the cluster, a producer's first question, the questions of a recovery."""
     broker = view.network.choice(view.brokers).node_id
     channels = (
         Channel(broker, CONTROLLER, "BrokerHeartbeat", Way.REQUEST),
@@ -187,4 +187,4 @@ NETWORK_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "fork": _fork,
     }
 )
-"""By the name that profiles use."""
+"""The network moves, by the name that profiles use."""

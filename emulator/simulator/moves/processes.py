@@ -175,4 +175,4 @@ PROCESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "pause_controller": _pause_controller,
     }
 )
-"""By the name that profiles use."""
+"""The process moves, by the name that profiles use."""

@@ -37,7 +37,7 @@ def _pass(view: ClusterView) -> Actions:
 
 
 def _linger(view: ClusterView) -> Actions:
-    """As long as a session or the lag of a follower, a little less or more."""
+    """Waits as long as a session or the lag of a follower, a little less or more."""
     usual_ms = view.schedule.choice((view.session_ms, view.cluster.properties.replica_lag_time_max_ms))
     return [actions.Wait(duration_ms=view.schedule.randint(usual_ms * 60 // 100, usual_ms * 150 // 100))]
 
@@ -87,4 +87,4 @@ PROGRESS_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "heal": _heal,
     }
 )
-"""By the name that profiles use."""
+"""The moves that make progress, by the name that profiles use."""

@@ -243,4 +243,4 @@ RACES: Final[Mapping[str, Move]] = MappingProxyType(
         "race_proof": _race_proof,
     }
 )
-"""By the name that profiles use."""
+"""The races, by the name that profiles use."""

@@ -18,7 +18,7 @@ from laststand.emulator.plan.lines import MIN_ISR, elr_feature
 from laststand.emulator.simulator.moves.cluster_view import Actions, ClusterView, Move
 
 _PARTITIONS_MAX: Final = 4
-"""Of the topic; more would only take time."""
+"""Most partitions of the topic; more would only take time."""
 
 _UNCLEAN: Final = (
     admin_messages.RequestedElection.UNCLEAN,
@@ -180,4 +180,4 @@ REQUEST_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         "delete_records": _delete_records,
     }
 )
-"""By the name that profiles use."""
+"""The request moves, by the name that profiles use."""

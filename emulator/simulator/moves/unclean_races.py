@@ -144,4 +144,4 @@ UNCLEAN_RACES: Final[Mapping[str, Move]] = MappingProxyType(
         "race_deleted": _race_deleted,
     }
 )
-"""By the name that profiles use."""
+"""The races for unclean elections, by the name that profiles use."""

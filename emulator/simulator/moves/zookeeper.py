@@ -87,7 +87,7 @@ def _zombie_controller(view: ClusterView) -> Actions:
 
 
 def _expiry(view: ClusterView, controller: BrokerId) -> actions.Action:
-    """Something that gives the controller work: another broker's session ends."""
+    """Gives the controller work: another broker's session ends."""
     others = [node.node_id for node in view.brokers if node.node_id != controller]
     return actions.ExpireSession(nodes=(view.schedule.choice(others or [controller]),))
 
@@ -123,4 +123,4 @@ ZOOKEEPER_MOVES: Final[Mapping[str, Move]] = MappingProxyType(
         **ZOOKEEPER_RACES,
     }
 )
-"""By the name that profiles use."""
+"""The ZooKeeper moves, by the name that profiles use."""

@@ -23,7 +23,7 @@ _METADATA_AGE_MS: Final = 2_100
 
 
 def elected_controller(view: ClusterView) -> BrokerId | None:
-    """Returns whom ZooKeeper has as the controller; nobody in a KRaft cluster."""
+    """Returns the controller by ZooKeeper; nobody in a KRaft cluster."""
     return view.cluster.elected_controller if isinstance(view.cluster, ZooKeeperCluster) else None
 
 
@@ -196,4 +196,4 @@ ZOOKEEPER_RACES: Final[Mapping[str, Move]] = MappingProxyType(
         "race_stray": _race_stray,
     }
 )
-"""By the name that profiles use."""
+"""The ZooKeeper races, by the name that profiles use."""

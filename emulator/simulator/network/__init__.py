@@ -1,1 +1,1 @@
-"""What travels between nodes of a simulated cluster, and what can be done to it."""
+"""The network of a simulated cluster: messages between nodes, and faults on them."""

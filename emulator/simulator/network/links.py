@@ -143,7 +143,7 @@ class Links:
         return 1
 
     def duplicate_held(self, channel: Channel[NodeId]) -> int:
-        """Delivers the oldest held request of a channel and keeps it; returns how many are on their way.
+        """Delivers the oldest held request of a channel and holds it on; returns the number delivered.
 
         So a request is executed twice, the second time when its sender may have gone on: the effect of a client that
         retries a request that the server had already received. Responses, metadata streams and disks repeat nothing.

@@ -33,7 +33,7 @@ Delivery: TypeAlias = Callable[[], None]
 
 
 class Latency:
-    """How long the messages of a slow link take, one way. Those of one channel stay in order, as on one connection.
+    """The latency of a slow link, one way. Messages of one channel stay in order, as on one connection.
 
     Args:
         latency_ms: on average.
@@ -59,7 +59,7 @@ class Latency:
 
 
 class Interference:
-    """What is done to messages of one kind, besides holding them.
+    """A fault on messages of one kind, other than holding them.
 
     Args:
         fate: lost, duplicated or delayed.
@@ -83,11 +83,11 @@ class Interference:
 
 
 def _unrecorded(channel: Channel[NodeId], fate: MessageFate) -> None:
-    """Nobody wants to know."""
+    """Ignores a touched message."""
 
 
 class Network:
-    """Everything that is wrong with the network at this moment.
+    """The faults of the network at this moment.
 
     Attributes:
         cuts: links whose bytes stop, both ways.
@@ -97,7 +97,7 @@ class Network:
         latencies: of links that were slowed.
         interferences: what else is done to single messages, by channel.
         intercepted: how many messages a fault has touched, by channel.
-        on_intercept: told of each of them, and of what became of it.
+        on_intercept: called with each of them and its fate.
     """
 
     def __init__(self) -> None:
@@ -121,15 +121,15 @@ class Network:
         return self.cuts | self.losing | self.deaf | self.latencies.keys()
 
     def is_blocked(self, link: Link[NodeId]) -> bool:
-        """Whether a link does not carry all bytes."""
+        """Returns whether a link does not carry all bytes."""
         return link in self.cuts or link in self.losing or link in self.deaf
 
     def swallows_requests(self, link: Link[NodeId]) -> bool:
-        """Whether nothing arrives on a link."""
+        """Returns whether nothing arrives on a link."""
         return link in self.cuts or link in self.deaf
 
     def intercept(self, channel: Channel[NodeId], fate: MessageFate) -> None:
-        """Counts a message that a fault touches, and tells of it."""
+        """Counts a message that a fault touches, and records it."""
         self.intercepted[channel] += 1
         self.on_intercept(channel, fate)
 

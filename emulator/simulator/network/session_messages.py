@@ -1,4 +1,4 @@
-"""What passes between a process and ZooKeeper on the simulated network.
+"""Messages between a process and ZooKeeper on the simulated network.
 
 One connection at a time belongs to a session. Its requests are numbered: the server executes them in order, and closes
 a connection on which one is missing, as TCP does. Events of watches are numbered over the whole session, and told until
@@ -43,7 +43,7 @@ class ExecuteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def operations_of(request: object) -> tuple[str, ...]:
-    """Returns what a request asks for, each by its name among ``ZOOKEEPER_OPERATIONS``; nothing for all others."""
+    """Returns the operations of a request by their names in ``ZOOKEEPER_OPERATIONS``; nothing for other requests."""
     if not isinstance(request, ExecuteRequest):
         return ()
     return tuple("Multi" if isinstance(step, operations.Transaction) else type(step).__name__ for step in request.steps)

@@ -21,7 +21,7 @@ _CAUSE = CauseId("stream")
 
 
 class Streams(Protocol):
-    """How brokers hear of metadata, as far as faults of nodes and links concern it."""
+    """The metadata streams of brokers, as far as faults of nodes and links concern them."""
 
     def open(self, node: BrokerNode, from_offset: MetadataOffset) -> None:
         """Opens a broker's stream."""

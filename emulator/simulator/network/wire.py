@@ -28,7 +28,7 @@ class Asker(Protocol):
 
     @property
     def node_id(self) -> NodeId:
-        """Where it is."""
+        """The node that asks."""
         ...
 
     def conclude(self, outcome: inputs.ResponseReceived | inputs.RequestFailed) -> None:
@@ -66,7 +66,7 @@ class _Asked:
 
 
 class RequestFate(Enum):
-    """What became of a request that did not simply arrive."""
+    """Outcome of a request that did not simply arrive."""
 
     LATE = "late"
     """It arrived later than without a fault, perhaps after its sender had given it up."""
@@ -76,7 +76,7 @@ class RequestFate(Enum):
 
 
 def _unobserved(sender: NodeId, target: NodeId, request: messages.Request, sent_ms: int, fate: RequestFate) -> None:
-    """Nobody wants to know."""
+    """Ignores a request."""
 
 
 class Parked:

@@ -1,4 +1,4 @@
-"""Where nodes and the harness write the events of a run; each is passed to the observer."""
+"""Collects the events of nodes and the harness in a run; each is passed to the observer."""
 
 from typing import Final
 

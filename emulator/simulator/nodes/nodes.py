@@ -42,7 +42,7 @@ _InputT_contra = TypeVar("_InputT_contra", contravariant=True)
 
 
 class StateMachine(Protocol[_InputT_contra]):
-    """What every core offers."""
+    """The interface that every core has."""
 
     def step(self, incoming: _InputT_contra | inputs.TimerFired, *, now_ms: int) -> Sequence[effects.Effect]:
         """Reacts to an input."""
@@ -89,7 +89,7 @@ class Node(Generic[InputT]):
 
     @property
     def more_properties(self) -> Mapping[str, str]:
-        """What it is started with beside the properties that every node has, by Kafka's names."""
+        """The properties that it is started with beside those of every node, by Kafka's names."""
         return {}
 
     def end(self) -> None:
@@ -110,16 +110,16 @@ class StepNode(Protocol):
 
 
 class HostingBroker(Protocol):
-    """What can be seen of a broker that runs, in a cluster of either kind."""
+    """A running broker as others see it, in a cluster of either kind."""
 
     @property
     def broker_epoch(self) -> BrokerEpoch | None:
-        """As granted; ``None`` before it is registered."""
+        """The broker epoch as granted; ``None`` before it is registered."""
         ...
 
     @property
     def state(self) -> BrokerState:
-        """Where it is in its life."""
+        """The state of the broker's life cycle."""
         ...
 
     @property
@@ -178,7 +178,7 @@ class BrokerNode(Node[inputs.BrokerInput]):
         )
 
     def metadata_end(self, name: TopicPartition) -> MetadataOffset:
-        """Returns up to which offset the process that runs knows the metadata about a partition."""
+        """Returns the metadata offset up to which the running process knows a partition."""
         assert self.broker is not None
         return self.broker.image.next_offset
 
@@ -193,7 +193,7 @@ class BrokerNode(Node[inputs.BrokerInput]):
 
 
 class MetadataNode(Node[inputs.ControllerInput]):
-    """Where the metadata is: node 100.
+    """Node 100, which has the metadata.
 
     Attributes:
         durable: the committed metadata.
@@ -212,7 +212,7 @@ class MetadataNode(Node[inputs.ControllerInput]):
 
     @property
     def length(self) -> int:
-        """How many batches it has written, synced or not."""
+        """The number of batches it has written, synced or not."""
         raise NotImplementedError
 
     def boot(self, switches: Switches, properties: NodeProperties) -> tuple[events.ControllerEvent, ...]:
@@ -253,7 +253,7 @@ class ControllerNode(MetadataNode):
 
     @property
     def committed_end_offset(self) -> MetadataOffset:
-        """What the controller takes to be committed."""
+        """The end of the metadata that the controller takes to be committed."""
         return self.controller.committed_end_offset
 
     @property

@@ -7,7 +7,7 @@ from laststand.emulator.core.client.steps import FinalReadRecorded, PollRecorded
 from laststand.emulator.core.types import NodeId
 
 ClientRecord: TypeAlias = SendRecorded | PollRecorded | FinalReadRecorded
-"""What a client puts into the history."""
+"""A record of a client in the history."""
 
 
 class Observer(Protocol):

@@ -1,1 +1,1 @@
-"""What must hold of a simulated cluster, checked from outside the core."""
+"""Checks of a simulated cluster, made from outside the core."""

@@ -21,7 +21,7 @@ class AlarmLog:
     Args:
         truths: by partition, for their guarantees.
         steps: returns the cluster's step.
-        on_alarm: is told each alarm.
+        on_alarm: is called with each alarm.
 
     Attributes:
         alarms: in order.

@@ -1,4 +1,4 @@
-"""Who may be elected cleanly, by a partition's committed state."""
+"""Finds the replicas that may be elected cleanly, by a partition's committed state."""
 
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.metadata_version import ELR_VERSION

@@ -22,7 +22,7 @@ def change_problems(
     has_recovery_state: bool,
     completes_at_min_isr: bool,
 ) -> Iterator[Problem]:
-    """Yields what is wrong with a change.
+    """Yields the problems of a change.
 
     Args:
         before: the state that was changed.

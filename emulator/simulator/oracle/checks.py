@@ -30,7 +30,7 @@ class Checks:
     """The checks.
 
     Args:
-        on_alarm: is told each alarm.
+        on_alarm: is called with each alarm.
 
     Attributes:
         cluster: which is watched; once ``attach`` said so.

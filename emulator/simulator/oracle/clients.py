@@ -1,4 +1,4 @@
-"""What clients must see: no phantoms, no duplicates, no reordering, nothing that is lost again.
+"""Checks of clients: no phantoms, no duplicates, no reordering, nothing that is lost again.
 
 D10: what is stored or read was sent. D11: a send that certainly failed is in no log. D12, D13: sequence numbers are
 once below the high watermark, and in order. D14: what was invoked after an acknowledgement lies behind it. D16: only
@@ -30,7 +30,7 @@ class ClientChecks:
     """Checks of one run's clients.
 
     Attributes:
-        accepted: operations that a producer was told to have succeeded, whatever they asked for.
+        accepted: operations that a producer knows to have succeeded, whatever they asked for.
     """
 
     def __init__(self, alarm_log: AlarmLog, truths: Mapping[TopicPartition, PartitionTruth]) -> None:

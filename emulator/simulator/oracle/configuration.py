@@ -1,4 +1,4 @@
-"""What the cluster was told to risk: min ISR and unclean elections, by the configuration that is committed.
+"""The risk that the cluster was allowed: min ISR and unclean elections, by the configuration that is committed.
 
 A second implementation of Kafka's order (topic, broker, cluster, the nodes' own file), on purpose: the guarantee must
 not depend on what the core makes of it.
@@ -57,11 +57,11 @@ class Configuration:
         return self._static.min_insync_replicas
 
     def accepts_unclean_leaders(self, topic: str) -> bool:
-        """Whether a topic takes an unclean leader rather than wait for its candidates."""
+        """Returns whether a topic takes an unclean leader rather than wait for its candidates."""
         return self.recovery_strategy(topic) is RecoveryStrategy.AGGRESSIVE
 
     def recovery_strategy(self, topic: str) -> RecoveryStrategy:
-        """Returns what a topic risks for a leader; the older property stands for Aggressive or Balanced."""
+        """Returns the risk that a topic takes for a leader; the older property stands for Aggressive or Balanced."""
         for place in _places(topic, CONTROLLER):
             strategy = self._values.get((*place, _STRATEGY))
             if strategy is not None:

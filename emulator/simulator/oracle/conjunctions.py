@@ -45,7 +45,7 @@ _HIDDEN: Final = (
     "follower_deleted_log",
     "topic_recreated",
 )
-"""What the difference does not show.
+"""Reasons why the difference of two images hides a term.
 
 ``another_led``: it leads before and after, and another broker did in between. ``led_itself``: it led in between only.
 ``followed_two``: it follows before and after, and in between another leader. ``left_isr``: it is in the ISR before and
@@ -64,7 +64,7 @@ _EPOCHS: Final = {
     "BrokerHeartbeat": ("broker_epoch",),
     "BrokerRegistration": ("broker_epoch",),
 }
-"""By API: of the partitions that it names, of the broker that sends it, and of the broker that is asked."""
+"""The epochs of each API: of the partitions that it names, of the broker that sends it, and of the broker asked."""
 
 CONJUNCTIONS: Final = (
     *(f"coalesced:{kind}+{hidden}" for kind, hidden in product((*_REASONS, *_RECORDS), _HIDDEN)),
@@ -133,8 +133,9 @@ class Conjunctions:
     """Counts the pairs of one run.
 
     Args:
-        mark: is told each pair.
+        mark: is called with each pair.
         now_ms: virtual time.
+
     """
 
     def __init__(self, mark: Callable[[str], None], now_ms: Callable[[], int]) -> None:

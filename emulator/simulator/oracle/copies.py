@@ -1,4 +1,4 @@
-"""Which nodes ever held a batch, and which of them lost it with their page cache: D4 promises what outlives that."""
+"""Records which nodes ever held a batch, and which lost it with their page cache: D4 promises what outlives that."""
 
 from collections import defaultdict
 
@@ -34,7 +34,7 @@ class Copies:
         self._lost.pop(name, None)
 
     def outlived_power_losses(self, name: TopicPartition, promise: PromisedBatch) -> bool:
-        """Whether more nodes held a batch than lost it with their page cache."""
+        """Returns whether more nodes held a batch than lost it with their page cache."""
         key = (promise.last_offset, promise.crc)
         lost = self._lost[name].get(key, ()) if PROMISES["D4"].leaves_out(Exemption.LOST_DISKS) else ()
         return len(self._held[name].get(key, ())) > len(lost)

@@ -1,4 +1,4 @@
-"""Which records may be deleted: below what an administrator asked for, or by retention.
+"""Decides which records may be deleted: below the offset that an administrator asked for, or by retention.
 
 An administrator names a partition, not a topic's id: of a topic that is created again meanwhile, the records of the new
 one go.
@@ -10,7 +10,7 @@ from laststand.emulator.simulator.disk.retention import RETENTION
 
 
 class Deletions:
-    """What administrators have asked for in one run."""
+    """Deletions that administrators have asked for in one run."""
 
     def __init__(self) -> None:
         self._below: dict[TopicPartition, Offset] = {}
@@ -25,7 +25,7 @@ class Deletions:
             self._below[name] = max(action.offset, self._below.get(name, Offset(0)))
 
     def allowed(self, name: TopicPartition, new: Offset, *, committed: Offset, cause_id: CauseId) -> Offset:
-        """Returns up to where records may be gone once a broker has raised its log start to ``new``.
+        """Returns the offset below which records may be gone once a broker has raised its log start to ``new``.
 
         Args:
             name: the partition.
@@ -36,5 +36,5 @@ class Deletions:
         return min(new, committed if cause_id == RETENTION else self.asked_below(name, committed=committed))
 
     def asked_below(self, name: TopicPartition, *, committed: Offset) -> Offset:
-        """Returns up to where records may be gone, be it that no broker has told of it; ``committed`` as above."""
+        """Returns the offset below which records may be gone by a request alone; ``committed`` as above."""
         return committed if name in self._all_committed else min(committed, self._below.get(name, Offset(0)))

@@ -1,4 +1,4 @@
-"""Whether replicas hold what was promised to clients: D1-D6, and C3 on what a settled leader tells of its log's end.
+"""Checks that replicas hold the records promised to clients: D1-D6, and C3 on the log end a settled leader reports.
 
 A *serving* leader is the controller's, in the controller's epoch: it owes what was promised, also where it was
 restarted and leads again before the controller knows of that. A *settled* leader is moreover the process that the
@@ -43,7 +43,7 @@ class DurabilityChecks:
         self._cluster = cluster
 
     def weak_candidates(self) -> tuple[tuple[TopicPartition, BrokerId], ...]:
-        """Returns who is a candidate now and lacks committed records."""
+        """Returns the present candidates that lack committed records."""
         return tuple(sorted(self._weak))
 
     def forget(self, name: TopicPartition) -> None:
@@ -53,7 +53,7 @@ class DurabilityChecks:
     # --- Who leads --------------------------------------------------------------------------------------------------
 
     def is_registered(self, node: BrokerNode) -> bool:
-        """Whether a broker is the process that the controller knows."""
+        """Returns whether a broker is the process that the controller knows."""
         registration = self._cluster.image.brokers.get(node.broker_id)
         return (
             node.broker is not None and registration is not None and registration.incarnation_id == node.incarnation_id
@@ -65,7 +65,7 @@ class DurabilityChecks:
         return node if node is not None and self.is_registered(node) else None
 
     def serving_leader(self, name: TopicPartition) -> BrokerNode | None:
-        """Returns who leads a partition in the controller's epoch, as the process that was elected or a later one."""
+        """Returns the leader of a partition in the controller's epoch: the process that was elected, or a later one."""
         state = self._cluster.state(name)
         if state is None or state.leader is None:
             return None

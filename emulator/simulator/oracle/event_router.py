@@ -85,7 +85,7 @@ class EventRouter:
             on_partition(node_id, name, event)
 
     def is_current(self, topic: str, topic_id: TopicId | None) -> bool:
-        """Whether a topic of this name has this id now."""
+        """Returns whether a topic of this name has this id now."""
         return self._topic_ids.get(topic) == topic_id
 
     # --- The whole cluster ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a check says when it fires.
+"""The finding of a check that fires.
 
 A loss within the guarantee means that the protocol is wrong; one outside of it is what the run asked for, and is only
 counted.
@@ -15,7 +15,7 @@ from laststand.emulator.core.types import TopicPartition
 
 
 class Guarantee(Enum):
-    """Whether too much was broken for the promise to hold."""
+    """The state of the guarantee: broken, or exceeded because too much had failed."""
 
     HOLDS = "holds"
     EXCEEDED = "exceeded"
@@ -47,5 +47,5 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_finding(alarm: Alarm, switches: Switches) -> bool:
-    """Whether an alarm means that the protocol is wrong."""
+    """Returns whether an alarm means that the protocol is wrong."""
     return alarm.guarantee is Guarantee.HOLDS and is_promised(alarm.check_id, rule_texts(switches))

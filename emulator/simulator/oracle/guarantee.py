@@ -6,7 +6,7 @@ was configured since the commit, and the replication factor at the commit or at 
 no unclean election was *accepted* meanwhile. A replica is outstanding from the end of an incarnation without clean
 shutdown until a committed ISR contains it after its new registration. An incarnation that was registered and stopped
 before it heard of that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof;
-S44), nor can one that an administrator has unregistered. A replica that was assigned anew has nothing of what others
+S44), nor can one that an administrator has unregistered. A replica that was assigned again has nothing of what others
 hold: until a committed ISR contains it, it counts neither as outstanding nor towards the replication factor. An unclean
 election, that of a last known leader included, is accepted where the configuration prefers it to waiting, or where an
 administrator has asked for one.
@@ -30,7 +30,7 @@ _UNCLEAN = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 
 
 class _Span(NamedTuple):
-    """From ``since`` until the next span begins, so many replicas were outstanding, under this configuration."""
+    """A span from ``since`` until the next one begins, with its outstanding replicas and the configuration."""
 
     since: int
     outstanding: int
@@ -39,7 +39,7 @@ class _Span(NamedTuple):
 
 
 class ProvenShutdowns:
-    """Which processes that were stopped could leave proof of it: those that had heard of their registration."""
+    """Processes that could leave proof when they were stopped: those that had heard of their registration."""
 
     def __init__(self) -> None:
         self._heard: set[tuple[NodeId, int]] = set()
@@ -56,7 +56,7 @@ class ProvenShutdowns:
         return self._stopped.get(event.incarnation_id)
 
     def leaves_proof(self, event: events.IncarnationEnded) -> bool:
-        """Whether a process ended in order and can prove it; one that was never registered needs no proof."""
+        """Returns whether a process ended in order and can prove it; one that was never registered needs no proof."""
         if event.end is not events.IncarnationEnd.STOPPED:
             return False
         if event.ended_node >= 100 or (event.ended_node, event.ended_incarnation) in self._heard:
@@ -169,7 +169,7 @@ class GuaranteeLedger:
         self._enough_at = None
 
     def keeps_a_candidate(self, moment: int) -> bool:
-        """Whether a replica that is not outstanding must be in ISR or ELR (KIP-966).
+        """Returns whether a replica that is not outstanding must be in ISR or ELR (KIP-966).
 
         So it is from the moment at which the ISR was large enough for as long as the guarantee holds.
         """
@@ -177,7 +177,7 @@ class GuaranteeLedger:
 
     @property
     def holders(self) -> tuple[BrokerId, ...]:
-        """The replicas that count: all but those that were assigned anew and that no committed ISR contained since."""
+        """The replicas that count: all but those that were assigned again and that no committed ISR contained since."""
         return tuple(replica for replica in self.replicas if replica not in self._added)
 
     def outstanding(self) -> tuple[NodeId, ...]:
@@ -230,7 +230,7 @@ class GuaranteeLedger:
         return min((since - 1 for offset, since in self._limits if offset >= end_offset), default=moment)
 
     def held(self, since: int, until: int) -> bool:
-        """Whether the guarantee held from one moment to another, both included."""
+        """Returns whether the guarantee held from one moment to another, both included."""
         if any(since <= moment <= until for moment in self._accepted):
             return False
         ends = [span.since for span in self._spans[1:]] + [_NEVER]

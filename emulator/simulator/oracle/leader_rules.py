@@ -156,7 +156,7 @@ class LeaderRules:
                 self._alarm_log.report("M18", name, sentence)
 
     def _is_recovering(self, node_id: NodeId, name: TopicPartition) -> bool:
-        """Whether a partition recovers by all that a broker has been told."""
+        """Returns whether a partition recovers by all that a broker has been informed."""
         broker = self._cluster.nodes[BrokerId(node_id)].broker
         state = None if broker is None else broker.image.partitions.get(name)
         if broker is None or state is None or state.leader_recovery_state is LeaderRecoveryState.RECOVERED:

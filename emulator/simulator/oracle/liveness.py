@@ -1,4 +1,4 @@
-"""What a healed cluster must come to, within a bound: L1-L9.
+"""Checks that a healed cluster recovers within a bound: L1-L9.
 
 Each property is a question that is asked until it is answered well. Where a property cannot come to hold for a reason
 that the protocol allows, the reason is an *excuse*, which is counted and never silent. The one excuse that exists: a
@@ -34,7 +34,7 @@ def excused(cluster: SimulatedCluster) -> tuple[TopicPartition, ...]:
 
 
 def missing(cluster: SimulatedCluster) -> Iterator[tuple[str, TopicPartition | None, str]]:
-    """Yields what a healed cluster has not come to yet: property, partition if it is about one, and a sentence."""
+    """Yields the properties that a healed cluster has not reached yet: property, partition if any, and a sentence."""
     yield from _missing_on_brokers(cluster)
     without_candidate = excused(cluster)
     for name, state in sorted(cluster.image.partitions.items()):
@@ -110,12 +110,12 @@ def _missing_copies(cluster: SimulatedCluster, name: TopicPartition) -> Iterator
 
 
 def _batches_from(log: StoredLog, start: Offset) -> list[int]:
-    """Returns what a log has from a log start on; what lies before it is deleted later, by each broker on its own."""
+    """Returns a log's batches from a log start on; those before it are deleted later, by each broker on its own."""
     return [batch.crc for batch in log.batches if batch.last_offset >= start]
 
 
 def pulse(cluster: SimulatedCluster, tally: Tally) -> tuple[object, ...]:
-    """Returns what must stand still in a quiet cluster (L9)."""
+    """Returns the counts that must stand still in a quiet cluster (L9)."""
     image = cluster.image
     states = tuple((name, s.leader_epoch, s.partition_epoch) for name, s in sorted(image.partitions.items()))
     return (image.next_offset, states, tally.proposals, tally.truncations, tally.fetch_errors)

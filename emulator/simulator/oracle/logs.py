@@ -1,4 +1,4 @@
-"""What each broker's logs hold, kept by the oracle from events alone, and what may be done to a log.
+"""The content of each broker's logs, kept by the oracle from events alone, and the rules for changing a log.
 
 D7: the same offset and epoch is the same batch, after the same one. Every batch that was ever appended is remembered
 with the one before it; two logs that have a batch in common then agree on everything below. D8, D9: an append fits the
@@ -69,7 +69,7 @@ class LogChecks:
         self._truths_of_deleted[name, topic_id] = truth, self._alarm_log.moment
 
     def has_batch(self, name: TopicPartition, topic_id: TopicId, base_offset: Offset, crc: int) -> bool:
-        """Whether a log of this topic ever had a batch at an offset."""
+        """Returns whether a log of this topic ever had a batch at an offset."""
         batches = self._batches.get((name, topic_id), {})
         return any(key[0] == base_offset and batch[0] == crc for key, batch in batches.items())
 
@@ -258,7 +258,7 @@ class LogChecks:
     def check_epochs(self, node: BrokerNode, partition: Partition) -> None:
         """D8 on one replica: its epoch cache has each epoch of its batches, from its first one on or before.
 
-        Batches that were deleted may be back after a crash, when their epochs are not, be it that nobody told of the
+        Batches that were deleted may be back after a crash, when their epochs are not, even if nobody recorded the
         deletion: nobody asks for them, unless the log ends with them (S48).
         """
         name, log = partition.name, partition.log

@@ -1,4 +1,4 @@
-"""Which records acknowledged with acks=all a whole run has lost: what verification counts, from what was seen.
+"""Finds the records acknowledged with acks=all that a whole run has lost, as verification counts them.
 
 A record is lost if a later leader took over with a log that ends before it, if the last leader does not have it, or,
 where nobody leads, if no replica does. A later leader is one that was elected after the acknowledgement, or the process
@@ -34,7 +34,7 @@ class _Term(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LossLedger:
-    """Who led, and where its log ended when it took over."""
+    """Leaders, and the ends of their logs when they took over."""
 
     def __init__(self) -> None:
         self._terms: dict[TopicPartition, list[_Term]] = {}
@@ -69,7 +69,7 @@ class LossLedger:
         *,
         unread: Collection[TopicPartition],
     ) -> Iterator[LostBatch]:
-        """Yields what is lost by now; of partitions in ``unread`` nobody is the last leader who could be read from."""
+        """Yields the batches that are lost by now; nobody could read from the leaders of partitions in ``unread``."""
         for name, truth in truths.items():
             state = states.get(name)
             if state is None:
@@ -106,7 +106,7 @@ class LossLedger:
         return min(lacking, key=_place, default=None)
 
     def _has_log(self, node: BrokerNode, name: TopicPartition, state: PartitionState) -> bool:
-        """Whether a broker has a log that is the topic's, or that it last used as such."""
+        """Returns whether a broker has a log that is the topic's, or that it last used as such."""
         log = node.disk.logs.get(name)
         return log is not None and state.topic_id in (log.topic_id, self._used.get(name, {}).get(node.broker_id))
 
@@ -123,7 +123,7 @@ def _place(term: _Term) -> tuple[LeaderEpoch, int]:
 def _is_missing(
     promise: PromisedBatch, name: TopicPartition, leader: BrokerId | None, holders: Iterable[BrokerNode]
 ) -> bool:
-    """Whether the last leader lacks a record; where there is none, whether nobody has it."""
+    """Returns whether the last leader lacks a record; where there is none, whether nobody has it."""
     having = {node.broker_id for node in holders if _holds(node, name, promise)}
     return not having if leader is None else leader not in having
 
@@ -139,7 +139,7 @@ def _holds(node: BrokerNode, name: TopicPartition, promise: PromisedBatch) -> bo
 
 
 def _is_covered(truth: PartitionTruth, promise: PromisedBatch, state: PartitionState, lacking: _Term | None) -> bool:
-    """Whether the guarantee held from the acknowledgement to the election of the leader that lacks it; the last one."""
+    """Returns whether the guarantee held up to the election of the last leader lacking the batch."""
     ledger = truth.ledger
     if lacking is None:
         until = ledger.elected_at.get(state.leader_epoch)

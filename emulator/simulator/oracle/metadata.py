@@ -44,7 +44,7 @@ class MetadataChecks:
             self._alarm_log.report("M14", None, f"the metadata log does not go on at {self.reference.end_offset}")
 
     def written(self, incarnation: int, offset: MetadataOffset) -> None:
-        """A controller told of a record that it committed: M14."""
+        """A controller recorded a record that it committed: M14."""
         if incarnation < self._writer or offset < self._last_offset:
             sentence = f"controller {incarnation} committed {offset} after controller {self._writer} had"
             self._alarm_log.report("M14", None, f"{sentence} committed {self._last_offset}")
@@ -111,7 +111,7 @@ class MetadataChecks:
         """ZooKeeper was written: not in a KRaft cluster."""
 
     def missing(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
-        """Yields what a healed cluster has not come to yet; L1 is asked of the cluster itself."""
+        """Yields the properties that a healed cluster has not reached yet; L1 is asked of the cluster itself."""
         yield from ()
 
     # --- Partitions -------------------------------------------------------------------------------------------------

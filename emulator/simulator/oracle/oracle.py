@@ -61,16 +61,16 @@ class Oracle:
 
     @property
     def alarms(self) -> list[Alarm]:
-        """What fired, in order."""
+        """The alarms so far, in order."""
         return self.alarm_log.alarms
 
     def lost(self, *, unread: Collection[TopicPartition]) -> tuple[LostBatch, ...]:
-        """Returns what was acknowledged with acks=all and is lost by now; nobody could read from ``unread``."""
+        """Returns the batches acknowledged with acks=all that are lost by now; nobody could read from ``unread``."""
         cluster = self._cluster
         return tuple(self.checks.losses.lost(self.truths, cluster.image.partitions, cluster.nodes, unread=unread))
 
     def weak_candidates(self) -> tuple[tuple[TopicPartition, BrokerId], ...]:
-        """Returns who is a candidate now and lacks committed records."""
+        """Returns the present candidates that lack committed records."""
         return self.checks.durability.weak_candidates()
 
     # --- Observer ----------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class Oracle:
         self.checks.leaders.responded(node, response)
 
     def stepped(self, node_id: NodeId) -> None:
-        """Checks what the step touched."""
+        """Checks the partitions that the step touched."""
         router = self._router
         if router.dirty:
             node = self._cluster.nodes.get(BrokerId(node_id))
@@ -198,7 +198,7 @@ class Oracle:
                 self._check_roles(node)
 
     def missing(self) -> Iterator[tuple[str, TopicPartition | None, str]]:
-        """Yields what a healed cluster has not come to yet: property, partition if it is about one, and a sentence."""
+        """Yields the properties that a healed cluster has not reached yet, with partition if any, and a sentence."""
         yield from missing(self._cluster)
         yield from self.checks.logs.overdue_strays()
         yield from self.checks.metadata.missing()
@@ -207,7 +207,7 @@ class Oracle:
                 yield "L3", name, f"{name} has no candidate, though the guarantee holds: {self._cluster.state(name)}"
 
     def finish(self) -> None:
-        """Checks what can only be said at the end, and everything else once more."""
+        """Makes the checks that are possible only at the end, and all others once more."""
         for name, state in self._cluster.image.partitions.items():
             self.checks.durability.check_somewhere(name)
             logs = [node.disk.logs.get(name) for node in self._cluster.nodes.values()]
@@ -252,7 +252,7 @@ class Oracle:
         self.checks.durability.acked(name, promise)
 
     def _is_in_the_present_topic(self, record: SendRecorded) -> bool:
-        """Whether a client that is behind names the topic before, and its batch went to the one of that name now."""
+        """Returns whether a client that is behind named the former topic, and its batch went to the present one."""
         state = self._cluster.state(record.partition)
         if state is None or record.base_offset is None:
             return False
@@ -260,7 +260,7 @@ class Oracle:
         return self.checks.logs.has_batch(record.partition, state.topic_id, record.base_offset, crc)
 
     def _is_current(self, record: SendRecorded | PollRecorded) -> bool:
-        """Whether a line of the history is about the topic that has this name now."""
+        """Returns whether a line of the history is about the topic that has this name now."""
         return self._router.is_current(record.partition.topic, record.topic_id)
 
 

@@ -1,9 +1,9 @@
-"""What must come to pass in time although faults are in force: L10-L13.
+"""Checks of progress in time although faults are in force: L10-L13.
 
 The harness knows what it has broken. Who is *in touch* runs, keeps time, and has links to another node that are neither
 cut nor slow nor held. A property is asked after each action and every now and then, of those whom the faults leave in
 touch for longer than a bound; the bound is what everything that may have to happen first takes, by the times that the
-schedule has drawn, and half as much again. Whatever ends a process, a topic or a leader's epoch begins the time anew.
+schedule has drawn, and half as much again. Whatever ends a process, a topic or a leader's epoch restarts the time.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Set
@@ -50,7 +50,7 @@ _MARGIN_MS: Final = 1_000
 """Further retries, and messages under way."""
 
 _ASKED_WITHIN_BOUND: Final = 8
-"""How often each property is asked within the bound, besides after each change of the faults in force."""
+"""The number of times each property is asked within the bound, besides after each change of the faults in force."""
 
 
 def bound_ms(properties: NodeProperties) -> int:
@@ -89,7 +89,7 @@ def unclean_bound_ms(properties: NodeProperties) -> int:
 
 
 class _Spells(Generic[_Key]):
-    """Since when what is so has been so."""
+    """The start of each current state."""
 
     def __init__(self) -> None:
         self._since: dict[_Key, int] = {}
@@ -162,7 +162,7 @@ class Promptness:
         alarm_log: where alarms go.
         truths: by partition, for their guarantees.
         durability: knows which leaders are settled.
-        mark: is told each time that one of L10 to L13 could have been broken.
+        mark: is called each time that one of L10 to L13 could have been broken.
     """
 
     def __init__(
@@ -219,16 +219,16 @@ class Promptness:
         return self._is_sound(self._cluster.metadata_node) and CONTROLLER_SYNC not in self._cluster.network.held
 
     def _reaches(self, source: NodeId, target: NodeId) -> bool:
-        """Whether a link carries everything, at once, both ways."""
+        """Returns whether a link carries everything, at once, both ways."""
         network, link = self._cluster.network, Link(source, target)
         return not network.is_blocked(link) and link not in network.latencies and not self._is_held(link)
 
     def _is_held(self, link: Link[NodeId]) -> bool:
-        """Whether messages of a link wait."""
+        """Returns whether messages of a link wait."""
         return any((channel.source, channel.target) == link for channel in self._cluster.network.held)
 
     def _in_touch(self, broker_id: BrokerId) -> bool:
-        """Whether a broker can do what the controller asks of it, and be heard."""
+        """Returns whether a broker can do what the controller asks of it, and be heard."""
         return self._is_sound(self._cluster.nodes[broker_id]) and self._reaches(broker_id, CONTROLLER)
 
     def _is_active(self, broker_id: BrokerId) -> bool:
@@ -290,14 +290,14 @@ class Promptness:
                 yield f"strategy Balanced waits for {', '.join(map(self._life, asked))}, which are in touch"
 
     def _answers(self, broker_id: BrokerId) -> bool:
-        """Whether the controller can ask a broker what it has, and hear of it."""
+        """Returns whether the controller can ask a broker what it has, and hear of it."""
         return self._is_active(broker_id) and self._in_touch(broker_id) and self._reaches(CONTROLLER, broker_id)
 
     def _life(self, broker_id: BrokerId) -> str:
         return f"broker {broker_id} (process {self._cluster.nodes[broker_id].incarnation})"
 
     def keeps_a_candidate(self, name: TopicPartition) -> bool:
-        """Whether so few replicas failed that one must be eligible that has everything (KIP-966)."""
+        """Returns whether so few replicas failed that one must be eligible that has everything (KIP-966)."""
         has_elr = self._cluster.switches.elr and self._cluster.image.feature_level(ELR_VERSION) > 0
         return has_elr and self._truths[name].ledger.keeps_a_candidate(self._alarm_log.moment)
 
@@ -313,7 +313,7 @@ class Promptness:
         self._watches = watches
 
     def _watch(self, name: TopicPartition, state: PartitionState) -> _Watch | None:
-        """Returns what to go on watching of a partition; ``None`` where the leader or too few others are in touch."""
+        """Returns the watch to go on with for a partition; ``None`` if its leader or too many are out of touch."""
         leader = self._durability.settled_leader(name)
         if leader is None or leader.broker is None or state.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
             return None
@@ -397,7 +397,7 @@ class Promptness:
                 self._alarm_log.report("L12", None, f"{sentence}, and is fenced")
 
     def _is_unheard(self, broker_id: BrokerId) -> bool:
-        """Whether nothing of a broker can reach the controller, not even what was sent before."""
+        """Returns whether nothing of a broker can reach the controller, not even what was sent before."""
         node, link = self._cluster.nodes[broker_id], Link(broker_id, CONTROLLER)
         is_mute = node.core is None or node.is_paused or self._cluster.network.swallows_requests(link)
         return is_mute and not self._is_held(link)
@@ -422,7 +422,7 @@ class Promptness:
             self._mark("in_time:L13")
 
     def _cannot_keep_up(self, name: TopicPartition, replica: BrokerId, leader: BrokerNode) -> bool:
-        """Whether a replica cannot get what the leader has: one that has it all need not fetch."""
+        """Returns whether a replica cannot get what the leader has: one that has it all need not fetch."""
         node = self._cluster.nodes[replica]
         link = Link(replica, leader.broker_id)
         is_mute = node.core is None or node.is_paused or self._cluster.network.swallows_requests(link)

@@ -42,14 +42,14 @@ class Electorate(NamedTuple):
 
 
 class Patience(NamedTuple):
-    """How long a controller has to wait for answers, by its own clock, and whether Balanced waits for all replicas."""
+    """The controller's patience: its time limit by its own clock, and whether Balanced waits for all replicas."""
 
     timeout_ms: int
     waits: bool
 
 
 class Problem(NamedTuple):
-    """What is wrong, and whether what a run leaves on disk shows it, too: it does not show what was delivered."""
+    """A problem, and whether the files of a run show it, too: they do not show which messages were delivered."""
 
     sentence: str
     leaves_evidence: bool
@@ -98,7 +98,7 @@ class RecoveryRule:
         patience: Patience,
         now_ms: int,
     ) -> Iterator[Problem]:
-        """Yields what is wrong with an election by the longest log.
+        """Yields the problems of an election by the longest log.
 
         Args:
             event: the election.

@@ -1,4 +1,4 @@
-"""What the metadata log says, folded by the oracle itself: every state that a partition or a broker ever had.
+"""The oracle's own fold of the metadata log: every state that a partition or a broker ever had.
 
 A second implementation of the fold, on purpose: the core's own is among what it judges. States are kept with the offset
 after the record that made them, so that a broker's image can be compared with the state at the offset that it reached,
@@ -48,7 +48,7 @@ class MetadataReference:
     """The fold of one controller's log.
 
     Args:
-        on_transition: is told every change of a partition, in order.
+        on_transition: is called with every change of a partition, in order.
 
     Attributes:
         end_offset: how far it is folded.
@@ -95,7 +95,7 @@ class MetadataReference:
         return {broker_id: broker for broker_id, broker in brokers if broker is not None}
 
     def has_committed(self, name: TopicPartition, leader_epoch: LeaderEpoch, isr: Sequence[BrokerId]) -> bool:
-        """Whether an ISR was committed in a leader epoch, or in the next one by a change that its leader asked for."""
+        """Returns whether an ISR was committed in a leader epoch, or in the next one at its leader's request."""
         members = frozenset(isr)
         return any(
             members in self._isrs.get((name, LeaderEpoch(epoch)), ()) for epoch in (leader_epoch, leader_epoch + 1)

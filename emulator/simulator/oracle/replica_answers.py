@@ -1,4 +1,4 @@
-"""What replicas answered when the controller asked for their logs (GetReplicaLogInfo), as it reached the controller.
+"""Replicas' answers to the controller's GetReplicaLogInfo, as they reached the controller.
 
 Taken from the controller's inputs and effects, not from its events. An answer is gone with the process that asked.
 
@@ -100,7 +100,7 @@ class ReplicaAnswers:
         leader_epoch: LeaderEpoch,
         registered: Mapping[BrokerId, BrokerEpoch],
     ) -> Heard:
-        """Returns what counted when an election was decided.
+        """Returns the answers that counted when an election was decided.
 
         Args:
             event: the election.

@@ -21,7 +21,7 @@ class _Reader(NamedTuple):
 
 
 class _Stay:
-    """What a consumer did in one topic: whether it received anything, and the offset that it came with, if it did."""
+    """A consumer's stay in one topic: whether it received anything, and the offset that it came with, if it did."""
 
     def __init__(self, topic_id: TopicId, brought: Offset | None) -> None:
         self.topic_id = topic_id
@@ -30,7 +30,7 @@ class _Stay:
 
 
 class ResumedReaders:
-    """Where the consumers of one run came to a topic with the offset that they had in the one before."""
+    """Finds consumers of one run that came to a topic with the offset that they had in the one before."""
 
     def __init__(self, alarm_log: AlarmLog) -> None:
         self._alarm_log = alarm_log

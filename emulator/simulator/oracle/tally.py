@@ -1,4 +1,4 @@
-"""What a run was like: how much of everything happened, and which rules were seen at work."""
+"""Counts the events of a run, and the rules that were seen at work."""
 
 from laststand.emulator.core import events
 from laststand.emulator.core.errors import ErrorCode

@@ -1,4 +1,4 @@
-"""What a partition has promised to the outside world, kept apart from every replica.
+"""The promises of a partition to the outside world, kept apart from every replica.
 
 *Committed*: what a leader's high watermark has passed. *Acked*: what a producer with acks=all was told is there.
 *Exposed*: what a consumer was given. Each entry knows the moment from which it must not go away.
@@ -54,7 +54,7 @@ class _Deletion(NamedTuple):
     held: tuple[BatchDescriptor, ...]
 
     def is_of(self, promise: "PromisedBatch", offset: Offset) -> bool:
-        """Whether a batch's record was among what was deleted: another one at that offset says that it was not."""
+        """Returns whether a batch's record was deleted: another record at that offset says that it was not."""
         there = [batch for batch in self.held if batch.base_offset <= offset <= batch.last_offset]
         own = (promise.last_offset, promise.crc)
         return offset < self.below and all((batch.last_offset, batch.crc) == own for batch in there)
@@ -124,7 +124,7 @@ class PartitionTruth:
         self._deleted.append(_Deletion(below=below, leader_epoch=leader_epoch, held=held))
 
     def is_deleted(self, promise: PromisedBatch, offset: Offset) -> bool:
-        """Whether a batch's record at ``offset`` was deleted: by who had it, and before a later leader had it again."""
+        """Returns whether a batch's record at ``offset`` was deleted by a replica that had it."""
         lost = self.lost_commits.get(promise.last_offset)
         known = (self.committed.get(promise.last_offset), None if lost is None else (lost.leader_epoch, lost.crc))
         appended = next((epoch for epoch, crc in filter(None, known) if crc == promise.crc), promise.leader_epoch)
@@ -143,7 +143,7 @@ class PartitionTruth:
         return self._moments[bisect_right(self._marks, offset)]
 
     def was_committed_before(self, leader_epoch: LeaderEpoch, offset: Offset) -> bool:
-        """Whether a leader of an earlier epoch committed an offset, be it that it was deposed by then."""
+        """Returns whether a leader of an earlier epoch committed an offset, be it that it was deposed by then."""
         return any(epoch < leader_epoch and end > offset for epoch, end in self.high_watermarks.items())
 
     def committed_epoch(self, offset: Offset) -> LeaderEpoch | None:
@@ -152,7 +152,7 @@ class PartitionTruth:
         return None if last_offset is None else self.committed[last_offset][0]
 
     def committed_up_to_epoch(self, offset: Offset, leader_epoch: LeaderEpoch) -> Offset:
-        """Returns up to where leaders of epochs up to ``leader_epoch`` have committed what is committed at ``offset``.
+        """Returns the end of what leaders up to ``leader_epoch`` have committed of the records below ``offset``.
 
         It may not be the first record there: that is lost then, and another one was appended in a later epoch.
         """

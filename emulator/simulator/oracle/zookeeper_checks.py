@@ -1,4 +1,4 @@
-"""What changes in the oracle where ZooKeeper has the metadata.
+"""Checks of the oracle that differ where ZooKeeper has the metadata.
 
 What must hold of records, logs, leaders and clients is the same. What a controller may commit is not: a decision is a
 write of a state node, in the order of zxids, by whoever was elected, or by the leader itself. So the rules of the KRaft
@@ -97,13 +97,13 @@ class ZooKeeperReference(MetadataReference):
         self._isrs.setdefault((name, event.leader_epoch), set()).add(frozenset(event.isr))
 
     def has_committed(self, name: TopicPartition, leader_epoch: LeaderEpoch, isr: Sequence[BrokerId]) -> bool:
-        """Whether an ISR was in the node in a leader epoch or before: LeaderAndIsr with the same ISR may follow."""
+        """Returns whether an ISR was in the node in a leader epoch or before: LeaderAndIsr with it may follow."""
         members = frozenset(isr)
         return any(members in self._isrs.get((name, LeaderEpoch(epoch)), ()) for epoch in range(leader_epoch + 1))
 
 
 class ZooKeeperMetadata(MetadataChecks):
-    """What brokers and the controller make of the nodes: M14, Z1, Z2, Z4, Z5, Z6."""
+    """Checks of brokers and the controller against the nodes: M14, Z1, Z2, Z4, Z5, Z6."""
 
     def __init__(self, alarm_log: AlarmLog, proposals: ProposalChecks) -> None:
         super().__init__(alarm_log)
@@ -119,7 +119,7 @@ class ZooKeeperMetadata(MetadataChecks):
         """There is no log to follow."""
 
     def written(self, incarnation: int, offset: MetadataOffset) -> None:
-        """The server told of a write: M14, first half."""
+        """The server recorded a write: M14, first half."""
         if offset < self._last_offset:
             self._alarm_log.report("M14", None, f"write {offset} was told after {self._last_offset}")
         self._last_offset = offset
@@ -219,7 +219,7 @@ class ZooKeeperLeaders(LeaderRules):
         self._proposals.answered(name, event)
 
     def check_superset(self, name: TopicPartition) -> None:
-        """Not promised."""
+        """Checks nothing: the promise is not made in these clusters."""
 
     def high_watermark_advanced(
         self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
@@ -246,7 +246,7 @@ class ZooKeeperLeaders(LeaderRules):
     def _leaving(
         self, node_id: NodeId, name: TopicPartition, event: events.HighWatermarkAdvanced
     ) -> frozenset[BrokerId]:
-        """Returns the members that a reassignment removes, by what the leader was told.
+        """Returns the members that a reassignment removes, by what the leader was informed.
 
         It is told to do without them before they leave the ISR (Z28); that they have been assigned again by now, it
         may not have been told.
@@ -259,7 +259,7 @@ class ZooKeeperLeaders(LeaderRules):
 
 
 class ZooKeeperDurability(DurabilityChecks):
-    """What candidates hold, but of a topic on its way out, whose logs go before its nodes."""
+    """Checks of candidates' logs, except those of a topic on its way out, whose logs go before its nodes."""
 
     def check_candidates(self, name: TopicPartition) -> None:
         """D3, unless the topic is being deleted."""
@@ -268,13 +268,13 @@ class ZooKeeperDurability(DurabilityChecks):
             super().check_candidates(name)
 
     def _candidates(self, state: PartitionState) -> tuple[BrokerId, ...]:
-        """Leaves out members that a reassignment removes: their leader is told first to do without them (Z28)."""
+        """Leaves out members that a reassignment removes: their leader is informed first to do without them (Z28)."""
         leaving = state.removing_replicas if PROMISES["D3"].leaves_out(Exemption.LEAVING_REPLICAS) else ()
         return tuple(each for each in super()._candidates(state) if each not in leaving)
 
 
 class ZooKeeperLogs(LogChecks):
-    """Checks of logs, where a broker is told of a replica before it is told of the topic.
+    """Checks of logs, where a broker is informed of a replica before it is told of the topic.
 
     It may be told late, of one whose topic is gone: the log that it makes then is a stray of that topic.
     """
@@ -370,7 +370,7 @@ class ZooKeeperWrites(ControllerRules):
     def elected_uncleanly(
         self, name: TopicPartition, event: events.UncleanLeaderElected, *, configured: RecoveryStrategy
     ) -> None:
-        """Nobody compares logs here."""
+        """Checks nothing: nobody compares logs here."""
 
     def ended(self, event: events.IncarnationEnded) -> None:
         """A session outlives its process."""
@@ -391,11 +391,11 @@ class NoPromptness(Promptness):
         """There is nothing to watch."""
 
     def time_passed(self) -> None:
-        """Nothing is due."""
+        """Checks nothing: nothing is due."""
 
     def ask(self) -> None:
-        """Nothing is asked."""
+        """Checks nothing: nothing is asked."""
 
     def keeps_a_candidate(self, name: TopicPartition) -> bool:
-        """Nobody remembers who is eligible beside the ISR."""
+        """Returns no: nobody remembers who is eligible beside the ISR."""
         return False

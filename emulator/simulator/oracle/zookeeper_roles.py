@@ -82,11 +82,11 @@ class RoleChecks:
     def replicas_told(
         self, node_id: NodeId, name: TopicPartition, leader_epoch: LeaderEpoch
     ) -> tuple[BrokerId, ...] | None:
-        """Returns the replicas that a broker was told of with a leader epoch; ``None`` if nobody told it of that."""
+        """Returns the replicas that a broker was informed of with a leader epoch; ``None`` without one."""
         return self._replicas.get((node_id, name, leader_epoch))
 
     def has_told_topic(self, node_id: NodeId, topic: str, topic_id: TopicId) -> bool:
-        """Whether a broker was ever told of a replica of a topic; old requests name no id."""
+        """Returns whether a broker was ever informed of a replica of a topic; old requests name no id."""
         return not self._topics.isdisjoint({(node_id, topic, topic_id), (node_id, topic, None)})
 
     def _is_fresh(self, node: BrokerNode, request: control_messages.LeaderAndIsrRequest) -> bool:

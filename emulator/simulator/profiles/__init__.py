@@ -1,1 +1,1 @@
-"""Which moves a schedule prefers, on which clusters, with which times and limits."""
+"""Profiles: weights of a schedule's moves, clusters, times and limits."""

@@ -21,7 +21,7 @@ PROGRESS: Final = frozenset(
 
 
 class Budget(Enum):
-    """Whether moves may break more than the guarantee covers."""
+    """The limit of moves: whether they may break more than the guarantee covers."""
 
     WITHIN = "within"
     """Never more replicas outstanding than the guarantee covers: every loss is a finding."""
@@ -31,7 +31,7 @@ class Budget(Enum):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """How schedules are drawn.
+    """The distribution that schedules are drawn from.
 
     Attributes:
         name: as given to ``--profile``.
@@ -73,7 +73,7 @@ COMMON: Final = {
 }
 
 WITHOUT_CRASHES: Final = {name: weight for name, weight in COMMON.items() if name != "bounce"}
-"""No broker ends uncleanly: what is promised then holds without eligible leader replicas, too."""
+"""Schedules in which no broker ends uncleanly: what is promised then holds without eligible leader replicas, too."""
 
 
 def swarm(profile: Profile, random: Random) -> Profile:

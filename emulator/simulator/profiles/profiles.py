@@ -16,17 +16,17 @@ from laststand.emulator.simulator.profiles.zookeeper import STRAYS, ZOOKEEPER
 PROFILES: Final[Mapping[str, Profile]] = MappingProxyType(
     {profile.name: profile for profile in (*FAULTS, *ADMINISTRATORS, *RACES, *BEYOND)}
 )
-"""Those for KRaft clusters, by name."""
+"""The profiles for KRaft clusters, by name."""
 
 ZOOKEEPER_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({profile.name: profile for profile in ZOOKEEPER})
-"""Those for ZooKeeper clusters, by name."""
+"""The profiles for ZooKeeper clusters, by name."""
 
 _PROFILES: Final[Mapping[ClusterKind, Mapping[str, Profile]]] = MappingProxyType(
     {ClusterKind.KRAFT: PROFILES, ClusterKind.ZOOKEEPER: ZOOKEEPER_PROFILES}
 )
 
 ALL_PROFILES: Final[Mapping[str, Profile]] = MappingProxyType({**PROFILES, **ZOOKEEPER_PROFILES, STRAYS.name: STRAYS})
-"""All of them, and those that are drawn only where they are named."""
+"""All profiles, and those that are drawn only where they are named."""
 
 
 def profiles_of(era: str) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ ZOOKEEPER_TIMES: Final = Spread(
     ),
     share=0.5,
 )
-"""The same of clusters with ZooKeeper, whose properties are fewer."""
+"""The times of clusters with ZooKeeper, whose properties are fewer."""
 
 LIMITS: Final = Spread(
     ranges=MappingProxyType(
@@ -90,7 +90,7 @@ LIMITS: Final = Spread(
 SPREADS: Final[Mapping[str, Spread]] = MappingProxyType(
     {"times": TIMES, "zookeeper-times": ZOOKEEPER_TIMES, "limits": LIMITS}
 )
-"""By the name that profiles use."""
+"""The spreads, by the name that profiles use."""
 
 
 def draw_properties(spreads: tuple[str, ...], random: Random) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a simulated run leaves behind, in the form that verification reads: events, history, the brokers' logs.
+"""Writes a simulated run in the form that verification reads: events, history, the brokers' logs.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a whole simulated run comes to, in the words of ``laststand verify``, which reads it from disk.
+"""Judges a whole simulated run in the words of ``laststand verify``, which reads it from disk.
 
 A *finding* means that the protocol is wrong: a promise was broken although the guarantee held. A verdict is about the
 run: it is a violation also where too much went wrong for the guarantee to hold, and unknown where nobody could read at
@@ -18,8 +18,8 @@ from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
 from laststand.emulator.simulator.oracle.losses import LostBatch
 
 _TRANSIENT: Final = frozenset({"D6", "D16"})
-"""What a run may show for a time and not leave behind: replicas that disagree until one truncates, and what a consumer
-was given of a log that was not yet what had been committed. The alarms name them; the verdict is about what is left."""
+"""Checks whose alarms may pass: replicas that disagree until one truncates, and records that a consumer got from a log
+that was not yet what had been committed. The alarms name them; the verdict is about the end of the run."""
 
 _OF_MOMENTS: Final = frozenset({"D3", "D8", "D9", "H4", "L1", "L2", "L3", "L4", "L6"})
 """The simulator sees them at every moment, verification at the few that leave a trace: where they show there, what they
@@ -30,7 +30,7 @@ _STILL_DIFFERENT: Final = "L6"
 
 
 class RunVerdict(Enum):
-    """What is known about a run."""
+    """The verdict on a run."""
 
     VALID = "valid"
     VIOLATION = "violation"
@@ -38,7 +38,7 @@ class RunVerdict(Enum):
 
 
 class LossGuarantee(Enum):
-    """Which kind of violation a loss is."""
+    """The kind of violation that a loss is."""
 
     BROKEN = "broken"
     EXCEEDED = "exceeded"

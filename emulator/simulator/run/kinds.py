@@ -1,4 +1,4 @@
-"""Which kind of cluster plays which rules, and which checks are made of it."""
+"""The kinds of cluster: which rules each plays, and which checks are made of it."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -44,5 +44,5 @@ def make_cluster(
 
 
 def make_checks(switches: Switches, on_alarm: Callable[[Alarm], None]) -> Checks:
-    """Returns the checks of a cluster that follows these rules; ``on_alarm`` is told each alarm."""
+    """Returns the checks of a cluster that follows these rules; ``on_alarm`` is called with each alarm."""
     return _CHECKS[switches.kind](on_alarm)

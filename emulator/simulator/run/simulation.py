@@ -41,7 +41,7 @@ CONSUMER: Final = ConsumerSettings(
     request_timeout_ms=400, retry_backoff_ms=20, metadata_max_age_ms=2_000, fetch_max_wait_ms=200
 )
 _IN_RACK: Final = msgspec.structs.replace(CONSUMER, request_timeout_ms=30_000)
-"""Where consumers read from followers they are patient, so that an answer may come late."""
+"""Patience of consumers that read from followers in their rack, so that an answer may come late."""
 
 _FINAL_CONSUMER: Final = msgspec.structs.replace(CONSUMER, fetch_max_wait_ms=0)
 _BOOT_MS: Final = 10_000
@@ -80,7 +80,7 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Halts(Enum):
-    """When the cluster is halted."""
+    """The conditions under which the cluster is halted."""
 
     NEVER = "never"
     AT_FINDINGS = "at_findings"
@@ -281,7 +281,7 @@ class Simulation:
         return pulse(self.cluster, self.oracle.tally)
 
     def _is_restless(self) -> bool:
-        """Whether it changes even once it has had the time for what it does by itself: that is no livelock."""
+        """Returns whether it changes even once it has had the time for what it does by itself: that is no livelock."""
         self.cluster.run(self.cluster.settling_ms + QUIET_MS)
         before = self._pulse()
         self.cluster.run(self.cluster.settling_ms + QUIET_MS)

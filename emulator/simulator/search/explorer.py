@@ -38,7 +38,7 @@ _SLOW_FACTOR: Final = 3
 
 
 class StopAt(Enum):
-    """When a schedule ends early."""
+    """The condition that ends a schedule early."""
 
     FIRST_FINDING = "first_finding"
     """At the first finding."""
@@ -48,7 +48,7 @@ class StopAt(Enum):
 
 
 class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What all schedules of a sweep have in common.
+    """The options that all schedules of a sweep share.
 
     Attributes:
         era: whose rules.
@@ -75,7 +75,7 @@ class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What a seed led to."""
+    """The schedule of a seed, and its outcome."""
 
     seed: int
     profile: str

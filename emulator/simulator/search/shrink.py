@@ -32,7 +32,7 @@ _WAITS_MS: Final = (0, 1, 5, 20, 100, 450)
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """What a shrunk plan must still lead to.
+    """The outcome that a shrunk plan must still have.
 
     Attributes:
         kind: of the check.
@@ -47,7 +47,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     is_beyond: bool = False
 
     def is_met_by(self, alarm: Alarm) -> bool:
-        """Whether a finding is of this kind."""
+        """Returns whether a finding is of this kind."""
         if self.kind is PromiseKind.OUTCOME:
             return alarm.kind is PromiseKind.OUTCOME and alarm.check_id not in self.unless
         return alarm.check_id == self.check_id
@@ -61,7 +61,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def goal_of(findings: tuple[Alarm, ...]) -> Goal:
-    """Returns what to keep of some findings: the first outcome, or else the first."""
+    """Returns the findings to keep while shrinking: the first outcome, or else the first."""
     chosen = next((alarm for alarm in findings if alarm.kind is PromiseKind.OUTCOME), findings[0])
     return Goal(kind=chosen.kind, check_id=chosen.check_id)
 

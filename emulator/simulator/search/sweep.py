@@ -32,10 +32,10 @@ BATCH: Final = 10
 _KIB_PER_MB: Final = 1024
 
 PROOF_SCHEDULES: Final = 1000
-"""From so many schedules over all profiles and their clusters on, too little progress makes a sweep ``unknown``."""
+"""The number of schedules, over all profiles, from which on too little progress makes a sweep ``unknown``."""
 
 CONJUNCTION_SCHEDULES: Final = 5_000
-"""From so many such schedules on, a conjunction that never occurred is told."""
+"""The number of schedules from which on a conjunction that never occurred is reported."""
 
 PROGRESS_MIN: Final = {"acks": 20, "elections": 2, "unclean_restarts": 1, "truncations": 1}
 """Medians per schedule below which a green sweep proves nothing."""
@@ -134,7 +134,7 @@ class SweepReport(msgspec.Struct, kw_only=True):
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process brings back: its schedules, and the most memory that it has had."""
+    """The result of a worker process: its schedules, and the most memory that it has had."""
 
     schedules: list[Schedule]
     memory_mb: float

@@ -28,7 +28,7 @@ class ZooKeeperAdministrator:
         self._session_id: SessionId = server.open_session(timeout_ms=_ENDLESS_MS, now_ms=0)
 
     def handle(self, request: AdministratorRequest) -> AdministratorResponse:
-        """Writes what is asked for; returns what came of each subject, in order."""
+        """Performs an administrator's request; returns the result for each subject, in order."""
         program = administrate(request, self._rules, self._ibp)
         try:
             steps = next(program)

@@ -28,10 +28,10 @@ from laststand.emulator.simulator.zookeeper.service import ZooKeeperStore
 
 
 class NoStreams:
-    """A ZooKeeper cluster has no metadata streams: its controller tells brokers by requests."""
+    """A ZooKeeper cluster has no metadata streams: its controller informs brokers by requests."""
 
     def open(self, node: BrokerNode, from_offset: MetadataOffset) -> None:
-        """Nobody asks for one.
+        """Ignores the request: nobody asks for a stream.
 
         Raises:
             InvariantError: somebody did.
@@ -49,7 +49,7 @@ class NoStreams:
 
 
 def _unobserved(node: BrokerNode, received: inputs.RequestReceived) -> None:
-    """Nobody wants to know."""
+    """Ignores a request."""
 
 
 class ZooKeeperCluster(SimulatedCluster):
@@ -104,7 +104,7 @@ class ZooKeeperCluster(SimulatedCluster):
 
     @property
     def elected_controller(self) -> BrokerId | None:
-        """Whom ``/controller`` names."""
+        """The broker that ``/controller`` names."""
         data = self._store.server.data(paths.CONTROLLER)
         return None if data is None else decode_controller(data)
 
@@ -118,17 +118,17 @@ class ZooKeeperCluster(SimulatedCluster):
         return all(node.broker is not None and len(node.broker.image.brokers) == count for node in self.nodes.values())
 
     def protocol_of(self, broker_id: BrokerId) -> InterBrokerProtocol:
-        """Returns what a broker sends and writes."""
+        """Returns the protocol of a broker."""
         assert isinstance(self.switches, ZooKeeperSwitches), "a ZooKeeper cluster has its own rules"
         node = cast(ZooKeeperBrokerNode, self.nodes[broker_id])
         return node.protocol(self.switches)
 
     def is_being_deleted(self, topic: str) -> bool:
-        """Whether somebody has asked for a topic's deletion, which is not over."""
+        """Returns whether somebody has asked for a topic's deletion, which is not over."""
         return self._store.server.stat(paths.delete_topic_node(topic)) is not None
 
     def is_recovering(self, partition: TopicPartition) -> bool:
-        """Whether replicas are being asked what they hold: no ZooKeeper controller does that."""
+        """Returns whether replicas are being asked what they hold: no ZooKeeper controller does that."""
         return False
 
     def lacks_metadata(self, node: BrokerNode) -> str | None:
@@ -170,7 +170,7 @@ class ZooKeeperCluster(SimulatedCluster):
         return True
 
     def depose_controller(self) -> bool:
-        """Has ``/controller`` deleted; everybody who watches it is told, its former owner among them."""
+        """Has ``/controller`` deleted; everybody who watches it is informed, its former owner among them."""
         service = self.zookeeper_node.service
         if service is None or self.elected_controller is None:
             return False

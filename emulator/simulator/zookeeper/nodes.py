@@ -35,7 +35,7 @@ class ZooKeeperBrokerNode(BrokerNode):
         self._store = store
 
     def protocol(self, switches: ZooKeeperSwitches) -> InterBrokerProtocol:
-        """Returns what it sends and writes."""
+        """Returns the protocol of the broker."""
         return switches.protocol_of(self.broker_id, started_with=self.ibp)
 
     @property

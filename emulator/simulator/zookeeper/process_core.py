@@ -80,7 +80,7 @@ class ZooKeeperProcessCore:
                     self._effects.append(effect)
 
     def _listen(self) -> None:
-        """Tells the process what its client has heard, and sends what the client has to say."""
+        """Informs the process what its client has heard, and sends what the client has to say."""
         while self.client.heard or self.client.outgoing:
             while self.client.heard:
                 self._tell(self.client.heard.popleft())

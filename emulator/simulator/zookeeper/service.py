@@ -1,4 +1,4 @@
-"""The ZooKeeper server as a process of the simulated cluster: sessions over connections, and what is told of writes.
+"""The ZooKeeper server as a process of the simulated cluster: sessions over connections, and records of writes.
 
 It stands where the controller of a KRaft cluster stands: as node 100, where metadata is. What it knows is on its disk,
 synced before it answers, so that a kill or a loss of power takes nothing; sessions are among it, and those that live
@@ -36,7 +36,7 @@ _POLLS_PER_TIMEOUT = 3
 
 
 class _Client:
-    """What the server keeps of a session beside its nodes and watches."""
+    """The server's state of a session beside its nodes and watches."""
 
     __slots__ = ("connection", "executed", "first_event", "polls", "timeout_ms", "unseen")
 
@@ -50,7 +50,7 @@ class _Client:
 
 
 class ZooKeeperStore:
-    """What survives the server's process: its tree, its sessions, and the history of both.
+    """The state that survives the server's process: its tree, its sessions, and the history of both.
 
     Args:
         history: folds what is written.
@@ -85,7 +85,7 @@ class ZooKeeperStore:
         return self._decided.get((name, leader_epoch, partition_epoch), MetadataOffset(0))
 
     def described(self) -> admin_messages.DescribeClusterResponse:
-        """Returns who is registered; nobody knows what each of them has heard."""
+        """Returns the registered brokers; nobody knows the metadata of each."""
         data = self.server.data(paths.CONTROLLER)
         return described_cluster(
             self.history.image,
@@ -141,7 +141,7 @@ class ZooKeeperService:
         return self._effects
 
     def end_session(self, session_id: SessionId, *, cause_id: CauseId) -> list[effects.Effect]:
-        """Ends a session from outside, as another client that knows its password can; its owner is not told."""
+        """Ends a session from outside, as another client that knows its password can; its owner is not informed."""
         self._effects = []
         self._store.server.end_session(session_id)
         self._forget(session_id)
@@ -156,7 +156,7 @@ class ZooKeeperService:
         return self._effects
 
     def settle(self, cause_id: CauseId) -> None:
-        """Tells of what was written, and answers the polls of those whose watches saw it."""
+        """Describes what was written, and answers the polls of those whose watches saw it."""
         self._effects += [effects.RecordEvent(event=event) for event in self._store.told(cause_id=cause_id)]
         for session_id, client in self._store.clients.items():
             client.unseen += self._store.server.take_events(session_id)
@@ -252,7 +252,7 @@ class ZooKeeperService:
         self._answer(received.request_id, received.cause_id, self._response(session_id, client, answers))
 
     def _see(self, client: _Client, events_seen: int) -> None:
-        """Forgets the events that a client has been told."""
+        """Forgets the events that a client has been informed."""
         del client.unseen[: max(0, events_seen - client.first_event)]
         client.first_event = max(client.first_event, events_seen)
 

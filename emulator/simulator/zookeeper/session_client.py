@@ -25,7 +25,7 @@ RETRY_MS: Final = 20
 """Between two tries to connect."""
 
 Asked: TypeAlias = tuple[session_messages.SessionRequest, exchange.ZooKeeperRequest | None]
-"""What was sent, and on whose behalf."""
+"""A request that was sent, and its sender."""
 
 
 class _State(Enum):
@@ -142,7 +142,7 @@ class SessionClient:
         return session_messages.Connection(self.session_id, self._connections)
 
     def _is_current(self, sent: session_messages.SessionRequest) -> bool:
-        """Whether the connection that a request was sent on is the one that counts."""
+        """Returns whether the connection that a request was sent on is the one that counts."""
         if isinstance(sent, session_messages.OpenSessionRequest):
             return self._state is _State.CONNECTING
         return not isinstance(sent, session_messages.CloseSessionRequest) and sent.connection == self._connection

@@ -1,4 +1,4 @@
-"""Whether independent accounts of a run agree, so that one of them cannot be altered alone.
+"""Compares independent accounts of a run, so that one of them cannot be altered alone.
 
 What a broker did shows in the history, in what the controller committed, and in its own files; what the harness did
 shows in what the nodes say of themselves. Each sentence here is about two of these that contradict each other.
@@ -70,7 +70,7 @@ _SEEN: Final[tuple[type[Event], ...]] = (IncarnationEnded, FaultInjected, FaultH
 """Events of the harness with the metadata that was committed by then."""
 
 _RESTORE: Final = "restore"
-"""How a harness calls it that it mends everything at the end."""
+"""The name of the harness's repair of everything at the end."""
 _ISOLATION: Final = "isolate"
 _OF_PROCESSES: Final = ("pause", "disconnect")
 _LASTING_ON_NODES: Final = (_ISOLATION, *_OF_PROCESSES)
@@ -102,7 +102,7 @@ def contradictions_of_plan(run: RunDirectory, timeline: Timeline) -> Iterator[st
 
 
 def drivers_of(timeline: Timeline) -> list[str]:
-    """Returns what played a run, by its harness; nothing if that does not say."""
+    """Returns the drivers of a run, by its harness; nothing if that does not say."""
     return sorted({started.driver for started in timeline.of(NodeStarted) if started.driver is not None})
 
 
@@ -133,7 +133,7 @@ def unknown_to_history(facts: PartitionFacts) -> Iterator[str]:
 
 
 def unseen_records(facts: PartitionFacts) -> int:
-    """Returns how many records a broker acknowledged without any client that saw it: their sends are not ``ok``."""
+    """Returns the number of records a broker acknowledged without a client that saw it."""
     sends = _AnsweredSends(facts)
     unseen = np.flatnonzero(sends.are_known & ~sends.are_of(OperationType.OK))
     _, first = np.unique(sends.numbers[unseen], return_index=True)
@@ -156,7 +156,7 @@ class _AnsweredSends:
         self.are_known: Mask = np.isin(self.numbers, self._known)
 
     def are_of(self, type_: OperationType) -> Mask:
-        """Whether their outcome is of a type, by a history."""
+        """Returns whether their outcome is of a type, by a history."""
         return np.isin(self.numbers, self._known[self._sent.has("type", type_)])
 
 
@@ -196,13 +196,13 @@ class _Broken(msgspec.Struct, kw_only=True):
         self.rejoined.update(*(pair for pair in ends if pair & set(self.fault.nodes)))
 
     def is_mended_by(self, healed: FaultHealed, brokers: set[int]) -> bool:
-        """Whether it is over; an isolation also is once all links of its node were mended, one after another."""
+        """Returns whether the fault is over; an isolation is over, too, once all links of its node were mended."""
         if self.fault.fault == _ISOLATION and self.rejoined and brokers <= self.rejoined:
             return True
         return healed.mends(fault=self.fault.fault, target=self.fault.target)
 
     def is_over_by(self, end: IncarnationEnded) -> bool:
-        """Whether it went with its process; links stay as they are."""
+        """Returns whether it went with its process; links stay as they are."""
         return self.fault.fault in _OF_PROCESSES and end.ended_node in self.fault.nodes
 
 

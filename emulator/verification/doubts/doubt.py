@@ -1,4 +1,4 @@
-"""What a doubt is."""
+"""The form of a doubt."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Whether the evidence is whole: everything that makes a verdict ``unknown``.
+"""Checks that the evidence is whole; everything else makes a verdict ``unknown``.
 
 A check can only say what the logs say. If a file is missing, has a gap, holds a line that is no event, or if the run
 did not go as planned, then silence proves nothing. Each reason is a sentence; where it concerns one kind of evidence
@@ -46,13 +46,13 @@ _KILLED: Final = frozenset({events.IncarnationEnd.KILLED, events.IncarnationEnd.
 
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was to be read of a partition and was not.
+    """The evidence about a partition that should have been read and was not.
 
     Attributes:
         missing: brokers whose replica left no directory, once for each topic of that name.
         contradictions: accounts of it that do not agree; ``answers``: those of brokers that the history contradicts.
         is_unread: whether records were acknowledged and not read at the end; ``error`` is why.
-        has_unclear_id: whether something is told under its topic's name only, and several topics had that name.
+        has_unclear_id: whether something is recorded under its topic's name only, and several topics had that name.
     """
 
     topic: str
@@ -66,7 +66,7 @@ class Readings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def readings_of(facts: PartitionFacts) -> Readings:
-    """Returns what was not read of a partition."""
+    """Returns the evidence of a partition that was not read."""
     missing = tuple(node for state in facts.states.values() for node in facts.missing_replicas(state))
     return Readings(
         topic=facts.topic,
@@ -126,7 +126,7 @@ def _about_harness(timeline: Timeline, *, may_miss_steps: bool) -> Iterator[Doub
         if fault.bit is None or (fault in idle and not may_be_idle):
             yield Doubt(
                 about=None,
-                sentence=f"fault {fault.fault} on {fault.target} did not bite",
+                sentence=f"fault {fault.fault} on {fault.target} had no effect",
                 node=fault.nodes[0] if fault.nodes else None,
             )
     for process in started:

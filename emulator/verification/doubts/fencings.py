@@ -96,7 +96,7 @@ def _faults(timeline: Timeline) -> list[_Fault]:
 
 
 def _holds_up_commits(fault: _Fault) -> bool:
-    """Whether it is of what a controller has with its own disk."""
+    """Returns whether it is of what a controller has with its own disk."""
     return fault.is_link and len(fault.nodes) == 1 and bool(_controllers(fault))
 
 

@@ -1,4 +1,4 @@
-"""Whether faults of single messages bit: a message of their kind came by while they were there, and met that fate.
+"""Checks that faults of single messages took effect: a message of their kind met the fate while they were in force.
 
 The node that was dialled tells of the message, the harness of the fault. Both read the machine's clock, which a fault
 of a node's clock does not change.
@@ -20,7 +20,7 @@ FATES: Final[Mapping[str, MessageFate]] = {
     "duplicate_messages": MessageFate.DUPLICATED,
     "delay_messages": MessageFate.DELAYED,
 }
-"""What each fault of messages does to one."""
+"""The effect of each message fault on a message."""
 
 
 def faults_without_message(timeline: Timeline) -> Iterator[events.FaultInjected]:

@@ -1,4 +1,4 @@
-"""Orders that a node got and that nobody says to have given, on behalf of the harness or by its leave.
+"""Orders that a node received and the harness did not give, on behalf of the harness or by its leave.
 
 Each order is put on record twice: in the harness's events before it is given, and in the node's before it is obeyed.
 An order may have been given and not have come; one that came was given, and as often as it came.

@@ -1,4 +1,4 @@
-"""Whether files of evidence are what was written: their seals, and what the harness found in them.
+"""Checks that files of evidence are unaltered: their seals, and what the harness found in them.
 
 A file whose writer closed it ends with a seal, the digest of all its lines. The harness writes down the digest of every
 other file once its writer has ended, however that ended; its own last file is sealed, and nobody else vouches for it.
@@ -126,7 +126,7 @@ def _alterations(name: str, found: FileContent | None, vouched: FileContent | No
 
 
 def _owner_of(name: str) -> int | None:
-    """Whose a stored file is; ``None`` of a description of the run."""
+    """Returns the owner of a stored file; ``None`` of a description of the run."""
     folder, _, rest = name.partition("/")
     return int(rest.partition("/")[0]) if folder == _STORED else None
 
@@ -162,7 +162,7 @@ def _kind_of(name: str) -> Evidence:
 
 
 def _is_announced(name: str, evidence: RunEvidence) -> bool:
-    """Whether its absence is noticed already, by who was started."""
+    """Returns whether its absence is noticed already, by who was started."""
     started = evidence.facts.cluster.events.of(IncarnationStarted)
     clients = evidence.facts.cluster.events.of(ClientStarted)
     return name in {

@@ -1,4 +1,4 @@
-"""Which batches were acknowledged, by whom, and in which epoch."""
+"""Finds the acknowledged batches, with the broker that acknowledged each, and the epoch."""
 
 from collections.abc import Hashable
 from functools import partial
@@ -65,7 +65,7 @@ def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
 
 
 def _told_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:
-    """By batch, the topic that the answers to it name, or else the one that the client believed in, and their term.
+    """Returns by batch the topic that its answers name, or else the one the client believed in, and their term.
 
     That is leader epoch and incarnation of the last answer.
     """
@@ -100,7 +100,7 @@ def _told_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[
 
 
 def _appended_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch]) -> Ints:
-    """By batch, the last epoch in which the broker that acknowledged it appended it; ``NONE`` if it did not."""
+    """Returns by batch the last epoch in which the acknowledging broker appended it; ``NONE`` if it did not."""
     batches = facts.events.rows(events.BatchAppended)
     if not len(batches) or not len(sent):
         return np.full(len(sent), NONE)
@@ -112,7 +112,7 @@ def _appended_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBat
 
 
 def _copied_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch]) -> Ints:
-    """By batch, the last epoch that a copy of it in a final log has; ``NONE`` if no log has one."""
+    """Returns by batch the last epoch of a copy in a final log; ``NONE`` if no log has one."""
     final = facts.final_batches
     if not len(final) or not len(sent):
         return np.full(len(sent), NONE)
@@ -123,7 +123,7 @@ def _copied_epochs(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch
 
 
 def _last_terms(facts: PartitionEvidence, topics: Ints, sent: Table[SentBatch], *, after_epochs: Ints) -> Ints:
-    """By batch, the last epoch in which who acknowledged it began to lead with it; ``after_epochs`` where none is."""
+    """Returns by batch the last epoch in which the acknowledging broker began to lead with it."""
     epochs, last_offsets = after_epochs.copy(), sent["base_offset"] + sent["record_count"] - 1
     for topic_id, terms in facts.terms.items():
         is_of_topic = topics == facts.topic_number(topic_id)

@@ -20,7 +20,7 @@ LAST_INCARNATION: Final = 2**62
 
 
 class TermPlace(NamedTuple):
-    """What orders the terms of a partition: leader epoch, then incarnation of the one broker that it belongs to."""
+    """The order of the terms of a partition: leader epoch, then incarnation of the one broker that it belongs to."""
 
     leader_epoch: int
     incarnation: int
@@ -43,13 +43,13 @@ class LeaderTerm(NamedTuple):
     unelected_at: int | None
 
     def __str__(self) -> str:
-        """Says who led without a batch, in the words of findings."""
+        """Returns the leader without a batch, in the words of findings."""
         how = "was elected" if self.unelected_at is None else "was restarted, and led"
         return f"broker {self.node} {how} in epoch {self.leader_epoch} with a log that ended at {self.log_end_offset}"
 
     @property
     def place(self) -> TermPlace:
-        """What orders the terms of a partition."""
+        """The place in the order of the partition's terms."""
         return TermPlace(self.leader_epoch, self.incarnation)
 
 

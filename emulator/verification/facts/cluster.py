@@ -1,4 +1,4 @@
-"""What a run's evidence says about the cluster as a whole: processes, registrations, features, what each node applied.
+"""Facts about the cluster as a whole: processes, registrations, features, metadata that each node applied.
 
 This part of a run is small however long the run is, and every partition is judged beside it.
 """
@@ -98,14 +98,14 @@ class ClusterFacts:
 
     @cached_property
     def has_slowed_controllers(self) -> bool:
-        """Whether a controller's disk was made slow, so that its events are later than what they tell of."""
+        """Whether a controller's disk was made slow, so that its events are later than what they record."""
         controllers = {each.node for each in self.events.of(events.NodeStarted) if each.event.role.has_metadata}
         slowed = (each.event.nodes for each in self.events.of(events.FaultInjected) if each.event.fault == _SLOW_DISK)
         return not controllers.isdisjoint(node for nodes in slowed for node in nodes)
 
     @cached_property
     def configuration(self) -> Configuration:
-        """What was configured, at any metadata offset."""
+        """The configuration at any metadata offset."""
         told: list[CollectedEvent[events.Event]] = [
             *self.events.of(events.NodeStarted),
             *self.events.of(events.ConfigChanged),
@@ -146,13 +146,13 @@ class ClusterFacts:
 
     @cached_property
     def kind(self) -> ClusterKind:
-        """What keeps its metadata, by the processes that were started."""
+        """The owner of the cluster's metadata, by the processes that were started."""
         has_server = any(start.event.role is NodeRole.ZOOKEEPER for start in self.started.values())
         return ClusterKind.ZOOKEEPER if has_server else ClusterKind.KRAFT
 
     @cached_property
     def controller_elections(self) -> tuple[tuple[int, int], ...]:
-        """Where metadata is in ZooKeeper: zxid and session of each creation of ``/controller``, ascending."""
+        """In clusters with ZooKeeper: zxid and session of each creation of ``/controller``, ascending."""
         written = (each.event for each in self.events.of(events.ZnodeWritten))
         return tuple(
             sorted(
@@ -164,19 +164,19 @@ class ClusterFacts:
 
     @cached_property
     def controllers(self) -> ControllerTerms:
-        """Where metadata is in ZooKeeper: who was controller when, and who wrote what."""
+        """In clusters with ZooKeeper: the terms of controllers, and the writes of each."""
         return ControllerTerms(self.events.of(events.ZnodeWritten))
 
     @cached_property
     def isr_change_notifications(self) -> tuple[events.ZnodeWritten, ...]:
-        """Where metadata is in ZooKeeper: each notification of an ISR change that was made or deleted, in order."""
+        """In clusters with ZooKeeper: each notification of an ISR change that was made or deleted, in order."""
         written = (each.event for each in self.events.of(events.ZnodeWritten))
         notified = (each for each in written if each.path.startswith(_ISR_CHANGE_NOTIFICATIONS))
         return tuple(sorted(notified, key=lambda each: each.metadata_offset))
 
     @cached_property
     def committed_offsets(self) -> frozenset[int]:
-        """Offsets of the metadata records that the controller told of."""
+        """Offsets of the metadata records that the controller recorded."""
         told = (each.event for kind in COMMITTED for each in self.events.of(kind))
         return frozenset(getattr(event, "metadata_offset") for event in told)  # noqa: B009 - of COMMITTED, by its definition
 
@@ -189,7 +189,7 @@ class ClusterFacts:
 
     @cached_property
     def deletions_begun(self) -> Mapping[str, int]:
-        """Where metadata is in ZooKeeper: the zxid of the first request to delete each topic id.
+        """In clusters with ZooKeeper: the zxid of the first request to delete each topic id.
 
         Brokers delete a topic's logs from then on, and its nodes are deleted when all of them have.
         """
@@ -215,7 +215,7 @@ class ClusterFacts:
 
     @cached_property
     def late_topic_ids(self) -> LateTopicIds:
-        """Where metadata is in ZooKeeper: the ids of topics, which brokers may not have known, or have known late."""
+        """In clusters with ZooKeeper: the topic ids that brokers may not have known, or have known late."""
         if self.kind is ClusterKind.KRAFT:
             return {}
         created = (each.event for each in self.events.of(events.TopicCreated))
@@ -235,17 +235,17 @@ class ClusterFacts:
         return tuple(sorted((c for c in changes if c.name == name), key=lambda c: c.metadata_offset))
 
     def has_recovery_state(self, metadata_offset: int) -> bool:
-        """Whether the finalized ``metadata.version`` knows partitions that are RECOVERING."""
+        """Returns whether the finalized ``metadata.version`` knows partitions that are RECOVERING."""
         before = [change for change in self._metadata_versions if change.metadata_offset < metadata_offset]
         return not before or before[-1].feature_level >= _LEADER_RECOVERY
 
     def has_elr(self, metadata_offset: int) -> bool:
-        """Whether the cluster had eligible leader replicas: the feature can be downgraded while the switch stays on."""
+        """Returns whether the cluster had eligible leader replicas: the feature can be downgraded under the switch."""
         before = [change for change in self.elr_levels if change.metadata_offset <= metadata_offset]
         return not before or before[-1].feature_level != 0 or before[-1].metadata_offset == metadata_offset
 
     def is_active(self, broker: int, metadata_offset: float) -> bool:
-        """Whether a broker was registered, unfenced and not leaving when a record was committed, or between two."""
+        """Returns whether a broker was registered, unfenced and not leaving when a record was committed."""
         return any(since < metadata_offset < until for since, until in self._active.get(broker, ()))
 
     @cached_property
@@ -280,7 +280,7 @@ class ClusterFacts:
 
     @cached_property
     def last_applied(self) -> Mapping[int, AppliedMetadata]:
-        """What each node's last process acted on in the end."""
+        """The metadata that each node's last process applied in the end."""
         return {
             applied.node: AppliedMetadata(incarnation=applied.incarnation, end_offset=applied.event.end_offset)
             for applied in self.events.of(events.MetadataApplied)

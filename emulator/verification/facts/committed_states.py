@@ -11,7 +11,7 @@ from laststand.emulator.verification.facts.partition import PartitionFacts
 
 
 class PartitionState(Enum):
-    """What producers with acks=all can expect of a committed state."""
+    """The availability of a committed state for producers with acks=all."""
 
     WRITABLE = "writable"
     BELOW_MIN_ISR = "below_min_isr"
@@ -29,7 +29,7 @@ class CommittedState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> PartitionState:
-        """What producers can expect of it."""
+        """The availability for producers with acks=all."""
         if self.event.leader is None:
             return PartitionState.LEADERLESS
         has_enough = len(self.event.isr) >= self.members_required

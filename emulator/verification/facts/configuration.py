@@ -1,4 +1,4 @@
-"""What the cluster was told to risk: min ISR and unclean elections, as configured at any metadata offset.
+"""The risk that the cluster was allowed: min ISR and unclean elections, as configured at any metadata offset.
 
 An implementation of Kafka's order (topic, broker, cluster, the nodes' own file) that shares nothing with the core: the
 guarantee must not depend on what the judged cluster makes of its configuration.
@@ -21,7 +21,7 @@ _RECOVERY_TIMEOUT: Final = "unclean.recovery.timeout.ms"
 _EVERY_BROKER: Final = ""
 
 _Values: TypeAlias = dict[tuple[ConfigResource, str, str], str]
-"""What is set: by resource, its name, and the name of the property."""
+"""The values that are set: by resource, its name, and the name of the property."""
 
 
 class Configuration:
@@ -63,7 +63,7 @@ class Configuration:
         return int(value or self._static.get(_MIN_ISR, "1"))
 
     def members_required(self, new: events.PartitionChanged) -> int:
-        """Returns how many members the ISR of a committed state needs for acks=all.
+        """Returns the number of members that the ISR of a committed state needs for acks=all.
 
         That is what the controller went by, and no more than there are replicas; where brokers do not cap it, the value
         as it is configured.
@@ -73,11 +73,11 @@ class Configuration:
         return self.min_isr_of_controller(new.topic, at=new.metadata_offset)
 
     def accepts_unclean_leaders(self, topic: str, *, at: int) -> bool:
-        """Whether a topic takes an unclean leader rather than wait for its candidates."""
+        """Returns whether a topic takes an unclean leader rather than wait for its candidates."""
         return self.recovery_strategy(topic, at=at) is RecoveryStrategy.AGGRESSIVE
 
     def recovery_strategy(self, topic: str, *, at: int) -> RecoveryStrategy:
-        """Returns what a topic risks for a leader; the older property stands for Aggressive or Balanced."""
+        """Returns the risk that a topic takes for a leader; the older property stands for Aggressive or Balanced."""
         values = self._values(at)
         for place in _places(topic, self._controller):
             if (*place, _STRATEGY) in values:
@@ -98,7 +98,7 @@ class Configuration:
 
 
 def _after(values: _Values, change: events.ConfigChanged | events.TopicDeleted) -> _Values:
-    """Returns what is set once a change is committed."""
+    """Returns the values once a change is committed."""
     match change:
         case events.TopicDeleted(topic=topic):
             return {key: value for key, value in values.items() if key[:2] != (ConfigResource.TOPIC, topic)}

@@ -1,4 +1,4 @@
-"""Who was controller when, and who wrote what, where metadata is in ZooKeeper: by the server's transaction log.
+"""Controllers over time and the writes of each, by the transaction log of a ZooKeeper server.
 
 A session is a broker's that registered under it. Each election makes ``/controller`` and raises the controller epoch by
 one, from 0, in one transaction; so the n-th creation is the controller of epoch n (``KafkaZkClient``).
@@ -35,7 +35,7 @@ class ControllerTerm(NamedTuple):
 
 
 class Writer(NamedTuple):
-    """Who wrote something.
+    """The author of a write.
 
     Attributes:
         broker: its id.
@@ -46,7 +46,7 @@ class Writer(NamedTuple):
     controller_epoch: int | None
 
     def __str__(self) -> str:
-        """Returns who it was, as a sentence has it."""
+        """Returns the writer as a sentence names it."""
         if self.controller_epoch is None:
             return f"broker {self.broker}, the leader itself,"
         return f"broker {self.broker}, controller in epoch {self.controller_epoch},"
@@ -64,7 +64,7 @@ class ControllerTerms:
         self.terms = tuple(self._terms([each for each in written if each.event.path == CONTROLLER_NODE]))
 
     def writer(self, metadata_offset: int, path: str) -> Writer | None:
-        """Returns who wrote a node with a transaction; ``None`` where it is not told."""
+        """Returns the writer of a node in a transaction; ``None`` where it is unrecorded."""
         session_id = self._writers.get((metadata_offset, path))
         broker = None if session_id is None else self._brokers.get(session_id)
         if broker is None:

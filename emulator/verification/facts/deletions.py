@@ -1,4 +1,4 @@
-"""Which records may be gone: those that an administrator had deleted, and those that retention may have taken.
+"""Finds the records that may be gone: deleted for an administrator, or by retention.
 
 How far a log start rose says the judged cluster; how far it might, the harness, which notes what its steps asked for. A
 step names a partition, so that under a topic that is created again the same was asked for. Where retention may delete
@@ -19,7 +19,7 @@ _NS_PER_MS: Final = 1_000_000
 
 
 def wanted_log_start(cluster: ClusterFacts, partition: str) -> int | None:
-    """Returns up to where the records of a partition (``orders-0``) may be gone; ``None`` if all that is committed."""
+    """Returns the offset below which records of ``orders-0`` may be gone; ``None`` if all that is committed."""
     asked = [
         deletion.offset
         for step in cluster.events.of(events.StepReached)
@@ -32,7 +32,7 @@ def wanted_log_start(cluster: ClusterFacts, partition: str) -> int | None:
 
 
 def may_expire(cluster: ClusterFacts) -> bool:
-    """Whether any topic may have had records that were too old or too many."""
+    """Returns whether any topic may have had records that were too old or too many."""
     if cluster.has_changed_clocks:
         return True
     oldest_ms = _oldest_ms(cluster)
@@ -44,7 +44,7 @@ def may_expire(cluster: ClusterFacts) -> bool:
 
 
 def _oldest_ms(cluster: ClusterFacts) -> int:
-    """Returns how old a record may be: as old as the run, and in a short one a day, for clients have clocks, too."""
+    """Returns the greatest age of a record: that of the run, and in a short one a day, for clients have clocks, too."""
     times = [
         ended.time_ns - started.time_ns
         for ended in cluster.events.of(events.RunEnded)

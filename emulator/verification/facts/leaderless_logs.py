@@ -1,8 +1,8 @@
-"""What a replica held while its partition had no leader, by its own events: what it can have answered when asked.
+"""Finds the log ends that a replica can have answered while its partition had no leader, by its own events.
 
 Nobody writes to a log while nobody leads, but for what was under way. So it ended where the replica heard that nobody
 leads (``BecameFollower``), or where it says that it moved the end before it heard of the next leader epoch. Only a
-process that told of both is known: one that was killed may not have told of its last events.
+process that told of both is known: one that was killed may not have recorded its last events.
 """
 
 from collections.abc import Mapping, Set
@@ -14,7 +14,7 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 
 class LeaderlessLog(NamedTuple):
-    """Where a log can have ended; for those ends that only appends of this process account for, in which epochs."""
+    """The possible ends of a log; for ends that only appends of this process account for, their epochs."""
 
     ends: Set[int]
     epochs: Mapping[int, Set[int]]
@@ -23,7 +23,7 @@ class LeaderlessLog(NamedTuple):
 def leaderless_log(
     facts: PartitionFacts, process: tuple[int, int], *, topic_id: str, leader_epoch: int
 ) -> LeaderlessLog | None:
-    """Returns what a process held while nobody led in a leader epoch; ``None`` if that is not known."""
+    """Returns the log of a process while nobody led in a leader epoch; ``None`` if that is not known."""
     window = _window(facts, process, topic_id, leader_epoch)
     if window is None:
         return None

@@ -1,4 +1,4 @@
-"""Where each broker's log ended, by its own account, before each batch that it appended."""
+"""Finds the end of each broker's log, by its own account, before each batch that it appended."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _Step = events.LogOpened | events.LogTruncated | events.LogDeleted | events.RecoveryFinished
-"""What moves the end of a log beside appends."""
+"""Events that move the end of a log beside appends."""
 
 
 def appended_elsewhere(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[events.BatchAppended], int]]:

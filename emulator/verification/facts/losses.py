@@ -1,4 +1,4 @@
-"""Which acknowledged batches are not where they must be, and how badly.
+"""Finds acknowledged batches that are not where they must be, and how badly they are lost.
 
 A batch acknowledged to its producer must be in the settled leader's final log at its offset, must have been in the log
 of every leader elected after it, and must have been read by the consumer that reads everything at the end (in a cluster
@@ -15,10 +15,10 @@ from laststand.emulator.core.promises import PROMISES, Exemption
 
 
 class LossClass(Enum):
-    """What is left of an acknowledged record."""
+    """The state of a lost acknowledged record: gone everywhere, hidden, unread, or worse."""
 
     GONE_EVERYWHERE = "gone everywhere"
-    """No final log holds it."""
+    """No final log holds the record."""
 
     ONLY_UNELECTABLE = "only on replicas that cannot be elected"
     """A final log holds it, none of a member of ISR or ELR."""

@@ -1,4 +1,4 @@
-"""Which acknowledged batches are not where they must be."""
+"""Finds acknowledged batches that are not where they must be."""
 
 from collections.abc import Iterator
 
@@ -66,12 +66,12 @@ def lost_batches(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Iterator
 
 
 def _leave_out(exemption: Exemption) -> bool:
-    """Whether both promises leave something out whose checks report what is lost."""
+    """Returns whether both promises leave something out whose checks report what is lost."""
     return all(PROMISES[check_id].leaves_out(exemption) for check_id in ("D1", "D4"))
 
 
 def _are_kept(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Mask:
-    """Whether the settled leader has a batch, and so had every leader since: so it is with almost all."""
+    """Returns whether the settled leader and every leader since had a batch: so it is with almost all."""
     settled, topics, last_offsets = facts.settled_batches, facts.topics(acked), acked["last_offset"]
     is_held = are_among(
         [topics, acked["base_offset"], last_offsets, acked["crc"]],
@@ -87,7 +87,7 @@ def _are_kept(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Mask:
 
 
 def _are_read(facts: PartitionEvidence, acked: Table[AckedBatch]) -> Mask:
-    """Whether the final consumer got a batch, or nothing follows from its not getting it."""
+    """Returns whether the final consumer got a batch, or nothing follows from its not getting it."""
     if not facts.is_known_what_was_read:
         return np.ones(len(acked), np.bool_)
     read = facts.received.only(facts.received.has("phase", "final"))

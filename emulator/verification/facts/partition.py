@@ -1,4 +1,4 @@
-"""Facts of one partition: what the evidence says of it, and the batches that clients were told of."""
+"""Facts of one partition: what the evidence says of it, and the batches that clients were informed of."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -18,7 +18,7 @@ ACKS_ALL: Final = -1
 
 
 class PartitionFacts(PartitionEvidence):
-    """What checks ask about one partition."""
+    """Facts about one partition, as checks ask for them."""
 
     @cached_property
     def acked(self) -> Table[AckedBatch]:

@@ -1,7 +1,7 @@
-"""What a run's evidence says about one partition: its changes, its leaders, its replicas, and what was deleted.
+"""Evidence about one partition: its changes, its leaders, its replicas, and its deletions.
 
 A partition is a topic's name and a number, as clients know it. A topic that is deleted and created again has another
-topic id: facts of the two are told apart by it.
+topic id: facts of the two are distinguished by it.
 
 A batch is identified by topic id, base offset and CRC. Nothing here orders events of different nodes by time: the
 controller's records are ordered by metadata offset, leaders by epoch, one node's events by its sequence.
@@ -56,14 +56,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unclean(self) -> bool:
-        """Whether it elected a leader that may lack records."""
+        """Whether the change elected a leader that may lack records."""
         return self.new.election in UNCLEAN
 
 
 class _Deletion(NamedTuple):
     """A leader deleted what it had below an offset: in which epoch, and which batches it had.
 
-    What no event tells is ``None``, or not there: a process that was killed may not have told of its last batches.
+    What no event tells is ``None``, or not there: a process that was killed may not have recorded its last batches.
     """
 
     below: int
@@ -72,7 +72,7 @@ class _Deletion(NamedTuple):
     held: EventRows[events.BatchAppended]
 
     def is_of(self, last_offset: int, crc: int | None) -> bool:
-        """Whether a batch was among what was deleted: another one at that offset says that it was not."""
+        """Returns whether a batch was among what was deleted: another one at that offset says that it was not."""
         if last_offset >= self.below:
             return False
         there = (self.held["base_offset"] <= last_offset) & (self.held["last_offset"] >= last_offset)
@@ -151,7 +151,7 @@ class PartitionEvidence:
         return tuple(changes)
 
     def _is_deleted_between(self, old: events.PartitionChanged, new: events.PartitionChanged) -> bool:
-        """Whether a change is the first of another topic, which has no id either."""
+        """Returns whether a change is the first of another topic, which has no id either."""
         return any(
             deleted.event.topic_id == old.topic_id
             and old.metadata_offset < deleted.event.metadata_offset < new.metadata_offset
@@ -197,7 +197,7 @@ class PartitionEvidence:
         }
 
     def _led_when_settled(self) -> dict[tuple[str, int, int], int]:
-        """Who led when the cluster was seen to settle: topic id, epoch and leader, and its incarnation.
+        """Returns the leaders at settlement: topic id, epoch and leader, and its incarnation.
 
         Leaders that do not tell what they append acted if their followers caught up with them.
         """
@@ -212,7 +212,7 @@ class PartitionEvidence:
 
     @cached_property
     def settled_batches(self) -> Table[FinalBatch]:
-        """What the settled leaders' logs hold, in the order of each log."""
+        """The batches in the settled leaders' logs, in the order of each log."""
         final = self.final_batches
         is_settled = np.zeros(len(final), np.bool_)
         for topic_id, settled in self.settled.items():
@@ -229,7 +229,7 @@ class PartitionEvidence:
 
     @cached_property
     def terms(self) -> Mapping[str, tuple[LeaderTerm, ...]]:
-        """By topic id, each process that led, ordered by epoch and incarnation.
+        """The processes that led, by topic id, ordered by epoch and incarnation.
 
         A leader is elected as the process that is registered then. One that is started later may take over by metadata
         that is older than itself, before it is registered (eras without that rule), or if it is back before its session
@@ -322,7 +322,7 @@ class PartitionEvidence:
 
     @cached_property
     def has_unclear_id(self) -> bool:
-        """Whether something is told under the topic's name only, and several topics had that name."""
+        """Whether something is recorded under the topic's name only, and several topics had that name."""
         told = [
             *self.events.of(events.LogOpened),
             *self.events.of(events.BecameLeader),
@@ -333,12 +333,12 @@ class PartitionEvidence:
 
     @property
     def is_known_what_was_read(self) -> bool:
-        """Whether what the final consumer did not get is missing, and not only the line that tells of it."""
+        """Whether what the final consumer did not get is missing, and not only the line that records it."""
         return self.is_all_read and self.cluster.is_history_whole
 
     @cached_property
     def read_up_to(self) -> int | None:
-        """Where the final read ends, if it says nothing of what follows; ``None`` if it does.
+        """The offset at which the final read ends, if it proves nothing beyond; ``None`` if it does.
 
         It ends at the leader's high watermark. In a cluster that never settled, that of a new leader may be below what
         was acknowledged before its term (KIP-207).
@@ -349,7 +349,7 @@ class PartitionEvidence:
 
     @cached_property
     def damaged_from(self) -> Mapping[int, int]:
-        """By node, the offset from which its final log cannot be read because the harness damaged a batch there."""
+        """The offset by node from which its final log cannot be read because the harness damaged a batch there."""
         told = (flip.event for flip in self.events.of(events.BitFlipped))
         flips = {(flip.flipped_node, flip.base_offset, flip.damaged_crc) for flip in told}
         return {
@@ -360,7 +360,7 @@ class PartitionEvidence:
 
     @cached_property
     def deleted_below(self) -> Mapping[str, int]:
-        """By topic id, the log start up to which records were deleted as somebody wanted it."""
+        """The log start by topic id up to which records were deleted as somebody wanted it."""
         raised = self.events.of(events.LogStartOffsetRaised)
         wanted = wanted_log_start(self.cluster, str(self)) if raised else None
         starts: dict[str, int] = {}
@@ -371,7 +371,7 @@ class PartitionEvidence:
 
     @cached_property
     def _deletions(self) -> Mapping[str, list[_Deletion]]:
-        """By topic id, what was deleted by leaders; a follower only does as its leader did, but for what expires."""
+        """The deletions of leaders by topic id; a follower only does as its leader did, but for what expires."""
         told: list[CollectedEvent[events.BecameLeader | events.BecameFollower]] = [
             *self.events.of(events.BecameLeader),
             *self.events.of(events.BecameFollower),
@@ -395,7 +395,7 @@ class PartitionEvidence:
         return deletions
 
     def is_deleted(self, topic_id: str, last_offset: int, *, crc: int | None, leader_epoch: int | None) -> bool:
-        """Whether a batch was deleted: by who had it, and before the leader of a later epoch had it again.
+        """Returns whether a batch was deleted by a replica that had it, before a later leader had it again.
 
         Args:
             topic_id: of the partition's topic then.
@@ -411,7 +411,7 @@ class PartitionEvidence:
 
     @cached_property
     def last_high_watermarks(self) -> Mapping[tuple[str, int], int]:
-        """By topic id and node, the high watermark by the replica's own last event about it."""
+        """The high watermark by topic id and node, by the replica's own last event about it."""
         last: dict[tuple[str, int], tuple[int, int, int]] = {}
 
         def note(each: CollectedEvent[events.PartitionEvent], high_watermark: int) -> None:
@@ -437,7 +437,7 @@ class PartitionEvidence:
 
     @cached_property
     def required_isr(self) -> Mapping[str, int]:
-        """By topic id, how many members a committed ISR needs before the high watermark may move.
+        """The number of members, by topic id, that a committed ISR needs before the high watermark may move.
 
         The least that was ever in force.
         """

@@ -59,7 +59,7 @@ class RunFacts:
         return Timeline(events=tuple(with_known_id(each, ids) for each in sorted(self._collected, key=place_of)))
 
     def add_final(self, found: ReadLog) -> None:
-        """Takes what a final log holds; the facts of the cluster are known."""
+        """Takes in a final log; the facts of the cluster are known."""
         topic_id = found.log.topic_id
         known = self.cluster.late_topic_ids.get(topic_id or "", topic_id)
         found = found._replace(log=msgspec.structs.replace(found.log, topic_id=known))

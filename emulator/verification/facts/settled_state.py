@@ -1,4 +1,4 @@
-"""What a run says of the moment at which its cluster had settled, once every fault was over.
+"""The state of a run at the moment when its cluster had settled, once every fault was over.
 
 The harness notes that moment when it has seen every partition with a leader and its full ISR, or an excuse, and every
 broker unfenced. A liveness check finds what contradicts that, or what did not last.
@@ -13,7 +13,7 @@ from laststand.emulator.verification.facts.partition import PartitionFacts
 
 
 def settled_at(cluster: ClusterFacts) -> tuple[int, ...]:
-    """Returns what the controller had committed (exclusive) at each such moment."""
+    """Returns the end of the committed metadata (exclusive) at each such moment."""
     return tuple(settled.event.metadata_offset for settled in cluster.events.of(events.ClusterSettled))
 
 
@@ -27,7 +27,7 @@ def lasting_processes(cluster: ClusterFacts, *, at: int) -> Iterator[tuple[int, 
 
 
 def settled_states(facts: PartitionFacts) -> Iterator[events.PartitionChanged]:
-    """Yields what the controller had committed of a partition at each such moment, but for deleted topics."""
+    """Yields the committed states of a partition at each such moment, but for deleted topics."""
     for at in settled_at(facts.cluster):
         states = {change.new.topic_id: change.new for change in facts.changes if change.new.metadata_offset < at}
         for topic_id, state in states.items():

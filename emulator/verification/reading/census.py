@@ -1,4 +1,4 @@
-"""What was found in each file of a run's evidence, for ``doubts.evidence`` to judge whether it is whole."""
+"""The content of each file of a run's evidence, for ``doubts.evidence`` to judge whether it is whole."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ HISTORY_SEAL: Final = tag(HistorySealed)
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """What the writer adds to each event, as far as the oracle looks at it."""
+    """The fields that the writer adds to each event, as far as the oracle reads them."""
 
     node: int
     incarnation: int
@@ -44,7 +44,7 @@ class ConsecutiveLines(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def consecutive(lines: Sequence[Line]) -> ConsecutiveLines:
-    """Returns what is to be known of lines that are numbered in steps of one."""
+    """Returns the facts about lines that are numbered in steps of one."""
     last_types = (tag(type(line)) for line in reversed(lines))
     return ConsecutiveLines(
         first=lines[0].sequence,

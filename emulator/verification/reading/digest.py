@@ -20,7 +20,7 @@ _SEALS: Final = (b'"type":"FileSealed"', b'"type": "FileSealed"', b'"f":"sealed"
 
 
 class FileContent(NamedTuple):
-    """How many lines a file has, and their digest; a file that is not of lines has that of all its bytes."""
+    """The number of lines of a file, and their digest; a file without lines has the digest of all its bytes."""
 
     lines: int | None
     digest: str
@@ -34,7 +34,7 @@ class ReadFile(NamedTuple):
 
 
 def read_file(path: Path) -> ReadFile:
-    """Returns what is in a file.
+    """Returns the content of a file.
 
     Raises:
         OSError: it cannot be read.
@@ -46,7 +46,7 @@ def read_file(path: Path) -> ReadFile:
 
 
 class DigestPart(NamedTuple):
-    """What a range of a file adds to its digest."""
+    """The part of a file's digest that one range adds."""
 
     lines: int
     digests: bytes
@@ -75,7 +75,7 @@ def _count_line_ends(content: bytes) -> int:
 
 
 def join_parts(parts: Iterable[DigestPart]) -> FileContent:
-    """Returns what a file holds, by its ranges in order."""
+    """Returns the content of a file, by its ranges in order."""
     found = list(parts)
     return FileContent(
         sum(part.lines for part in found), hashlib.sha256(b"".join(part.digests for part in found)).hexdigest()
@@ -128,7 +128,7 @@ class LinesDigest:
         self._held = block
 
     def finish(self) -> FileContent:
-        """Returns what the file holds."""
+        """Returns the content of the file."""
         self._take(self._held[: (content_end(self._held) or 0) if self._is_packed else _text_end(self._held)])
         if self._rest:
             self._parts.append(hashlib.sha256(self._rest).digest())

@@ -20,7 +20,7 @@ _NUMBER_END: Final = 1 << 63
 _MSGPACK: Final = msgspec.msgpack.Encoder()
 """Has no form for numbers of more than 64 bits."""
 _UNSIGNED_64: Final = 0xCF
-"""What MessagePack begins a number with that needs more than 32 bits and no sign."""
+"""The byte with which MessagePack begins a number of more than 32 bits without sign."""
 _SCRATCH: Final = bytearray()
 
 

@@ -237,7 +237,7 @@ class LineReader:
                 facts.final_reads.append(operation)
 
     def _is_new(self, event: e.Event) -> bool:
-        """Whether no line came before about the record that an event tells of."""
+        """Returns whether no line came before about the record that an event records."""
         offset = getattr(event, "metadata_offset", 0)
         # A transaction of ZooKeeper, all of one zxid, may write a node after others, and the same one twice.
         about = f"{event.write} {event.path}" if isinstance(event, e.ZnodeWritten) else getattr(event, "topic_id", "")

@@ -61,11 +61,11 @@ _TOPIC_ID_FILE: Final = "partition.metadata"
 _LOG_START_FILE: Final = "log-start-offset-checkpoint"
 _META_FILE: Final = "meta.properties"
 _OWNERS: Final = ("node.id", "broker.id")
-"""Whose a log directory is; the latter in clusters with ZooKeeper."""
+"""The names of the owners of log directories; the latter in clusters with ZooKeeper."""
 
 
 class ReadSegment(NamedTuple):
-    """Where the batches of a segment begin, up to the first bad one, and their headers."""
+    """The batches of a segment up to the first bad one: positions and headers."""
 
     begins: Ints
     headers: Headers
@@ -129,7 +129,7 @@ def read_node_logs(
 
 
 def directory_owner(directory: Path, read: Callable[[Path], ReadFile]) -> str | None:
-    """Returns whose a node's log directory is, by its ``meta.properties``; ``None`` where that does not say."""
+    """Returns the owner of a node's log directory, by its ``meta.properties``; ``None`` where that does not say."""
     for line in _text_lines(directory / "data" / _META_FILE, read):
         key, _, value = line.partition("=")
         if key.strip() in _OWNERS:
@@ -271,7 +271,7 @@ def batch_problem(content: memoryview, position: int) -> str | None:
 
 
 def _damaged_crc(content: memoryview, read: Headers) -> int | None:
-    """Returns what the batch behind those that were read comes to, if it is whole but for its CRC."""
+    """Returns the present CRC of the batch behind those that were read, if it is whole but for its CRC."""
     position = _end_of(read)
     if batch_problem(content, position) != _WRONG_CRC:
         return None
@@ -308,5 +308,5 @@ def _text_lines(path: Path, read: Callable[[Path], ReadFile]) -> list[str]:
 
 
 def _is_zookeepers(directory: Path) -> bool:
-    """Whether a directory is where a ZooKeeper server keeps its transaction log, which no topic ``version`` has."""
+    """Returns whether a directory is a ZooKeeper server's transaction log, which no topic ``version`` has."""
     return directory.name == "version-2" and any(directory.glob("log.*"))

@@ -1,8 +1,8 @@
-"""What the controller's own log on disk says, beside the controller's events.
+"""Reads the controller's own log on disk, beside the controller's events.
 
 The controller keeps its records in ``nodes/<id>/data/__cluster_metadata-0``, in Kafka's record batch format: a batch of
 the log per batch of records. The value of its first record is MessagePack: an array of the encoded records and of the
-events that tell of them, the same that the event files have once the records are durable.
+events that record them, the same that the event files have once the records are durable.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class MetadataLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_metadata_log(content: bytes) -> MetadataLog:
-    """Returns what is in the file of a controller's log."""
+    """Returns the content of a controller's log file."""
     events: list[Event] = []
     view, position = memoryview(content), 0
     while position < len(content):
@@ -88,7 +88,7 @@ def _varint(content: memoryview, at: int) -> tuple[int, int]:
 def contradictions_of_log(node: int, log: MetadataLog, cluster: ClusterFacts) -> Iterator[str]:
     """Yields a sentence for each record of which a controller's log and its events say something else.
 
-    A controller that was killed may have written records that it did not live to tell of.
+    A controller that was killed may have written records that it did not live to record.
     """
     told = {_key(each.event): each.event for kind in _COMPARED for each in cluster.events.of(kind)}
     kept = {_key(event): event for event in log.events if type(event) in _COMPARED}

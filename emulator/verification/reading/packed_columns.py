@@ -41,7 +41,7 @@ _LAYOUTS: Final = {first_byte: LAYOUTS[kind] for kind, first_byte in KINDS.items
 
 
 class Segment(NamedTuple):
-    """What a segment holds.
+    """The content of a segment.
 
     Attributes:
         constants: what is the same in all its lines, by name.
@@ -78,7 +78,7 @@ def segments(file: BinaryIO) -> Iterator[bytes]:
 
 
 def read_segment(content: _Content) -> Segment:
-    """Returns what a segment holds; all of its lines are whole.
+    """Returns the content of a segment; all of its lines are whole.
 
     Raises:
         ValueError: it is no segment.

@@ -32,7 +32,7 @@ _TAGS: Final = {first_byte: tag(kind) for kind, first_byte in KINDS.items()}
 
 
 class Writer(NamedTuple):
-    """Whose events a segment has."""
+    """The writer of a segment's events."""
 
     run: str
     node: int

@@ -82,7 +82,7 @@ def read_descriptions(run: RunDirectory, ledger: ReadLedger) -> None:
 
 
 def read_owners(run: RunDirectory, ledger: ReadLedger) -> dict[int, str]:
-    """Returns whose log directory each node's is, where it says so."""
+    """Returns the owner of each node's log directory, where it says so."""
     found = ((node, directory_owner(directory, ledger.read)) for node, directory in run.node_directories())
     return {node: owner for node, owner in found if owner is not None}
 
@@ -101,7 +101,7 @@ def read_metadata_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, Metad
 
 
 def read_zookeeper_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, tuple[LoggedWrite, ...]]:
-    """Returns what is in the transaction logs that are there.
+    """Returns the content of the transaction logs that are there.
 
     Raises:
         OSError: one cannot be read.
@@ -116,7 +116,7 @@ def read_zookeeper_logs(run: RunDirectory, ledger: ReadLedger) -> dict[int, tupl
 def read_final_logs(
     run: RunDirectory, facts: RunFacts, timeline: Timeline, ledger: ReadLedger, *, only: tuple[str, int] | None = None
 ) -> None:
-    """Adds what the replicas' final logs hold: of all partitions, or of one.
+    """Adds the replicas' final logs: of all partitions, or of one.
 
     Raises:
         OSError: a file is there and cannot be read.

@@ -39,7 +39,7 @@ _Entry = TypeVar("_Entry", str, int, float)
 
 
 class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the inputs of one run are.
+    """The places of the inputs of one run.
 
     Attributes:
         path: the directory, links resolved.
@@ -71,12 +71,12 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
     properties: tuple[tuple[str, str], ...] = ()
 
     def descriptions(self) -> tuple[Path, ...]:
-        """What was to be played, by the harness, as far as it exists."""
+        """Returns the harness's descriptions of the run, as far as they exist."""
         return tuple(path for name in _DESCRIPTIONS if (path := self.path / name).is_file())
 
     @property
     def is_imported(self) -> bool:
-        """Whether it was made of the logs of a real cluster, of whose clients nobody kept a history."""
+        """Whether the run directory was made of the logs of a real cluster, of whose clients nobody kept a history."""
         return self.driver == IMPORTED
 
     @property

@@ -1,4 +1,4 @@
-"""What is to be read of a run, by the listing of its directory: which files, and how large each of them is.
+"""Plans the reading of a run by the listing of its directory: files, and the size of each.
 
 The driver plans and reads no evidence; a task reads, and says how much of each file it got. Whatever differs makes the
 verdict ``unknown``: a worker that sees another directory, or a part of it, would otherwise find nothing lost.
@@ -23,7 +23,7 @@ _BLOCK_BYTES: Final = 1 << 20
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task has to read of one run.
+    """The part of one run that a task has to read.
 
     Attributes:
         number: of the run among those that are verified together.
@@ -49,7 +49,7 @@ class ReadLedger:
         self.contents: dict[str, FileContent] = {}
 
     def read(self, path: Path) -> ReadFile:
-        """Returns what is in a file.
+        """Returns the content of a file.
 
         Raises:
             OSError: it cannot be read.

@@ -1,4 +1,4 @@
-"""What a ZooKeeper server's transaction log on disk says, beside the events that the harness wrote of it.
+"""Reads a ZooKeeper server's transaction log on disk, beside the events that the harness wrote of it.
 
 A reader of its own, on purpose: the events were made by another one (``laststand.emulator.zookeeper``). ZooKeeper's
 ``FileTxnLog``; numbers are big-endian::
@@ -142,7 +142,7 @@ def contradictions_of_zookeeper(
 
 
 def _is_state_of(change: events.PartitionChanged, data: bytes) -> bool:
-    """Whether a state node's content is what an event says; one that is no JSON says nothing."""
+    """Returns whether a state node's content is what an event says; one that is no JSON says nothing."""
     try:
         state = json.loads(data)
         leader = None if state["leader"] < 0 else state["leader"]
@@ -153,7 +153,7 @@ def _is_state_of(change: events.PartitionChanged, data: bytes) -> bool:
 
 
 def _is_assignment_of(change: events.PartitionChanged, data: bytes) -> bool:
-    """Whether a topic node's content is what an event says of the partition's replicas."""
+    """Returns whether a topic node's content is what an event says of the partition's replicas."""
     try:
         replicas = json.loads(data)["partitions"][str(change.partition)]
     except (ValueError, KeyError, TypeError):

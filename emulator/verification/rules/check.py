@@ -1,4 +1,4 @@
-"""What a check is.
+"""The form of a check.
 
 A check is a function over the facts of one partition, or of a whole cluster, that yields findings. No finding means
 that the promise was kept there, provided that the run has what the check looks at: its premises.
@@ -22,7 +22,7 @@ class Evidence(Enum):
     HISTORY = "history"
     FINAL_LOGS = "final logs"
     TOPIC_IDS = "topic ids"
-    """Where topics have none, what is told of one is not told from what is told of the next of its name."""
+    """Evidence of topics without ids: facts about one are not distinguished from facts about the next of its name."""
 
 
 class Premise(Enum):
@@ -106,7 +106,7 @@ class Finding(NamedTuple):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """How one promise is judged: over each partition, or over the cluster.
+    """One promise and the function that judges it: over each partition, or over the cluster.
 
     Attributes:
         check_id: of ``laststand.emulator.core.promises``, which has its kind, its statement and its switches.

@@ -1,4 +1,4 @@
-"""Whether a lost record was inside the guarantee (the protocol is wrong) or outside it (too much broke).
+"""Decides whether a lost record was inside the guarantee (the protocol is wrong) or outside it (too much broke).
 
 The guarantee holds for a record if, from its acknowledgement up to and including the committed election of the first
 leader that lacks it,
@@ -12,9 +12,10 @@ leader that lacks it,
 A replica is outstanding from the end of an incarnation without clean shutdown, whether bytes were lost or not, until a
 committed ISR contains it after its new registration. An incarnation that was registered and stopped before it heard of
 that leaves no proof of a clean shutdown either (KIP-966: the previous broker epoch is the proof; S44), nor can one that
-an administrator has unregistered, from then on. A replica that was assigned anew has nothing of what others hold: until
-a committed ISR contains it, it counts neither as outstanding nor towards the replication factor. What was acknowledged
-before the partition was created (by a leader of a topic of that name before it: S41) counts from its creation on.
+an administrator has unregistered, from then on. A replica that was assigned again has nothing of what others hold:
+until a committed ISR contains it, it counts neither as outstanding nor towards the replication factor. What was
+acknowledged before the partition was created (by a leader of a topic of that name before it: S41) counts from its
+creation on.
 
 Everything is placed by metadata offsets: an acknowledgement by the metadata that its leader had applied by then (never
 later than the truth), an end by what the harness noted.
@@ -39,7 +40,7 @@ _UNCLEAN: Final = (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 
 
 class Guarantee(Enum):
-    """Which kind of violation a loss is."""
+    """The kind of violation that a loss is."""
 
     BROKEN = "broken"
     """Lost although the guarantee held: the protocol is wrong."""
@@ -72,14 +73,14 @@ class _Absence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Outage(msgspec.Struct, frozen=True, kw_only=True):
-    """Who was outstanding at once, and how many the configuration allowed then."""
+    """The brokers that were outstanding at once, and the number that the configuration allowed then."""
 
     outstanding: frozenset[int]
     allowed: int
 
     @property
     def excess(self) -> tuple[int, int]:
-        """How bad it was; above zero it is more than the guarantee covers."""
+        """The size of the outage; above zero it is more than the guarantee covers."""
         return len(self.outstanding) - self.allowed, len(self.outstanding)
 
 
@@ -201,7 +202,7 @@ def _replicas(changes: Sequence[events.PartitionChanged], at: int) -> tuple[int,
 
 
 def _holders(changes: Sequence[events.PartitionChanged], at: int) -> frozenset[int]:
-    """Returns the replicas that count: all but those that were assigned anew and that no ISR contained since."""
+    """Returns the replicas that count: all but those that were assigned again and that no ISR contained since."""
     replicas, added = set(changes[0].replicas), set[int]()
     for change in changes:
         if change.metadata_offset >= at:
@@ -286,7 +287,7 @@ class UncleanRequests:
         self._made_at = list(_requests(timeline, partition))
 
     def account_for(self, metadata_offset: int) -> bool:
-        """Whether a request that accounts for no other election was made before this one."""
+        """Returns whether a request that accounts for no other election was made before this one."""
         made_at = next((each for each in self._made_at if each <= metadata_offset), None)
         if made_at is None:
             return False

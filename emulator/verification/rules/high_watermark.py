@@ -4,7 +4,7 @@ A leader may call a record committed once every member of the maximal ISR has it
 computed here from reported log ends, not taken from what a node concluded.
 
 A log end counts from the start of the leader's *term* on: another leader may have had it cut before. A term begins
-where a broker becomes leader, and goes on under later epochs until it follows or opens the log anew; where the rule
+where a broker becomes leader, and goes on under later epochs until it follows or opens the log again; where the rule
 ``progress_of_this_term`` holds, also until an epoch is left out, in which another broker may have led (S43).
 """
 

@@ -1,4 +1,4 @@
-"""Which premises a run has.
+"""Finds the premises that a run has.
 
 A check without its premise would find nothing whatever happened, so that its ``ok`` would prove nothing.
 """
@@ -40,12 +40,12 @@ _ANY_OF: Final[tuple[tuple[type[events.Event], Premise], ...]] = (
 
 
 def premises_of_cluster(cluster: ClusterFacts) -> frozenset[Premise]:
-    """Returns what the cluster of a run has."""
+    """Returns the premises of a run's cluster."""
     return frozenset(_of_cluster(cluster))
 
 
 def premises_of_partition(facts: PartitionFacts) -> frozenset[Premise]:
-    """Returns what one of its partitions has."""
+    """Returns the premises of one of its partitions."""
     found = {*_of_events(facts), *_of_elections(facts), *_of_history(facts), *_of_final_logs(facts)}
     for change in facts.changes:
         found.update(_of_change(change))
@@ -118,7 +118,7 @@ def _of_history(facts: PartitionFacts) -> Iterator[Premise]:
 
 
 def _successive_polls(facts: PartitionFacts) -> Iterator[tuple[Poll, Poll]]:
-    """Yields what a consumer got without an error, in pairs; topics that have no id are left out."""
+    """Yields pairs of a consumer's successive polls without an error; topics that have no id are left out."""
     before: dict[str, Poll] = {}
     for poll in facts.polls:
         if poll.error is None and poll.topic_id not in {None, id_by_name(facts.topic)}:

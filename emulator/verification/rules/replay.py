@@ -1,4 +1,4 @@
-"""What must have become of each replica's log, by its node's own events: the oracle's replay of them.
+"""Replays each node's own events to find what its log must hold.
 
 Everything that moves the end of a log counts, in the order of its node's file, from the last deletion on. A process
 that follows one that was killed finds the log as it opens it; a power loss comes after all events of its process.
@@ -22,7 +22,7 @@ _LIMIT: Final = 2**62
 
 
 class BatchFields(msgspec.Struct, frozen=True):
-    """What two accounts of one batch must agree on."""
+    """The fields of a batch on which two accounts must agree."""
 
     topic_id: str | None
     base_offset: int
@@ -33,7 +33,7 @@ class BatchFields(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, batch: events.BatchAppended | FinalBatch, topic_id: str | None) -> "BatchFields":
-        """Returns those of a batch in a log that is used for a topic in the end."""
+        """Returns the fields of a batch in a log that is used for a topic in the end."""
         return cls(topic_id, *(getattr(batch, name) for name in CONTENT))
 
 
@@ -42,7 +42,7 @@ CONTENT: Final = BatchFields.__struct_fields__[1:]
 
 
 class ReplayedLog(msgspec.Struct, frozen=True, kw_only=True):
-    """What one node's events say about the log that has the partition's name at the end.
+    """The log of a partition at the end, by one node's events.
 
     Attributes:
         topic_id: the topic that its broker last used it for.
@@ -68,7 +68,7 @@ _StepEvent = (
     | events.BecameLeader
     | events.PowerLost
 )
-"""What moves the end of a log beside appends, or says for which topic it is used."""
+"""Events that move the end of a log beside appends, or name the topic that it is used for."""
 
 _Step = tuple[int, int, _StepEvent]
 """Incarnation, sequence and event."""
@@ -108,7 +108,7 @@ class _Replay:
         self._ends: dict[int, int] = {}
 
     def of(self, steps: list[_Step]) -> ReplayedLog:
-        """Returns what the log must be after these steps, and the appends among them."""
+        """Returns the log after these steps, and the appends among them."""
         facts = self._facts
         steps.sort(key=itemgetter(0, 1), reverse=True)
         last_incarnation, topic_id = self._last(steps)
@@ -146,7 +146,7 @@ class _Replay:
         return None, steps[0][2].topic_id if steps else None
 
     def _place(self, incarnation: int, sequence: int) -> int:
-        """How many batches had been appended when a line was written."""
+        """Returns the number of batches that had been appended when a line was written."""
         begin, end = (int(np.searchsorted(self._appended["incarnation"], incarnation, s)) for s in ("left", "right"))
         return begin + int(np.searchsorted(self._appended["sequence"][begin:end], sequence))
 

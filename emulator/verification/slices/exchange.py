@@ -1,4 +1,4 @@
-"""How the rows of sorted slices come to the processes that judge partitions.
+"""Brings the rows of sorted slices to the processes that judge partitions.
 
 Where all of Spark's workers are on this machine, each writes what it sorted into one file, and others read their parts
 of it: no row passes through the JVM. On a cluster Spark's shuffle moves the rows.
@@ -29,7 +29,7 @@ SortSlice = Callable[[Slice], SortedSlice | None]
 """``None`` of a slice that has to be judged otherwise."""
 
 PartitionRows = Sequence[tuple[Slice, SliceRows]]
-"""What slices have of a partition, in any order."""
+"""The rows of a partition in slices, in any order."""
 
 
 class Exchange(Protocol):
@@ -48,7 +48,7 @@ class Exchange(Protocol):
 def exchange(
     context: "SparkContext", slices: Sequence[Slice], sort: SortSlice, *, shares_disk: bool | None = None
 ) -> Iterator[Exchange]:
-    """Yields what moves the rows of slices.
+    """Yields the exchange that moves the rows of slices.
 
     Args:
         context: Spark's.

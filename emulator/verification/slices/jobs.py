@@ -36,7 +36,10 @@ _Result = TypeVar("_Result")
 
 
 def is_large(plan: RunPlan) -> bool:
-    """Whether a run is worth slices. A comparison of acks looks at all partitions together, and is read whole."""
+    """Returns whether a run is worth slices.
+
+    A comparison of acks looks at all partitions together, and is read whole.
+    """
     lines = sum(
         size * (_PACKED_WEIGHT if is_packed(path) else 1)
         for path, size in plan.sizes.items()
@@ -85,7 +88,7 @@ def judge_sliced(
 
 
 def _fit(step: Callable[[], _Result]) -> _Result | None:
-    """Returns what a step gives, without looking for cycles meanwhile, or ``None`` where the run is unfit for it."""
+    """Returns a step's result without looking for cycles meanwhile, or ``None`` where the run is unfit for it."""
     gc.disable()
     try:
         return step()

@@ -64,13 +64,14 @@ class MergedSlices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the lines of one partition.
+    """The result of judging the lines of one partition.
 
     Attributes:
-        story: what became of it; of a run, where that cannot be told.
+        story: what became of it; of a run, where that cannot be described.
         lines: that were judged, rare events apart.
         sent: records of each producer and acks; ``acked``: those that were acknowledged.
         sizes: bytes that were read of each file of its final logs; ``contents``: of the same files.
+
     """
 
     judgement: PartitionJudgement
@@ -83,7 +84,7 @@ class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merge_slices(run: RunDirectory, summaries: Iterable[SliceSummary]) -> MergedSlices:
-    """Returns what all partitions of a run are judged beside.
+    """Returns the facts of a run beside which all partitions are judged.
 
     Raises:
         UnfitError: the slices of a file do not go on where those before end.

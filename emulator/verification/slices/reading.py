@@ -54,7 +54,7 @@ class UnfitError(EmulatorError):
 
 
 class FileKind(Enum):
-    """What a file's lines are."""
+    """The kind of lines in a file."""
 
     EVENTS = "events"
     HISTORY = "history"
@@ -77,7 +77,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SliceCensus(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found in a slice.
+    """The content of a slice.
 
     Attributes:
         size: bytes that were read.
@@ -221,7 +221,7 @@ def _segments_from(path: Path, piece: Slice) -> Iterator[memoryview]:
 
 
 def _up_to_header(file: BinaryIO) -> bytes:
-    """Returns what is left of the segment in which a file is read, of a stretch without a header only a part."""
+    """Returns the rest of the segment in which a file is read, of a stretch without a header only a part."""
     rest = b""
     while len(rest) <= _LONGEST_REST and (block := file.read(SEGMENT_BYTES)):
         rest += block
@@ -378,7 +378,7 @@ def _joined(lines: list[bytes]) -> bytes:
 
 
 def summary_of(found: SortedSlice) -> SliceSummary:
-    """Returns what whoever deals out the partitions has to know of a slice."""
+    """Returns the facts about a slice that dealing out partitions needs."""
     return SliceSummary(
         census=found.census,
         rare=found.rare,

@@ -1,4 +1,4 @@
-"""What slices of a large run have of its partitions: frequent events and operations as columns."""
+"""Rows of partitions in slices of a large run: frequent events and operations as columns."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
@@ -14,7 +14,7 @@ from laststand.emulator.verification.tables.rows import PartitionName, Partition
 
 
 class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
-    """What slices have of one partition, in their order."""
+    """The rows of one partition in slices, in their order."""
 
     rows: PartitionRows
     begun: Table[BegunSend]
@@ -23,13 +23,13 @@ class SliceRows(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def none(cls, name: PartitionName) -> "SliceRows":
-        """Returns those of a slice that tells nothing of the partition."""
+        """Returns the rows of a slice without evidence about the partition."""
         topic, partition = name
         return cls(rows=PartitionRows.none(topic, partition), begun=_none_begun(name))
 
     @property
     def lines(self) -> int:
-        """How many lines of events and operations they are."""
+        """The number of lines of events and operations in these rows."""
         events = sum(map(len, self.rows.events.values()))
         return events + len(self.rows.sent) + len(self.begun) + len(self.polls) + len(self.final_reads)
 
@@ -92,7 +92,7 @@ class SliceTables:
             self._final_reads[read.topic, read.partition].append(read)
 
     def by_partition(self) -> dict[PartitionName, SliceRows]:
-        """Returns what there is of each partition.
+        """Returns the rows of each partition.
 
         Raises:
             ValueError: an integer has more than 64 bits.

@@ -24,7 +24,7 @@ _QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlo
 
 
 class ArchiveUse(Enum):
-    """What a process does about the archive."""
+    """The use that a process makes of the archive."""
 
     READ = "read"
     """It uses one that is there."""
@@ -69,7 +69,7 @@ class ClassArchive:
                 self._incomplete.replace(self.path)
 
     def drop(self) -> None:
-        """Removes what a JVM wrote that was ended by force."""
+        """Removes the archive of a JVM that was ended by force."""
         with contextlib.suppress(OSError):
             self._incomplete.unlink(missing_ok=True)
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from laststand.emulator.verification.spark.tasks import SparkTasks
 
 ANSWER_TIMEOUT_S: Final = 5.0
-"""How long a master may take to accept a connection."""
+"""Time for which a master may take to accept a connection."""
 EXECUTOR_TIMEOUT_S: Final = 60.0
-"""How long a cluster may take to give an application its first executor."""
+"""Time for which a cluster may take to give an application its first executor."""
 
 _LOOK_INTERVAL_S: Final = 0.2
 _LOCAL: Final = re.compile(r"local(\[[0-9*]+(,[0-9]+)?\])?")
@@ -35,7 +35,7 @@ class ExecutorsError(EmulatorError):
 
 
 def is_local(master: str) -> bool:
-    """Whether a master is this process's own JVM."""
+    """Returns whether a master is this process's own JVM."""
     return _LOCAL.fullmatch(master) is not None
 
 

@@ -67,7 +67,7 @@ _NICE = 5
 is busy with something else the JVM would hardly run at all."""
 _POLL_INTERVAL_S = 0.02
 STOP_TIMEOUT_S = 5.0
-"""How long a JVM may take to end."""
+"""Time for which a JVM may take to end."""
 
 
 class GatewayError(EmulatorError):

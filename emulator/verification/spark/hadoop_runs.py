@@ -21,7 +21,7 @@ _WITHOUT_CHECKSUM_FILES: Final = True
 
 
 def is_uri(location: str) -> bool:
-    """Whether this is where a run is by the name of a file system, and not a path of this machine."""
+    """Returns whether this is where a run is by the name of a file system, and not a path of this machine."""
     return _URI.match(location) is not None
 
 
@@ -86,6 +86,6 @@ class HadoopRun:
 
 
 def _reason(error: Any) -> str:
-    """What Java says of a failure, in a line."""
+    """Returns Java's message about a failure, in a line."""
     message: str = error.java_exception.getMessage() or error.java_exception.getClass().getSimpleName()
     return message.splitlines()[0]

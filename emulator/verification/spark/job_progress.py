@@ -1,4 +1,4 @@
-"""How far the Spark jobs of this process have come, by Spark's own count of tasks."""
+"""Reports the progress of this process's Spark jobs, by Spark's own count of tasks."""
 
 import contextlib
 import threading

@@ -48,7 +48,7 @@ _Ready = TypeVar("_Ready")
 
 _LOOK_INTERVAL_S: Final = 0.2
 _END_TIMEOUT_S: Final = 0.5
-"""How long a JVM whose connection broke may take to be gone."""
+"""Time for which a JVM whose connection broke may take to be gone."""
 
 _NO_ROOM: Final = "No space left on device"
 

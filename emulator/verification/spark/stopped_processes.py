@@ -1,7 +1,7 @@
 """Notices that a process, or one that it started, was stopped (SIGSTOP) and is not continued.
 
-Whoever waits for a stopped process waits for ever, and the process itself cannot say why. Time is counted in looks, not
-by a clock: a program that was stopped together with the other sees no time pass.
+Whoever waits for a stopped process waits without end, and the process itself cannot say why. Time is counted in looks,
+not by a clock: a program that was stopped together with the other sees no time pass.
 """
 
 import threading
@@ -40,7 +40,7 @@ def stopped_below(pid: int) -> int | None:
 def watch_for_stopped(
     pid: int, *, is_over: threading.Event, on_stopped: Callable[[int], None], look_interval_s: float = LOOK_INTERVAL_S
 ) -> None:
-    """Starts a thread that looks until it is over, or until it has told of a process that was stopped for good.
+    """Starts a thread that looks until it is over, or until it has recorded a process that was stopped for good.
 
     Args:
         pid: of the process that is watched with all that it starts.

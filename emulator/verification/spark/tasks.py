@@ -1,4 +1,4 @@
-"""What verification asks of Spark: that it runs tasks, which takes a context, and no session for SQL."""
+"""The part of Spark that verification needs: that it runs tasks, which takes a context, and no session for SQL."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 class SparkTasks(Protocol):
-    """What runs tasks: a ``SparkSession``, or a context without one."""
+    """The runner of tasks: a ``SparkSession``, or a context without one."""
 
     @property
     def sparkContext(self) -> "SparkContext":

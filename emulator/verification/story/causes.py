@@ -1,4 +1,4 @@
-"""What followed from one cause, on all nodes: for ``story.json``. A request, its appends and its acknowledgement.
+"""Collects the consequences of a cause on all nodes, for ``story.json``: a request, its appends, its acknowledgement.
 
 Every event names what set it off (``cause_id``). Told are the causes of what a picture shows of a partition: lost
 acknowledgements, cuts, committed changes, roles that brokers took, and where promises began and ended. A follower
@@ -23,17 +23,17 @@ from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES
 from laststand.emulator.verification.verdict.loss_report import Loss
 
 CAUSES_MAX: Final = 48
-"""Causes that are told of a partition: of losses first, then of cuts, promises, changes and roles."""
+"""Causes that are recorded of a partition: of losses first, then of cuts, promises, changes and roles."""
 
 EVENTS_MAX: Final = 10
-"""Events that are told of a cause, the earliest."""
+"""Events that are recorded of a cause, the earliest."""
 
 _TEXT_MAX: Final = 200
 _LOST_ANSWERS_MAX: Final = 12
 
 
 def causes_of(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[Cause]:
-    """Yields the causes of what is told of a partition.
+    """Yields the causes of what is recorded of a partition.
 
     Args:
         facts: of the partition.

@@ -1,4 +1,4 @@
-"""Tells of a run's cluster for ``story.json``: processes, faults, steps, registrations. It is told, never judged.
+"""Describes a run's cluster for ``story.json``: processes, faults, steps, registrations. It is told, never judged.
 
 Here events of different nodes are ordered by time, as a picture does.
 """
@@ -30,7 +30,7 @@ _Process = tuple[int, int]
 
 
 def origin_of(cluster: ClusterFacts) -> int:
-    """Returns what the clocks showed at time 0 of a story: the creation of its first partition, else the first line."""
+    """Returns the clocks' time 0 of a story: the creation of its first partition, else the first line."""
     created = [each.time_ns for each in cluster.events.of(events.PartitionChanged)]
     return min(created or (each.time_ns for each in cluster.events.of(events.NodeStarted)), default=0)
 

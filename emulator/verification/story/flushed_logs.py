@@ -1,4 +1,4 @@
-"""Up to where each replica's log is known to be on the disk, over time: for ``story.json``.
+"""Yields the offset up to which each replica's log is known to be on the disk, over time: for ``story.json``.
 
 A log that was opened says so itself, a flush is an event, and a power loss leaves what was on the disk. What was opened
 after a process had stopped in order was flushed when that ended, and so is the final log of one that did.
@@ -23,7 +23,7 @@ _Told = CollectedEvent[events.LogFlushed] | CollectedEvent[Taking]
 
 
 def flushed_logs(facts: PartitionFacts, origin_ns: int) -> Iterator[Flushed]:
-    """Yields up to where logs were on the disk, by node and topic id; nothing of nodes that tell nothing of it."""
+    """Yields the offsets up to which logs were on the disk, by node and topic id; none of nodes without such events."""
     ended: dict[_Process, CollectedEvent[events.IncarnationEnded]] = {
         (each.event.ended_node, each.event.ended_incarnation): each
         for each in facts.cluster.events.of(events.IncarnationEnded)
@@ -52,7 +52,7 @@ def _final_end(facts: PartitionFacts, node: int, topic_id: str) -> int | None:
 
 
 def _told_by_node(facts: PartitionFacts) -> dict[int, list[_Told]]:
-    """Returns what tells of each node's log, in the order of its own events."""
+    """Returns the events about each node's log, in the order of its own events."""
     placed: dict[int, list[tuple[tuple[int, float], _Told]]] = {
         node: [(place, taking) for place, taking in takings] for node, takings in takings_of(facts).items()
     }
@@ -66,7 +66,7 @@ def _since_ns(
     before: CollectedEvent[events.IncarnationEnded] | None,
     ended: dict[_Process, CollectedEvent[events.IncarnationEnded]],
 ) -> int:
-    """Returns since when it was so."""
+    """Returns the start of the current state."""
     match told.event:
         case events.LogOpened() if before is not None and before.event.end is events.IncarnationEnd.STOPPED:
             return before.time_ns
@@ -88,7 +88,7 @@ def _point_after(told: _Told, now: int) -> int:
 
 
 def thinned_steps(points: Sequence[Point]) -> Iterator[Point]:
-    """Yields those of the points of a curve of steps without which it would look otherwise: falls are kept."""
+    """Yields the points without which a curve of steps would look otherwise: falls are kept."""
     begin = 0
     for end in range(1, len(points) + 1):
         if end == len(points) or points[end].value < points[end - 1].value:

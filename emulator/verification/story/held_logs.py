@@ -1,4 +1,4 @@
-"""What each replica's log held over time, by leader epoch, and what it lost: for ``story.json``.
+"""The content of each replica's log over time, by leader epoch, and its losses: for ``story.json``.
 
 A log's end rises with its appends, and falls where it was cut. One node's events are ordered by its own sequence.
 """
@@ -39,7 +39,7 @@ class _Log(NamedTuple):
 
 
 def held_and_cut(facts: PartitionFacts, origin_ns: int) -> tuple[tuple[HeldRecords, ...], tuple[Cut, ...]]:
-    """Returns what logs held, by node and epoch, and what they lost, by node."""
+    """Returns the records that logs held, by node and epoch, and those that they lost, by node."""
     held: list[HeldRecords] = []
     cuts: list[Cut] = []
     for log in _logs(facts):
@@ -49,7 +49,7 @@ def held_and_cut(facts: PartitionFacts, origin_ns: int) -> tuple[tuple[HeldRecor
 
 
 def final_records(facts: PartitionFacts) -> Iterator[FinalRecords]:
-    """Yields what final logs hold, by node and epoch."""
+    """Yields the records in final logs, by node and epoch."""
     final = facts.final_batches
     found = []
     for places in groups_of(final["node"], final["topic_id"], final["leader_epoch"]):
@@ -156,7 +156,7 @@ def _cuts(log: _Log, facts: PartitionFacts, origin_ns: int) -> Iterator[Cut]:
 
 
 def cut_by(event: Taking, *, node: int, time_us: int, old_end: int, new_end: int, place: EventPlace) -> Cut:
-    """Returns what an event took from a log.
+    """Returns the records that an event took from a log.
 
     Args:
         event: that tells where the log ended then.

@@ -1,4 +1,4 @@
-"""Tells of one partition for ``story.json``: what was committed, held, cut and acknowledged, over time."""
+"""Describes one partition for ``story.json``: what was committed, held, cut and acknowledged, over time."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -32,7 +32,7 @@ from laststand.emulator.verification.tables.timeline import CollectedEvent, Even
 from laststand.emulator.verification.verdict.loss_report import Loss
 
 CHANGES_MAX: Final = 2000
-"""Committed states that are told of a partition."""
+"""Committed states that are recorded of a partition."""
 
 PAUSE_US: Final = 500_000
 """A time without an acknowledgement that is worth telling."""
@@ -97,7 +97,7 @@ def committed_changes(facts: PartitionFacts, origin_ns: int) -> Iterator[StateCh
 
 
 def leaderships_of(facts: PartitionFacts, origin_ns: int) -> Iterator[Leadership]:
-    """Yields what brokers took themselves for, by node and in its order."""
+    """Yields the leaderships that brokers claimed, by node and in its order."""
     roles: list[CollectedEvent[events.BecameLeader] | CollectedEvent[events.BecameFollower]] = []
     roles.extend(facts.events.of(events.BecameLeader))
     roles.extend(facts.events.of(events.BecameFollower))

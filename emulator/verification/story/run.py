@@ -1,4 +1,4 @@
-"""What pictures of a run need and ``verdict.json`` does not say: who did what when, and what each log held meanwhile.
+"""The part of a run that pictures need beside ``verdict.json``: actions, decisions, and the logs over time.
 
 ``story.json`` is ``RunStory`` as JSON, field by field. Fields are added, never renamed, within one ``version``;
 ``docs/story.md`` describes them, ``story.schema.json`` beside this file is its JSON Schema. It is small however long a
@@ -40,10 +40,10 @@ class NodeProcess(msgspec.Struct, frozen=True, kw_only=True):
         incarnation: number of the process.
         started_us: when the harness started it.
         running_us: when it went to work; ``None`` if it never did, or has no such state.
-        ended_us: when it ended; ``None`` if nothing tells.
-        end: how; ``None`` if nothing tells.
-        started_event: that tells of the start; ``None`` if none does.
-        ended_event: that tells of the end; ``None`` if none does.
+        ended_us: when it ended; ``None`` if unrecorded.
+        end: how; ``None`` if unrecorded.
+        started_event: that records the start; ``None`` if none does.
+        ended_event: that records the end; ``None`` if none does.
     """
 
     node: int
@@ -81,7 +81,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         proved_us: when it was seen to take effect; ``None`` if it had none.
         healed_us: when it was mended; ``None`` if it was not.
         effect: what was seen of it; ``None`` if it had none.
-        event: that tells of it.
+        event: the one that records it.
     """
 
     fault: str
@@ -103,7 +103,7 @@ class Heal(msgspec.Struct, frozen=True, kw_only=True):
         target: a node or a link in words, or ``all``.
         begun_us: when it was done.
         step: the step of the plan; ``None`` after the plan.
-        event: that tells of it.
+        event: the one that records it.
     """
 
     fault: str
@@ -138,7 +138,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
         metadata_offset: of the record.
         is_first: whether the controller did not know the broker before.
         is_clean: how the controller judged the end of the process before this one.
-        event: that tells of it.
+        event: the one that records it.
     """
 
     broker: int
@@ -168,9 +168,10 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
         last_known_elr: who was one, of a partition that waits for them.
         min_isr: that the decision was made with.
         is_recovering: whether the leader may lack records, and says so (KIP-704).
-        event: that tells of it.
+        event: the one that records it.
         writer: who wrote it into ZooKeeper; ``None`` in a KRaft cluster.
         controller_epoch: of the controller that the writer was; ``None`` for a leader that wrote its ISR itself.
+
     """
 
     time_us: int
@@ -194,7 +195,7 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leadership(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker took itself for, from some time on.
+    """The leadership that a broker claimed, from some time on.
 
     Attributes:
         node: the broker.
@@ -202,7 +203,7 @@ class Leadership(msgspec.Struct, frozen=True, kw_only=True):
         topic_id: of the partition's topic.
         leader_epoch: the epoch that it knew.
         is_leading: whether it led, as far as it knew.
-        event: that tells of it.
+        event: the one that records it.
     """
 
     node: int
@@ -214,7 +215,7 @@ class Leadership(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeldRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replica's log held of one leader epoch, over time.
+    """The records of one leader epoch in a replica's log, over time.
 
     Attributes:
         node: the replica.
@@ -244,7 +245,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
         leader: whom it followed, where it was truncated to follow.
         leader_epoch: that of this leader.
         reason: of a truncation, in words.
-        event: that tells of it.
+        event: the one that records it.
     """
 
     node: int
@@ -260,7 +261,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FinalRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replica's final log holds of one leader epoch.
+    """The records of one leader epoch in a replica's final log.
 
     Attributes:
         node: the replica.
@@ -278,7 +279,7 @@ class FinalRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flushed(msgspec.Struct, frozen=True, kw_only=True):
-    """Up to where a replica's log is known to be on the disk, over time: a power loss leaves what is below.
+    """The offset up to which a replica's log is known to be on the disk, over time.
 
     Attributes:
         node: the replica.
@@ -292,7 +293,7 @@ class Flushed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Promised(msgspec.Struct, frozen=True, kw_only=True):
-    """Up to where records of one leader epoch had been acknowledged with acks=all, over time.
+    """The offset up to which records of one leader epoch had been acknowledged with acks=all, over time.
 
     Attributes:
         topic_id: of the partition's topic.
@@ -306,7 +307,7 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acknowledged(msgspec.Struct, frozen=True, kw_only=True):
-    """How many records had been acknowledged over time, with one kind of acks.
+    """The number of records acknowledged over time, with one kind of acks.
 
     Attributes:
         acks: -1 (all) or 1.
@@ -335,10 +336,11 @@ class CausedEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event, in words.
 
     Attributes:
-        node: that tells of it.
+        node: that records it.
         time_us: when.
         text: as logs write it.
         event: its place.
+
     """
 
     node: int
@@ -348,7 +350,7 @@ class CausedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """What followed from one cause, such as a request.
+    """The events that followed from one cause, such as a request.
 
     Attributes:
         cause_id: as events name it.
@@ -365,12 +367,12 @@ class Controllership(msgspec.Struct, frozen=True, kw_only=True):
     """A time in which a broker was controller, in a cluster with ZooKeeper.
 
     Attributes:
-        broker: that was elected; ``None`` where nothing tells.
+        broker: that was elected; ``None`` where unrecorded.
         controller_epoch: which it was given.
         begun_us: when it was elected.
         ended_us: when ``/controller`` went; ``None`` if it did not.
         metadata_offset: zxid of the election.
-        event: that tells of it.
+        event: the one that records it.
     """
 
     broker: int | None
@@ -382,7 +384,7 @@ class Controllership(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one partition.
+    """The story of one partition.
 
     Attributes:
         topic: name of the topic.
@@ -397,7 +399,7 @@ class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
         acknowledged: how much was acknowledged, by acks.
         told: events that the losses in ``verdict.json`` name.
         flushed: what of the logs is on disks, by node.
-        causes: what followed from the causes of what is told, those of losses first.
+        causes: what followed from the causes of what is recorded, those of losses first.
     """
 
     topic: str
@@ -416,11 +418,11 @@ class PartitionStory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunStory(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened in one run.
+    """The story of one run.
 
     Attributes:
         version: of this form.
-        problem: why nothing is told; ``None`` where it is.
+        problem: why nothing is recorded; ``None`` where it is.
         origin_ns: what the clocks showed at time 0: when the first partition was created, else at the first line.
         end_us: when the cluster had settled, or else the last line of the harness.
         processes: of nodes, by node.
@@ -430,6 +432,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
         registrations: of brokers, in the controller's order.
         partitions: by name.
         controllers: who was controller, in the order of their epochs; empty in a KRaft cluster.
+
     """
 
     version: int = STORY_VERSION

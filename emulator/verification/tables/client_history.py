@@ -1,4 +1,4 @@
-"""What the clients' histories say, operation by operation, in the form that checks ask for.
+"""The clients' histories, operation by operation, in the form that checks ask for.
 
 A send has two lines in a history and one ``SentBatch`` here; a fetch has one ``Poll`` and a ``ReceivedBatch`` for each
 batch that it returned.
@@ -25,10 +25,11 @@ class SentBatch(msgspec.Struct, frozen=True, kw_only=True):
     """A completed send: where it was acknowledged to be, by whom, and every CRC that was tried.
 
     Attributes:
-        history: the file that tells of it: positions are of that file.
+        history: the file that records it: positions are of that file.
         invoked: position in the history at which it was begun; ``completed`` at which its outcome is told.
         begun_ns: when it was begun, by the clock of its client; ``ended_ns`` when its outcome was known.
         attempts: how often it was sent.
+
     """
 
     process: str
@@ -92,7 +93,7 @@ class Tried(NamedTuple):
 
 
 def tried(sent: Table[SentBatch]) -> Tried:
-    """Returns what was tried: a send has one row for each of its CRCs."""
+    """Returns the tried sends: a send has one row for each of its CRCs."""
     counts, crcs = sent.elements("crcs")
     places = np.repeat(np.arange(len(counts)), counts)
     within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -144,7 +145,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Begin(NamedTuple):
-    """Where and when a send was begun: the position in its history, and the time."""
+    """The start of a send: the position in its history, and the time."""
 
     position: int
     time_ns: int

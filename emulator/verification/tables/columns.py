@@ -30,7 +30,7 @@ from laststand.emulator.verification.tables.integers import (
 
 Mask = NDArray[np.bool_]
 Places = Mask | Ints | slice
-"""Which rows."""
+"""A selection of rows."""
 
 ALL: Final = slice(None)
 
@@ -177,12 +177,12 @@ class Table(Collection[_Row]):
         return {name: list(self._own_pieces_of(name)) for name in self._names()}
 
     def words(self, name: str) -> Sequence[Any]:
-        """What the numbers of a column stand for."""
+        """Returns the texts that the numbers of a column stand for."""
         self._take_pending()
         return self._words[name]
 
     def elements(self, name: str) -> tuple[Ints, "Table[Any]"]:
-        """How many elements each row has in a field that is a tuple of structs, and the table of all elements."""
+        """Returns the number of elements per row in a field of structs, and the table of all elements."""
         return self[count_of(name)], self._elements[name]
 
     def numbers(self, name: str, numbers: dict[Hashable, int]) -> Ints:
@@ -202,7 +202,7 @@ class Table(Collection[_Row]):
         return [new[column] for column in columns]
 
     def has(self, name: str, value: Hashable) -> Mask:
-        """In which rows a field has a value."""
+        """Returns the rows in which a field has a value."""
         if name in self._ids:
             word, number = split_id(str(value))
             own = np.array([self._numbers[name].get(word, -1)])

@@ -14,7 +14,7 @@ from laststand.emulator.verification.tables.vocabulary import EVENT_TYPES, tag
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What every line has, by its writer. Lines of frequent events have the same attributes."""
+    """The attributes of every line, by its writer. Lines of frequent events have the same ones."""
 
     node: int
     incarnation: int
@@ -34,7 +34,7 @@ FREQUENT: Final[tuple[type[events.PartitionEvent], ...]] = (
 """Kinds of events that a run has as many of as batches."""
 
 PLACE: Final = ("node", "incarnation", "sequence", "time_ns")
-"""Where a line stands, beside what it says."""
+"""The attributes that give a line's place, beside its content."""
 
 _ENVELOPE: Final[list[tuple[str, Any] | tuple[str, Any, Any]]] = [
     ("node", int),

@@ -79,5 +79,5 @@ class PartitionEventTable(EventTable):
 
 
 def place_of(collected: CollectedEvent[Event]) -> tuple[int, int, int]:
-    """Returns what orders the events of a node; across nodes it says nothing about time."""
+    """Returns the sort key of a node's events; across nodes it says nothing about time."""
     return (collected.node, collected.incarnation, collected.sequence)

@@ -1,4 +1,4 @@
-"""How the fields of a struct become columns: what form each field has, by its type."""
+"""Turns the fields of a struct into columns: the form of each field, by its type."""
 
 import types
 import typing
@@ -12,7 +12,7 @@ from laststand.emulator.core.types import CauseId
 
 
 class Form(Enum):
-    """How a column holds the values of a field."""
+    """The form in which a column holds the values of a field."""
 
     INT = "int"
     OPTIONAL = "int | None"
@@ -60,7 +60,7 @@ def _field_of(name: str, hint: object) -> Field:
 
 
 def _plain(hint: object) -> object:
-    """Returns what a ``NewType`` is made of."""
+    """Returns the type that a ``NewType`` is made of."""
     while isinstance(hint, typing.NewType):
         hint = hint.__supertype__
     return hint

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 _ID_BITS: Final = 41
-"""Of an id's column, what its last digits take."""
+"""The bits of an id's column that its last digits take."""
 _WIDTHS: Final = (np.uint8, np.uint16, np.uint32)
 
 

@@ -21,7 +21,7 @@ LateTopicIds = Mapping[str, str]
 
 
 def id_by_name(topic: str) -> str:
-    """Returns what stands for the id of a topic where none is known; no id begins so."""
+    """Returns a substitute for the id of a topic where none is known; no id begins so."""
     return f"~{topic}"
 
 

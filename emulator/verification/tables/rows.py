@@ -30,7 +30,7 @@ class PartitionRows(msgspec.Struct, kw_only=True):
 
     @classmethod
     def none(cls, topic: str, partition: int) -> "PartitionRows":
-        """Returns those of a partition of which nothing is known."""
+        """Returns the rows of a partition without evidence."""
         name = (topic, partition)
         return cls(
             events={kind: _none(EventRows(kind), name) for kind in FREQUENT},

@@ -1,4 +1,4 @@
-"""What acks 0, 1 and all are worth while the ISR is below the minimum: KIP-966's 'Ack=0/1 comparison', measured.
+"""Measures the worth of acks 0, 1 and all below min ISR: KIP-966's 'Ack=0/1 comparison'.
 
 A scenario asks for it with ``report: acks-comparison``. Everything is counted from the run's events: an answer to a
 producer carries the committed ISR as the leader knew it, and so does each advance of a high watermark; a batch that
@@ -17,7 +17,7 @@ from laststand.emulator.verification.facts.partition_evidence import NO_ERROR
 from laststand.emulator.verification.facts.run import RunFacts
 
 REPORT: Final = "acks-comparison"
-"""How a scenario asks for it."""
+"""The name by which a scenario asks for it."""
 
 
 class AcksMeasure(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class AcksMeasure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Return(msgspec.Struct, frozen=True, kw_only=True):
-    """How a partition that had lost its last leader got one again.
+    """The return of a leader to a partition that had lost its last one.
 
     Attributes:
         acks: of its topic's producers.
@@ -61,7 +61,7 @@ class Return(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AcksComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One run's part of the comparison; topics are told apart by the acks of their producers.
+    """One run's part of the comparison; topics are distinguished by the acks of their producers.
 
     Attributes:
         measures: by acks.

@@ -1,4 +1,4 @@
-"""How long clients waited: measured beside the verdict, which it does not change.
+"""Measures how long clients waited, beside the verdict, which it does not change.
 
 Sends are timed by the clock of the clients, committed states by that of the controller, faults by that of the harness.
 On one machine, and in virtual time, these are one clock; on several machines a time from a fault to an acknowledgement
@@ -31,7 +31,7 @@ _S: Final = 1e9
 
 
 class FaultToAck(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a workload waited after a fault.
+    """The time from a fault to the first acknowledgement of a workload.
 
     Attributes:
         fault: name of the fault.
@@ -46,7 +46,7 @@ class FaultToAck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkloadAvailability(msgspec.Struct, frozen=True, kw_only=True):
-    """What the producers with one kind of acks waited for one partition.
+    """The waiting times of producers with one kind of acks for one partition.
 
     Attributes:
         acks: -1 (all) or 1; nobody waits with 0.

@@ -1,4 +1,4 @@
-"""Who had a lost batch in its log, and what became of each of these copies, by the events of whoever had it.
+"""Finds the replicas that had a lost batch, and the fate of each copy, by the events of the replica's broker.
 
 What took a copy is the first event after its last append that moved the end of that log to or below it. A power loss
 comes after all events of its process.
@@ -30,7 +30,7 @@ _BatchKey = tuple[str | None, int, int | None]
 
 
 class BatchCopy(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one copy of a batch; ``event`` tells of it, if one does."""
+    """Outcome of one copy of a batch; ``event`` tells of it, if one does."""
 
     node: int
     became: CopyFate
@@ -38,14 +38,14 @@ class BatchCopy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holding(msgspec.Struct):
-    """Who appended a lost batch, and where in its own events it did so first and last."""
+    """A replica that appended a lost batch: its place in its own events, first and last."""
 
     first: dict[int, Place] = msgspec.field(default_factory=dict)
     last: dict[int, Place] = msgspec.field(default_factory=dict)
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """Who did, by id."""
+        """The replicas' broker ids."""
         return tuple(sorted(self.first))
 
 
@@ -64,11 +64,11 @@ class Copies:
         self._takings = takings_of(facts) if lost else {}
 
     def holding(self, lost: LostBatch) -> Holding:
-        """Returns who had a batch."""
+        """Returns the holders of a batch."""
         return self._holdings[_key(lost)]
 
     def fates(self, lost: LostBatch) -> Iterator[BatchCopy]:
-        """Yields what became of each copy of a batch, by node."""
+        """Yields the fate of each copy of a batch, by node."""
         holding = self.holding(lost)
         for node in sorted({*holding.nodes, *lost.holders}):
             if node in lost.holders:
@@ -91,7 +91,7 @@ class Copies:
 
 
 def _takes(event: Taking, last_offset: int) -> bool:
-    """Whether a log lacks a batch after an event; one that begins again at an offset keeps nothing from before."""
+    """Returns whether a log lacks a batch after an event; a log that begins again at an offset keeps nothing older."""
     if isinstance(event, events.LogTruncated) and event.reason is TruncationReason.RESTARTED:
         return True
     return end_after(event) <= last_offset
@@ -102,7 +102,7 @@ def _key(lost: LostBatch) -> _BatchKey:
 
 
 def takings_of(facts: PartitionFacts) -> Mapping[int, list[tuple[Place, CollectedEvent[Taking]]]]:
-    """Returns what may have taken copies from each node's log, in the order of its own events."""
+    """Returns the events that may have taken copies from each node's log, in the order of its own events."""
     found: dict[int, list[tuple[Place, CollectedEvent[Taking]]]] = {}
     own: Iterable[CollectedEvent[Taking]] = [
         *facts.events.of(events.LogTruncated),
@@ -131,7 +131,7 @@ def end_after(event: Taking) -> int:
 
 
 def fate_of(event: Taking) -> CopyFate:
-    """Returns what became of the copies that an event took."""
+    """Returns the fate of the copies that an event took."""
     match event:
         case events.LogTruncated():
             return CopyFate.TRUNCATED

@@ -19,7 +19,7 @@ from laststand.emulator.verification.verdict.loss_report import CopyFate, FirstL
 
 
 class _Identity(NamedTuple):
-    """What batches that share one fate have in common; ``isr`` as the acknowledging leader knew it."""
+    """The attributes that batches of one fate share; ``isr`` as the acknowledging leader knew it."""
 
     topic_id: str
     node: int | None
@@ -37,13 +37,14 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     """Batches that share one fate.
 
     Attributes:
-        lacking: the term of the first leader without them; of the one that is told of the first batch.
+        lacking: the term of the first leader without them; of the one that is recorded of the first batch.
         node: who acknowledged them.
         answer: the line of the answer that acknowledged the first of them.
         acked_at: metadata offset that the acknowledging leader had applied (exclusive); the last one.
         held_by: who had them; ``holders``: whose final logs have them.
         leader: the settled one.
         offsets: a range for each batch, in order; ``last_offset`` is the last of them all.
+
     """
 
     topic: str

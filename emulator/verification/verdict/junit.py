@@ -14,11 +14,12 @@ class Case:
 
     Attributes:
         suite: its scenario.
-        name: what tells it from the scenario's other runs, such as its era.
+        name: what distinguishes it from the scenario's other runs, such as its era.
         report: the verdict; ``None`` for a run that there was not.
         skipped: why there was none, where there was to be none.
         missing: why there is none, where there was to be one; it is an error.
         picture: of the run as lines, for one that was not as expected.
+
     """
 
     suite: str
@@ -102,7 +103,7 @@ def _apart(picture: Sequence[str]) -> tuple[str, ...]:
 
 
 def _properties(report: VerdictReport) -> Iterator[tuple[str, str]]:
-    """Yields what people search a CI's results for; ``verdict.json`` has every check."""
+    """Yields the properties that people search a CI's results for; ``verdict.json`` has every check."""
     yield "run", report.run
     yield "era", report.era_label
     if report.seed is not None:
@@ -122,7 +123,7 @@ def failure_text(report: VerdictReport) -> tuple[str, ...]:
 
 
 def doubts(report: VerdictReport) -> tuple[str, ...]:
-    """Returns what is not known."""
+    """Returns the doubts, in words."""
     unknown = (
         f"{check.check_id} {check.name}: the evidence for this check is not whole"
         for check in report.checks

@@ -1,4 +1,4 @@
-"""What a verdict says of lost records: how many, where, and what became of each copy; and the story, line by line.
+"""The report of lost records: number, place, the fate of each copy; and the story, line by line.
 
 Whatever is told names the lines of the event log behind it, so that a reader can place it and look it up.
 """
@@ -29,10 +29,10 @@ class OffsetRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoryKind(Enum):
-    """What a line of a story tells."""
+    """The subject of a line of a story."""
 
     LOST = "lost"
-    """What is left of the records, who acknowledged them, who held them."""
+    """The state of the lost records, the broker that acknowledged them, the replicas that held them."""
 
     POWER_LOST = "power lost"
     DISK_REPLACED = "disk replaced"
@@ -68,7 +68,7 @@ class StoryLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopyFate(Enum):
-    """What became of a replica's copy of lost records."""
+    """Outcome of a replica's copy of lost records."""
 
     KEPT = "kept"
     """Its final log has them."""
@@ -88,14 +88,14 @@ class CopyFate(Enum):
 
 
 class LostCopy(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of some of the lost records on one replica that had them.
+    """Outcome of some of the lost records on one replica that had them.
 
     Attributes:
         node: the replica.
         became: what became of them.
         records: how many.
         offsets: of the records; ``None`` where it is all of the loss.
-        event: that tells of it; ``None`` where they were kept, or nothing tells.
+        event: the one that records it; ``None`` where they were kept, or nothing tells.
     """
 
     node: int
@@ -129,7 +129,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         topic_id: its UUID.
         partition: number of the partition.
         records: how many.
-        leader_epoch: in which they were appended; ``None`` where nothing tells.
+        leader_epoch: in which they were appended; ``None`` where unrecorded.
         offsets: where they were acknowledged to be.
         acked_by: the broker that acknowledged them.
         isr: as it knew it then; ``None`` where its answer is missing.
@@ -144,6 +144,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
         reason: why it is of that kind.
         story: first who acknowledged and who held them, then what was not flushed, who was elected and why, who
             truncated; losses with other fates may share what follows the first.
+
     """
 
     topic: str

@@ -260,7 +260,7 @@ def _of_truncation(fate: Fate, node: int, cut: events.Event, *, are_appends_told
 
 
 def _may_have_held(fate: Fate, cut: events.LogTruncated) -> bool:
-    """Whether a log may have had the records when it was cut: it followed no leader from before their epoch."""
+    """Returns whether a log may have had the records when it was cut: it followed no leader from before their epoch."""
     return fate.leader_epoch is None or cut.leader_epoch >= fate.leader_epoch
 
 
@@ -279,7 +279,7 @@ def describe_leaders(timeline: Timeline, cluster: ClusterFacts) -> tuple[str, ..
 
 
 def _written(change: events.PartitionChanged, terms: ControllerTerms) -> str:
-    """What a state has beside leader and ISR: its ELR, or in ZooKeeper, where there is none, who wrote it."""
+    """Returns a state's attributes beside leader and ISR: its ELR, or in ZooKeeper, which has none, its writer."""
     writer = terms.writer(change.metadata_offset, state_node(change.topic, change.partition))
     return f", ELR {list(change.elr)}" if writer is None else f", written by {str(writer).removesuffix(',')}"
 

@@ -1,4 +1,4 @@
-"""What is found of one partition, in a form that is small however much the partition holds.
+"""The judgement of one partition, in a form that is small however much the partition holds.
 
 A large run is judged partition by partition, in different processes; what they found is put together by ``judge``.
 """
@@ -29,10 +29,10 @@ EXAMPLES_MAX: Final = 10
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """How many findings a check has, and the sentences of the first of them.
+    """The number of findings of a check, and the sentences of the first of them.
 
     Attributes:
-        guarantee: the worst kind of violation among them, where they tell of one.
+        guarantee: the worst kind of violation among them, where they record one.
     """
 
     count: int
@@ -50,7 +50,7 @@ def first_of(found: Iterable[Finding]) -> Findings:
 
 
 class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What is found of one partition.
+    """The judgement of one partition.
 
     Attributes:
         findings: by check, where there are any.
@@ -73,7 +73,7 @@ class PartitionJudgement(msgspec.Struct, frozen=True, kw_only=True):
 def judge_partition(facts: PartitionFacts, timeline: Timeline, doubtful: frozenset[Evidence]) -> PartitionJudgement:
     """Asks every check of a partition that the run promises and that its evidence can answer.
 
-    Where it is not known which of several topics of one name something is told of, nothing is asked or called lost.
+    Where it is not known which of several topics of one name something is recorded of, nothing is asked or called lost.
 
     Args:
         facts: of the partition.

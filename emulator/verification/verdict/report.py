@@ -28,7 +28,7 @@ _OF_COMMITTED: Final = frozenset({"D2", "D5", "D15"})
 
 
 class Verdict(Enum):
-    """What is known about a run."""
+    """The verdict on a run."""
 
     VALID = "valid"
     VIOLATION = "violation"
@@ -36,7 +36,7 @@ class Verdict(Enum):
 
 
 class Expected(Enum):
-    """Whether a run came to what was expected of it."""
+    """The comparison of a run with its expectation."""
 
     MET = "met"
     MISSED = "missed"
@@ -44,7 +44,7 @@ class Expected(Enum):
 
 
 class CheckStatus(Enum):
-    """What a check says about a run."""
+    """The result of a check for a run."""
 
     OK = "ok"
     VIOLATED = "violated"
@@ -147,7 +147,7 @@ class GoneRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the records of one partition.
+    """Outcome of the records of one partition.
 
     Attributes:
         topic: name of the topic.

@@ -24,7 +24,7 @@ SUMMARIES: Final[Mapping[str, str]] = MappingProxyType(
         "elr-cost": "what the ELR kept, how long partitions waited for it",
     }
 )
-"""By name of an analysis, what it tells."""
+"""The summary of each analysis, by name."""
 
 _HELP: Final = f"""Print an analysis of all RUN directories together; docs/analyses.md explains them. A directory that
 holds runs stands for all of them.

@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 
 PROGRAM: Final = "laststand"
 COMPLETE_VARIABLE: Final = "_LASTSTAND_COMPLETE"
-"""In which click's scripts say that a completion is wanted."""
+"""The variable in which click's scripts say that a completion is wanted."""
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 

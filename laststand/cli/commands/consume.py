@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LineForm(msgspec.Struct, frozen=True, kw_only=True):
-    """How a record becomes a line."""
+    """The form of a record as a line."""
 
     output: Output
     print_timestamp: bool
@@ -168,7 +168,7 @@ class Printer:
         self._max_messages = max_messages
 
     def show(self, partition: TopicPartition, records: "Sequence[StoredRecord]") -> None:
-        """Prints what one poll brought, as far as it is wanted."""
+        """Prints the records of one poll, as far as they are wanted."""
         if self.is_done.is_set():
             return
         wanted = records if self._max_messages is None else records[: self._max_messages - self.count]

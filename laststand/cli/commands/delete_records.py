@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from laststand.emulator.core.types import BrokerId, Offset, TopicPartition
 
 _HIGH_WATERMARK: Final = -1
-"""As an offset: everything that is committed."""
+"""The high watermark as an offset: everything that is committed."""
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -24,7 +24,7 @@ ERA_SUMMARIES: Final[Mapping[str, str]] = MappingProxyType(
         "kip-550-zk": "ZooKeeper; KIP-497, KIP-704 and KIP-550 as they were written",
     }
 )
-"""What each era stands for."""
+"""The summary of each era."""
 
 
 @click.command(short_help="List the eras.")

@@ -40,7 +40,7 @@ _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smh])")
 
 TIMES: Final = 3
-"""How often a shorter plan is played on processes before it counts as one that does not fail."""
+"""The number of times that a shorter plan is played on processes before it counts as one that does not fail."""
 
 
 class _DurationType(click.ParamType[float]):

@@ -123,7 +123,7 @@ class Source:
 
 
 class _Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and when an event stands in its file."""
+    """The place and time of an event in its file."""
 
     sequence: int
     time_ns: int

@@ -30,7 +30,7 @@ _TIMESTAMP_MAX: Final = 2**63 - 1
 
 
 class ProduceOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent, and how.
+    """The records to send, and their form.
 
     Attributes:
         path: of the lines; ``None`` for standard input.
@@ -173,7 +173,7 @@ def _supported(name: str) -> "Compression":
 async def _produce(
     directory: Path, order: ProduceOrder, partitions: "tuple[TopicPartition, ...]", tally: "Tally"
 ) -> str | None:
-    """Returns what is wrong with the line that ended the input early, if one did."""
+    """Returns the error of the line that ended the input early, if one did."""
     from laststand.chaos.standing.client_session import client_session
     from laststand.cli.output.rate import showing_rate
     from laststand.emulator.client.console_producer import BATCH_BYTES_MAX, ConsoleProducer

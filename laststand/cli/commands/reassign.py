@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ReassignmentState(Enum):
-    """How far a reassignment is."""
+    """The progress of a reassignment."""
 
     COMPLETED = "completed"
     IN_PROGRESS = "in progress"

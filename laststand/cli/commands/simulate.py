@@ -297,7 +297,7 @@ def _print_report(report: "SweepReport", *, is_coverage_listed: bool) -> None:
 
 
 def _shrink_all(report: "SweepReport") -> "list[Shrunk | None]":
-    """Returns what each finding was shrunk to, as far as that came before an interruption."""
+    """Returns the shrunk plan of each finding, as far as there was time before an interruption."""
     found: list[Shrunk | None] = []
     try:
         if not report.is_interrupted:

@@ -118,7 +118,7 @@ def verify(
 
 
 def _check_without_spark(runs: tuple[str, ...], choice: SparkChoice) -> None:
-    """Checks that nothing was asked for that only Spark does.
+    """Checks that no option was given that only Spark has.
 
     Raises:
         UserError: it was.
@@ -132,7 +132,7 @@ def _check_without_spark(runs: tuple[str, ...], choice: SparkChoice) -> None:
 
 
 def _told_progress(spark: "SparkTasks | None", judged: Sized, runs: int) -> AbstractContextManager[None]:
-    """Prints how far a verification has come, as long as Spark is at it."""
+    """Prints the progress of a verification, as long as Spark is at it."""
     if spark is None:
         return contextlib.nullcontext()
     from laststand.emulator.verification.spark.job_progress import told_progress

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def assignments(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """Returns what was given to an option, by key.
+    """Returns the values given to an option, by key.
 
     Raises:
         UserError: one is no ``key=value``.

@@ -1,4 +1,4 @@
-"""What a shell offers at a press of the tab key; ``laststand completion`` prints the script by which a shell asks.
+"""Completion by the tab key; ``laststand completion`` prints the script by which a shell asks.
 
 A function here returns every candidate that begins with what was typed. It must neither print nor fail: where a cluster
 does not answer, there is nothing to offer.

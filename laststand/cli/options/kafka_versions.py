@@ -1,4 +1,4 @@
-"""What a user may ask for of Apache Kafka, whose rules nobody can choose."""
+"""Options for Apache Kafka, whose rules nobody can choose."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Which partitions a command means: by name, by option, or in a JSON file as Kafka's tools read it."""
+"""Selects the partitions of a command: by name, by option, or in a JSON file as Kafka's tools read it."""
 
 import re
 from pathlib import Path

@@ -26,7 +26,7 @@ _Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Comp
 _Option: TypeAlias = Callable[[Callable[..., object]], Callable[..., object]]
 
 ERA_HELP: Final = f"{', '.join(ALL_ERAS)}. docs/eras.md compares them."
-"""What can be given to ``--era``."""
+"""The help text of ``--era``."""
 
 PROFILE_NAMES: Final = (
     "steady",
@@ -131,7 +131,7 @@ def check_profiles(profiles: tuple[str, ...], known: Iterable[str]) -> None:
 
 
 def simulated_overrides(settings: tuple[str, ...]) -> "Overrides":
-    """Returns what ``--set`` asks for, for plans that the simulator draws.
+    """Returns the settings of ``--set`` for plans that the simulator draws.
 
     Raises:
         ConfigError: it cannot be set.

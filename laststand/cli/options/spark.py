@@ -20,7 +20,7 @@ _Result = TypeVar("_Result")
 
 
 class SparkChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said of Spark; ``master`` is ``None`` where that is nothing."""
+    """The user's choice of Spark; ``master`` is ``None`` unless an option names one."""
 
     master: str | None
     conf: dict[str, str]

@@ -50,7 +50,7 @@ class Forms:
 
 
 class PlayChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """How the user wants cells to be played; ``None`` and ``False`` where nothing was said.
+    """The user's choices for playing cells; ``None`` and ``False`` without an option.
 
     Attributes:
         timeout_s: of a cell.
@@ -71,17 +71,17 @@ class PlayChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def jobs_or_default(self) -> int:
-        """How many cells are played at a time: one more than there are cores, because clusters mostly wait."""
+        """The number of cells played at a time: one more than there are cores, because clusters mostly wait."""
         return self.jobs or 1 + (os.cpu_count() or 1)
 
     @property
     def forms(self) -> Forms:
-        """Where results go."""
+        """The files that results are written to."""
         return Forms(junit=self.junit, summary=self.summary, results=self.results)
 
 
 class SuiteChoice(PlayChoice, frozen=True, kw_only=True):
-    """What the user said of the suite; ``None`` and ``False`` where that is nothing.
+    """The user's choices of cells in a suite; ``None`` and ``False`` without an option.
 
     Attributes:
         shard: number and count.
@@ -105,12 +105,12 @@ class SuiteChoice(PlayChoice, frozen=True, kw_only=True):
 
     @property
     def repetitions(self) -> int | None:
-        """How often each cell is played; ``None`` for without end."""
+        """The number of times that each cell is played; ``None`` for without end."""
         return self.repeat or (None if self.until_failure else 1)
 
     @property
     def part(self) -> "Shard":
-        """Which cells are played."""
+        """The part of the cells to play."""
         from laststand.chaos.suite.cells import ALL, Shard
 
         return ALL if self.shard is None else Shard(number=self.shard[0], count=self.shard[1])

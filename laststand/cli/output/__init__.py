@@ -1,1 +1,1 @@
-"""What verbs print: results, listings, progress, pages."""
+"""Output of verbs: results, listings, progress, pages."""

@@ -1,4 +1,4 @@
-"""What live and plain progress on stderr share: lines with a step each, a clock, and a terminal that is refreshed."""
+"""Parts of live and plain progress on stderr: lines with a step each, a clock, and a terminal that is refreshed."""
 
 import time
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def lines_of(steps: Mapping[str, tuple[str, str]], *, clock: Clock, last: str) -
 
 
 def is_terminal() -> bool:
-    """Whether stderr is one."""
+    """Returns whether stderr is one."""
     return Console(stderr=True).is_terminal
 
 

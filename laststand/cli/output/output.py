@@ -1,4 +1,4 @@
-"""How results are printed: ``--json``, which every verb has, and ``--csv``."""
+"""Prints results: ``--json``, which every verb has, and ``--csv``."""
 
 from enum import Enum
 
@@ -7,12 +7,12 @@ import msgspec
 
 
 class Output(Enum):
-    """How results are printed."""
+    """The form in which results are printed."""
 
     TEXT = "text"
     JSON = "json"
     CSV = "csv"
-    """Where ``csv_option`` is."""
+    """Only in verbs with ``csv_option``."""
 
 
 json_option = click.option(
@@ -37,7 +37,7 @@ csv_option = click.option(
 
 
 def report_done(text: str, document: object, output: Output) -> None:
-    """Prints that something was done: a sentence, or as JSON what it is about."""
+    """Prints that something was done: a sentence, or as JSON the subject."""
     if output is Output.JSON:
         click.echo(msgspec.json.format(msgspec.json.encode(document)))
     else:

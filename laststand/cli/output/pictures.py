@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from laststand.emulator.report.overview import UnplayedCell
 
 OVERVIEW_FILE: Final = "overview.html"
-"""Of a suite, in its store."""
+"""The overview of a suite, in its store."""
 
 report_option = click.option(
     "--report/--no-report",

@@ -12,7 +12,7 @@ from laststand.cli.output.run_panel import RunPanel
 
 
 class Progress(Protocol):
-    """Where runs report to."""
+    """The output that runs report to."""
 
     def watch(self, runs: Sequence[Run]) -> None:
         """These runs are about to be played."""
@@ -57,7 +57,7 @@ class LiveProgress:
         self._panels: list[RunPanel] = []
 
     def watch(self, runs: Sequence[Run]) -> None:
-        """Shows what the runs' controllers have committed, from now on."""
+        """Shows the committed states of the runs' controllers, from now on."""
         self._panels = [RunPanel(run, clock=self._clock) for run in runs]
 
     def status(self, status: RunStatus) -> None:
@@ -70,7 +70,7 @@ class LiveProgress:
         self._panels = []
 
     def __rich__(self) -> Group:
-        """Returns what is shown now; asked for at every refresh."""
+        """Returns the present picture; asked for at every refresh."""
         lines = lines_of(self._lines, clock=self._clock, last=self._phase)
         return Group(*(panel.shown() for panel in self._panels), lines)
 

@@ -1,4 +1,4 @@
-"""How far a transfer is, as one line of a terminal's stderr that is written over; nothing elsewhere."""
+"""Shows the progress of a transfer as one line on stderr that is written over; only on a terminal."""
 
 import asyncio
 import sys

@@ -20,7 +20,7 @@ _SHOWN_MAX: Final = 5
 
 
 class ReplayReport:
-    """What there is to say about a replay beside its result.
+    """The report of a replay, beside its result.
 
     Args:
         plan: what was to be played.
@@ -55,7 +55,7 @@ class ReplayReport:
 
     @property
     def unknown(self) -> str | None:
-        """Why the run proves nothing; ``None`` if it found or proved something."""
+        """Reason why the run proves nothing; ``None`` if it found or proved something."""
         if self._is_violation:
             return None
         if self._judgement.doubts:

@@ -52,7 +52,7 @@ def keep_verdict(report: VerdictReport, run: Path) -> bool:
 
 
 def verdicts_exit_code(reports: Sequence[VerdictReport]) -> ExitCode:
-    """Returns what ``verify`` exits with."""
+    """Returns the exit code of ``verify``."""
     verdicts = {report.verdict for report in reports}
     if Verdict.VIOLATION in verdicts:
         return ExitCode.VIOLATION
@@ -60,7 +60,7 @@ def verdicts_exit_code(reports: Sequence[VerdictReport]) -> ExitCode:
 
 
 def outcome_exit_code(outcome: Expected) -> ExitCode:
-    """Returns what ``run`` exits with."""
+    """Returns the exit code of ``run``."""
     return {
         Expected.MET: ExitCode.VALID,
         Expected.MISSED: ExitCode.VIOLATION,

@@ -1,4 +1,4 @@
-"""What a terminal shows of a run while it is played: partitions as committed, acknowledgements, faults in force."""
+"""Shows a run on a terminal while it is played: partitions as committed, acknowledgements, faults in force."""
 
 from collections import deque
 from typing import Final
@@ -31,7 +31,7 @@ class RunPanel:
         self._acked: deque[tuple[float, int]] = deque()
 
     def shown(self) -> Group:
-        """Returns what is shown now; nothing but its name before the run's steps and after them."""
+        """Returns the present picture; nothing but its name before the run's steps and after them."""
         target = self._run.target
         head = Text(self._run.order.name, style="bold")
         if target is None:
@@ -40,7 +40,7 @@ class RunPanel:
         return Group(head, _partitions(target), *_faults(target))
 
     def _rate(self, target: Target) -> float:
-        """Returns how many records were acknowledged in each of the last seconds."""
+        """Returns the number of records acknowledged in each of the last seconds."""
         now_s = self._clock.seconds
         self._acked.append((now_s, sum(each.records for each in target.counts.acked)))
         while now_s - self._acked[0][0] > _RATE_OVER_S and len(self._acked) > 2:

@@ -61,7 +61,7 @@ class _LiveProgress(Listener):
         self._counts[result.status] += 1
 
     def __rich__(self) -> Table:
-        """Returns what is shown now; asked for at every refresh."""
+        """Returns the present picture; asked for at every refresh."""
         judged = sum(self._counts.values())
         counts = ", ".join(f"{count} {status.value}" for status, count in self._counts.items() if count)
         of_all = f"{judged} cells" if self._cells is None else f"{judged} of {self._cells} cells"

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 Cell: TypeAlias = str | int | float | None
-"""What a column holds; ``None`` is printed as ``-``, a fraction with three decimals."""
+"""A value in a column; ``None`` is printed as ``-``, a fraction with three decimals."""
 
 PAGE_WIDTH: Final = 160
 _ANY_WIDTH: Final = 10_000
@@ -38,7 +38,7 @@ def print_listing(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None
 
 
 def fits(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a listing of these rows, the header among them, is no wider than the terminal, or a page without one."""
+    """Returns whether a listing of these rows, with its header, fits the width of the terminal or of a page."""
     width = Console(file=sys.stdout).width if sys.stdout.isatty() else PAGE_WIDTH
     widest = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return sum(widest) + _COLUMN_GAP * len(widest) <= width

@@ -1,1 +1,1 @@
-"""How the program begins and ends: needs, signals, streams, errors, exit codes."""
+"""The begin and the end of the program: needs, signals, streams, errors, exit codes."""

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process returns."""
+    """The exit code of the process."""
 
     VALID = 0
     """``run``: as expected; ``verify``: every run is valid; ``--no-verify``: played."""

@@ -16,7 +16,7 @@ class Signals:
 
     @property
     def exit_code(self) -> int:
-        """Of an interrupted program."""
+        """The exit code of an interrupted program."""
         return _BY_SIGNAL + self._received
 
     def hear(self) -> None:

@@ -112,7 +112,7 @@ def _open_nowhere(descriptor: int, mode: int) -> None:
 
 
 def _is_closed(stream: IO[str]) -> bool:
-    """Whether a stream is a pipe whose reader is gone."""
+    """Returns whether a stream is a pipe whose reader is gone."""
     try:
         watched = select.poll()
         watched.register(stream, 0)

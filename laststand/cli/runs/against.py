@@ -21,7 +21,7 @@ _OF_ONE_RUN: Final = ("--set", "--era")
 
 
 class OtherRun(NamedTuple):
-    """What the user said behind ``--against``; ``era`` is ``None`` where that is the era of the first run."""
+    """The options after ``--against``; ``era`` is ``None`` for the era of the first run."""
 
     settings: tuple[str, ...]
     era: str | None

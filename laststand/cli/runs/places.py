@@ -1,4 +1,4 @@
-"""Where the runs of a command are: on this machine, or at URIs from which they are copied."""
+"""Finds the runs of a command: on this machine, or at URIs from which they are copied."""
 
 import contextlib
 import tempfile

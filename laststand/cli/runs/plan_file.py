@@ -23,7 +23,7 @@ _YAML_SUFFIXES = (".yaml", ".yml")
 
 
 def is_scenario(path: Path) -> bool:
-    """Whether a file has clients of its own, as scenarios and the recorded plans of scenarios have.
+    """Returns whether a file has clients of its own, as scenarios and the recorded plans of scenarios have.
 
     Raises:
         UserError: it cannot be read, or is no YAML.

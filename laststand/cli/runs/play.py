@@ -85,7 +85,7 @@ def play_and_judge(
 
 
 def _watch(shown: "Progress", *, is_viewed: bool) -> "Watch":
-    """Returns what watches runs: the progress, and a live view if one is wanted."""
+    """Returns the watchers of runs: the progress, and a live view if one is wanted."""
 
     @contextlib.asynccontextmanager
     async def watch(runs: "Sequence[Run]") -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""What a simulated run leaves in its directory beside the evidence: verdict, story and report, made in this process."""
+"""Writes the files of a simulated run beside the evidence: verdict, story and report, made in this process."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

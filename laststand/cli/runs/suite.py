@@ -46,7 +46,7 @@ def play_suite(suite: "Suite", choice: SuiteChoice, *, judge: JudgeName, is_repo
 
 @contextlib.contextmanager
 def judging(store: Path, name: JudgeName = JudgeName.SPARK) -> "Iterator[Judge]":
-    """Yields what judges runs, in a session that starts meanwhile and ends with the context unless it is not needed.
+    """Yields the judge of runs, in a session that starts meanwhile and ends with the context unless it is not needed.
 
     Raises:
         MissingToolError: no Java, or no pyspark.

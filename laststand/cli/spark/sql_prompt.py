@@ -54,7 +54,7 @@ def statements(read: Callable[[str], str]) -> Iterator[str]:
 
     Args:
         read: returns the next line after a prompt; raises ``EOFError`` at the end, ``KeyboardInterrupt`` where the user
-            wants to begin anew.
+            wants to begin again.
     """
     lines: list[str] = []
     while True:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _TASKS_PER_CORE: Final = 2
 _WAVE_S: Final = 10.0
-"""How long a wave should take, so that progress is seen and what it costs to deal one out does not count."""
+"""Aimed duration of a wave: short enough to show progress, long enough that handing it out costs little."""
 _TASK_SEEDS_MAX: Final = 1000
 
 
 def spark_batches(spark: "SparkTasks", seeds: Iterator[int], options: "SweepOptions") -> Iterator[Batch]:
-    """Yields what the seeds gave, in their order."""
+    """Yields the results of the seeds, in their order."""
     context = spark.sparkContext
     tasks = max(context.defaultParallelism, 1) * _TASKS_PER_CORE
     task_seeds = BATCH

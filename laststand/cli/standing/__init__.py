@@ -1,1 +1,1 @@
-"""What the verbs for a standing cluster share."""
+"""Parts that the verbs for a standing cluster share."""

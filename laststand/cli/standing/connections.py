@@ -34,7 +34,7 @@ _LOOK_INTERVAL_S: Final = 0.2
 _CREATED_WITHIN_S: Final = 10.0
 
 DEFAULT_STORE: Final = Path("store")
-"""Where standing clusters are looked for if nothing is said."""
+"""The store of standing clusters unless an option names another."""
 
 _PLACE_HELP: Final = "The cluster: its name, its directory, or a store, which stands for the latest one in it."
 
@@ -127,7 +127,7 @@ def _told() -> "Iterator[None]":
 
 
 def status_of(directory: Path) -> "StatusReport":
-    """Returns how a standing cluster is.
+    """Returns the status of a standing cluster.
 
     Raises:
         UserError: it is down.
@@ -158,7 +158,7 @@ def end_cluster(directory: Path, command: "messages.TakeDown | messages.StopClus
 
 
 def status_when_noticed(directory: Path) -> "StatusReport":
-    """Returns how a standing cluster is once the controller has noticed which brokers are down or paused.
+    """Returns the status of a standing cluster once the controller has noticed which brokers are down or paused.
 
     Raises:
         UserError: it is down.
@@ -227,7 +227,7 @@ def partitions_of(directory: Path, topic: str, partition: int | None) -> "tuple[
 
 
 async def _count_partitions(admin: "AdminClient", *, topic: str) -> dict[str, int]:
-    """Returns how many partitions each topic has; waits for those of a topic that a ZooKeeper cluster just created."""
+    """Returns the number of partitions of each topic; waits for those that a ZooKeeper cluster just created."""
     deadline = time.monotonic() + _CREATED_WITHIN_S
     while True:
         counts = {each.name: len(each.partitions) for each in await admin.describe_topics()}

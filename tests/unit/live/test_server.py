@@ -83,8 +83,8 @@ async def test_a_deed_needs_the_token_in_a_header_and_the_origin_of_the_page(
 
 async def test_only_what_is_offered_is_done(view: LiveView, stage: PlayedStage, session: ClientSession) -> None:
     assert await post(session, view, deed("{replace_disk: {node: 1}}")) == (409, {"reason": "that is not possible now"})
-    assert await post(session, view, deed(KILL.step, stage=1)) == (400, {"reason": "this is no deed"})
-    assert await post(session, view, b"{}") == (400, {"reason": "this is no deed"})
+    assert await post(session, view, deed(KILL.step, stage=1)) == (400, {"reason": "this is no action"})
+    assert await post(session, view, b"{}") == (400, {"reason": "this is no action"})
     assert await post(session, view, deed(FAIL.step)) == (409, {"reason": "it did not work"})
     assert stage.played == []
     assert await post(session, view, deed(KILL.step)) == (200, {"seen": "process 7 was killed"})

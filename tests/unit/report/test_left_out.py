@@ -72,7 +72,7 @@ def test_a_text_picture_counts_deeds_without_a_letter(loss: ReportedRun) -> None
     faults = tuple(msgspec.structs.replace(first, begun_us=place * 1000) for place in range(40))
     story = msgspec.structs.replace(loss.story, faults=faults)
     [partition] = story.partitions
-    assert "later deeds not marked" in text_picture(loss.verdict, partition, story)
+    assert "later actions not marked" in text_picture(loss.verdict, partition, story)
     assert "not marked" not in text_picture(loss.verdict, partition, loss.story)
 
 

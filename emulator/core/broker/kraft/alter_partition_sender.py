@@ -28,7 +28,7 @@ _VERSION_BEFORE_TOPIC_IDS: Final = 1
 
 
 class IsrChangeAnswer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What the controller made of an ISR change, by the metadata below ``metadata_end_offset``."""
+    """The controller's answer to an ISR change, by the metadata below ``metadata_end_offset``."""
 
     proposal: IsrProposal
     result: messages.AlterPartitionResult

@@ -50,12 +50,12 @@ class Broker:
 
     @property
     def broker_epoch(self) -> BrokerEpoch | None:
-        """As granted by the controller; ``None`` before it is registered."""
+        """The broker epoch granted by the controller; ``None`` before the broker is registered."""
         return self._lifecycle.broker_epoch
 
     @property
     def state(self) -> BrokerState:
-        """Where it is in its life."""
+        """The state of the broker's life cycle."""
         return self._lifecycle.state
 
     @property
@@ -213,7 +213,7 @@ class Broker:
         self._apply_metadata(turn, MetadataOffset(0))
 
     def _is_known(self) -> bool:
-        """Whether the metadata has the registration of this very process, and so no role of the one before."""
+        """Returns whether the metadata has the registration of this very process, and so no role of the one before."""
         registration = self._image.brokers.get(self._config.broker_id)
         return registration is not None and registration.incarnation_id == self._config.incarnation_id
 

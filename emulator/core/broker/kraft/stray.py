@@ -1,4 +1,4 @@
-"""Which logs found at start no longer belong here (KIP-550; in KRaft the image is the list of all replicas).
+"""Rules that find strays among the logs at start (KIP-550; in KRaft the image is the list of all replicas).
 
 Decided once, against an image that reaches the end of the metadata log named when the stream opened: an incomplete
 image would throw live data away.

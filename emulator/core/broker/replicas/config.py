@@ -1,4 +1,4 @@
-"""What one broker process is started with: identity, properties, switches."""
+"""The start parameters of one broker process: identity, properties, switches."""
 
 import msgspec
 

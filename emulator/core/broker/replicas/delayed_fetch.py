@@ -79,7 +79,7 @@ class FetchHandler:
         return len(self._parked)
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: messages.FetchRequest) -> None:
-        """Reads what is there, notes the follower's progress, and answers or parks."""
+        """Reads the available records, notes the follower's progress, and answers or parks."""
         reader = Reader(
             replica_id=request.replica_id, replica_epoch=request.replica_epoch, client_rack=request.client_rack
         )

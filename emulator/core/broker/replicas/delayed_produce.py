@@ -70,7 +70,7 @@ class ProduceHandler:
         return len(self._waiting)
 
     def waiting_on(self, name: TopicPartition) -> int:
-        """Returns how many acks=all appends wait for a partition's high watermark."""
+        """Returns the number of acks=all appends that wait for a partition's high watermark."""
         return len(self._by_partition.get(name, ()))
 
     def handle_request(self, turn: Turn, request_id: RequestId, request: messages.ProduceRequest) -> None:

@@ -93,7 +93,7 @@ class DeleteRecordsHandler:
             self._finish(turn, number)
 
     def _settle(self, operation: _Operation) -> bool:
-        """Notes what is done by now; returns whether everything is."""
+        """Marks the finished parts of an operation; returns whether all are."""
         for index, target in enumerate(operation.targets):
             if target is None:
                 continue

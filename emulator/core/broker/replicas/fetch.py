@@ -18,7 +18,7 @@ from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, Of
 
 
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
-    """Who fetches: a replica with its broker epoch, or a consumer (``replica_id`` is ``None``).
+    """The sender of a fetch: a replica with its broker epoch, or a consumer (``replica_id`` is ``None``).
 
     ``client_rack`` is a consumer's; ``None`` where it is too old to say, and then only a leader serves it (KIP-392).
     """
@@ -47,7 +47,7 @@ class Diverging(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """What is there to read: ``span`` is ``None`` at the end of what the reader may see."""
+    """The result of a read: ``span`` is ``None`` at the end of what the reader may see."""
 
     partition: Partition
     span: LogSpan | None

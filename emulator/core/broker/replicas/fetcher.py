@@ -1,4 +1,4 @@
-r"""How a follower keeps up: one fetch outstanding per leader, for all that it leads (``ReplicaFetcherThread``).
+r"""The fetching side of a follower: one fetch outstanding per leader (``ReplicaFetcherThread``).
 
 A followed partition is in one of these states::
 
@@ -36,11 +36,11 @@ EARLIEST_TIMESTAMP: Final = -2
 
 _BACKOFF_INITIAL_MS: Final = 20
 _RESPONSE_SLACK_MS: Final = 2000
-"""What a response may take beyond the wait that the request allows: two slow network legs and a busy machine."""
+"""Time that a response may take beyond the wait of its request: two slow network legs and a busy machine."""
 
 
 class FollowState(Enum):
-    """What happens next to a followed partition."""
+    """The next step of a followed partition."""
 
     FETCHING = "fetching"
     LOOKING_UP_EPOCH = "looking_up_epoch"
@@ -77,7 +77,7 @@ class FollowedPartition:
 
 
 class LeaderLink:
-    """What a follower has to do with one leader."""
+    """A follower's exchange with one leader."""
 
     __slots__ = ("failures", "followed", "is_in_flight", "retry_at_ms")
 
@@ -89,7 +89,7 @@ class LeaderLink:
 
 
 class FetcherPool:
-    """All that this broker follows.
+    """The partitions that this broker follows, and their fetches.
 
     Attributes:
         timers: when each leader's backoff is over.

@@ -1,4 +1,4 @@
-"""Which fetched batches a follower may append (Kafka's ``AbstractFetcherThread``).
+"""Decides which fetched batches a follower may append (Kafka's ``AbstractFetcherThread``).
 
 Batches keep their offsets and epochs. A gap above the log's end is accepted, as compaction makes them; so a follower
 cannot notice a hole.
@@ -14,7 +14,7 @@ from laststand.emulator.core.types import LeaderEpoch, Offset
 
 
 class AppendPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The batches fit; ``restart_at`` says where an empty log starts anew first."""
+    """The batches fit; ``restart_at`` says where an empty log starts again first."""
 
     restart_at: Offset | None = None
 

@@ -1,4 +1,4 @@
-"""What a leader knows of one follower, learned from its fetches alone (Kafka's ``Replica``).
+"""The leader's view of one follower, learned from its fetches alone (Kafka's ``Replica``).
 
 A follower is caught up when it holds all that the leader has, or held at some moment of the last
 ``replica.lag.time.max.ms`` all that the leader had then.
@@ -40,7 +40,7 @@ class FollowerState:
         self._last_fetch_ms = 0
 
     def forget(self, *, last_caught_up_ms: int) -> None:
-        """Starts anew under a leader that was not leader just before."""
+        """Starts again under a leader that was not leader just before."""
         self.log_end_offset = self.log_start_offset = None
         self.broker_epoch = None
         self.learned_in_epoch = None
@@ -76,5 +76,5 @@ class FollowerState:
         self._last_fetch_ms = now_ms
 
     def is_caught_up(self, *, log_end_offset: Offset, now_ms: int, lag_time_max_ms: int) -> bool:
-        """Whether it holds everything, or did so less than the lag time ago. An idle partition never lags."""
+        """Returns whether it holds everything, or did so less than the lag time ago. An idle partition never lags."""
         return self.log_end_offset == log_end_offset or now_ms - self.last_caught_up_ms <= lag_time_max_ms

@@ -1,4 +1,4 @@
-"""What a follower takes over from its leader: batches, high watermark, log start (Kafka's ``ReplicaFetcherThread``).
+"""Applies a leader's answer to a follower: batches, high watermark, log start (Kafka's ``ReplicaFetcherThread``).
 
 The fetcher decides whether an answer still counts; here it is applied. Nothing of it depends on what else the leader
 knows, so a follower may lag in each of the three on its own.

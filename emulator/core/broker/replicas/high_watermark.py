@@ -14,7 +14,7 @@ from laststand.emulator.core.types import Offset
 
 
 class HighWatermarkReason(Enum):
-    """Why a leader's high watermark moved, or did not."""
+    """Reason why a leader's high watermark moved, or did not."""
 
     ADVANCED = "advanced"
     UNDER_MIN_ISR = "under_min_isr"

@@ -13,7 +13,7 @@ from laststand.emulator.core.types import CorrelationId, NodeId, RequestFailure
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """What was asked, and of whom."""
+    """A request that was sent, and its receiver."""
 
     destination: NodeId
     request: messages.Request

@@ -18,7 +18,7 @@ _NO_ISR: Final = Committed(())
 
 
 class PartitionMark(msgspec.Struct, frozen=True, kw_only=True):
-    """What a later state of a hosted partition is compared with."""
+    """An earlier state of a hosted partition, to compare a later one with."""
 
     is_leader: bool
     leader_epoch: LeaderEpoch
@@ -27,7 +27,7 @@ class PartitionMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def partition_mark(partition: Partition) -> PartitionMark:
-    """Returns what ``check_progress`` needs of a partition as it is now."""
+    """Returns the state of a partition that ``check_progress`` compares with a later one."""
     return PartitionMark(
         is_leader=partition.is_leader,
         leader_epoch=partition.leader_epoch,

@@ -31,7 +31,7 @@ from laststand.emulator.core.types import (
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """Nothing under way."""
+    """No change of the ISR is under way."""
 
     isr: tuple[BrokerId, ...]
 
@@ -103,7 +103,7 @@ def maximal_isr(state: IsrState, *, rule: MaximalIsr) -> tuple[BrokerId, ...]:
 def is_isr_eligible(
     broker_id: BrokerId, *, fetch_broker_epoch: BrokerEpoch | None, registrations: Mapping[BrokerId, BrokerRegistration]
 ) -> bool:
-    """Whether a replica may join: active, and its last fetch came from the registered incarnation (KIP-841, KIP-903).
+    """Returns whether a replica may join: active, and its last fetch came from the registered incarnation.
 
     A fetch that named no epoch passes for any registered incarnation.
     """
@@ -121,7 +121,7 @@ def can_expand(
     epoch_start_offset: Offset,
     registrations: Mapping[BrokerId, BrokerRegistration],
 ) -> bool:
-    """Whether a follower that just fetched may be proposed as a member (Kafka's ``Partition.maybeExpandIsr``).
+    """Returns whether a follower that just fetched may be proposed as a member (Kafka's ``Partition.maybeExpandIsr``).
 
     The epoch start keeps out a replica that holds only data of older epochs; the high watermark may lie below it
     (KAFKA-7128). Being caught up by time is not asked for.

@@ -1,4 +1,4 @@
-"""What a leader makes of the controller's answer to an ISR change (Kafka's ``AlterPartitionManager``, ``Partition``).
+"""The leader's reaction to an answer of AlterPartition (Kafka's ``AlterPartitionManager``, ``Partition``).
 
 Only where the controller asserts that it did nothing does the old ISR hold again. Where it may have acted, perhaps by
 another process or for an earlier try, the change stays pending until metadata settles it: the larger ISR is
@@ -39,5 +39,5 @@ def judge_answer(
 
 
 def is_sent_again(answer: IsrAnswer, error: ErrorCode) -> bool:
-    """Whether the identical change goes out once more at once: the error says nothing about the change itself."""
+    """Returns whether the identical change is sent again at once: the error says nothing about the change itself."""
     return answer is IsrAnswer.PENDING and error not in _LEAVES_OPEN

@@ -7,9 +7,9 @@ One per partition that this broker leads while metadata says RECOVERING, and per
 
 SCANNING reads the log from its recovery point on and rebuilds what is known of producers; a bad batch ends the log.
 REPORTING proposes the ISR of one with RECOVERED, and again after each refusal: an answer may be lost with the
-controller that gave it, or the queue may hold an older change. No request is served before the controller has
-committed it. A process that dies meanwhile finds RECOVERING in the metadata and begins anew. Kafka has none of this:
-there the state is stored, and cleared by the leader's next AlterPartition.
+controller that gave it, or the queue may hold an older change. No request is served before the controller has committed
+it. A process that dies meanwhile finds RECOVERING in the metadata and begins again. Kafka has none of this: there the
+state is stored, and cleared by the leader's next AlterPartition.
 """
 
 from typing import Final

@@ -22,7 +22,7 @@ _DEBUGGING_CONSUMER: Final = -2
 
 
 class Asker(Enum):
-    """Who asks for offsets."""
+    """The sender of a ListOffsets request."""
 
     CLIENT = "client"
     REPLICA = "replica"

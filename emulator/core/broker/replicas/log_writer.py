@@ -14,7 +14,7 @@ from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, Truncat
 
 
 class CutDurability(Enum):
-    """Whether a cut can come undone when the power goes."""
+    """The durability of a cut: it may come undone when the power goes, or not."""
 
     SYNCED = "synced"
     """The log is synced before anything else is written about it."""

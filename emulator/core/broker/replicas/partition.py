@@ -56,7 +56,7 @@ from laststand.emulator.core.types import (
 
 
 class PartitionRole(Enum):
-    """What a broker is to a partition."""
+    """The role of a broker for a partition."""
 
     NONE = "none"
     LEADER = "leader"
@@ -140,7 +140,7 @@ class Partition:
 
     @property
     def followers(self) -> Mapping[BrokerId, FollowerState]:
-        """What a leader knows of the other replicas."""
+        """The other replicas as the leader sees them."""
         return self._followers
 
     def low_watermark(self) -> Offset:
@@ -373,7 +373,7 @@ class Partition:
         return ErrorCode.NONE
 
     def may_join(self, replica_id: BrokerId) -> bool:
-        """Whether a follower that just fetched may be proposed as a member."""
+        """Returns whether a follower that just fetched may be proposed as a member."""
         return can_expand(
             self.isr_state,
             self._followers[replica_id],

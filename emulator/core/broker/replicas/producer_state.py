@@ -77,7 +77,7 @@ class ProducerStates:
         return len(self._entries)
 
     def get(self, producer_id: ProducerId) -> ProducerEntry | None:
-        """Returns what is known of a producer."""
+        """Returns the state of a producer."""
         return self._entries.get(producer_id)
 
     def entries(self) -> list[tuple[ProducerId, ProducerEntry]]:

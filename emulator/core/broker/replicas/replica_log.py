@@ -271,7 +271,7 @@ class ReplicaLog:
                 self.producers.update(self._descriptor(index), now_ms=now_ms)
 
     def _descriptor(self, index: int) -> BatchDescriptor:
-        """Returns what a producer's batch was, but for its CRC."""
+        """Returns the producer's batch, without its CRC."""
         base_offset, next_offset = self._base_offsets[index], self._next_offsets[index]
         return BatchDescriptor(
             base_offset=Offset(base_offset),

@@ -33,7 +33,7 @@ from laststand.emulator.core.types import BrokerEpoch, BrokerId, NodeId, Request
 
 
 class LogsState(Enum):
-    """How far a process is with its logs."""
+    """The state of a process's logs: not opened, loading, or open."""
 
     UNTOUCHED = "untouched"
     LOADING = "loading"

@@ -1,4 +1,4 @@
-"""Where a consumer should read: the leader, or an in-sync follower in its rack (KIP-392).
+"""Chooses the replica that a consumer should read: the leader, or an in-sync follower in its rack (KIP-392).
 
 Only the leader decides, and only it knows enough: which followers are in sync, and how far each has come. A follower
 that lacks the offset asked for is never named. Sources: Kafka's ``ReplicaManager.findPreferredReadReplica`` and

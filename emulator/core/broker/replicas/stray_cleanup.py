@@ -1,10 +1,10 @@
-"""What becomes of logs that were found at start and do not belong here (KIP-550).
+"""Puts aside logs that were found at start and do not belong here (KIP-550).
 
 They are put aside before this broker takes any role: a topic of the same name that is there now gets a log of its own
 (KAFKA-14616). What follows is the switch ``stray_cleanup``: as the KIP has it their files go after a grace, in which an
 operator may still rescue them; Kafka leaves them on disk under another name; and before both they stayed as they were,
 were never cut by retention, for they have no high watermark, and came back as the data of whatever partition of their
-name was assigned here next. A grace begins anew with each process.
+name was assigned here next. A grace begins again with each process.
 """
 
 from laststand.emulator.core import effects, events, inputs

@@ -1,4 +1,4 @@
-"""How a follower finds where its log stops agreeing with its leader's (KIP-101, KIP-279, KIP-595).
+"""Finds where a follower's log stops agreeing with its leader's (KIP-101, KIP-279, KIP-595).
 
 The switch ``truncation`` is read in ``truncation_rule``, and nowhere else. What differs between its values is how a
 follower starts to follow, whether its fetches say which epoch they go on from, and how it reads an epoch's end:
@@ -23,7 +23,7 @@ from laststand.emulator.core.types import LeaderEpoch, Offset
 
 
 class FollowStart(Enum):
-    """What a new follower does first."""
+    """The first step of a new follower."""
 
     FETCH = "fetch"
     LOOK_UP_EPOCH = "look_up_epoch"
@@ -42,7 +42,7 @@ class TruncationRule(msgspec.Struct, frozen=True, kw_only=True):
     fetch_names_epoch: bool
 
     def first_step(self, latest_epoch: LeaderEpoch | None) -> FollowStart:
-        """Returns what to do first; without any epoch there is nothing to compare, whatever the rule."""
+        """Returns the first step of a follower; without any epoch there is nothing to compare, whatever the rule."""
         return FollowStart.CUT_AT_HIGH_WATERMARK if latest_epoch is None else self.start
 
 
@@ -59,7 +59,7 @@ def truncation_rule(truncation: Truncation) -> TruncationRule:
 
 
 class TruncationTarget(msgspec.Struct, frozen=True):
-    """Where to cut, and whether the logs agree from then on; if not, the next fetch finds out more."""
+    """The offset to cut at, and whether the logs agree from then on; if not, the next fetch finds out more."""
 
     offset: Offset
     is_final: bool

@@ -131,7 +131,7 @@ class ZooKeeperBroker:
 
     @property
     def image(self) -> MetadataImage:
-        """What UpdateMetadata has told it; for reading only."""
+        """The cluster as UpdateMetadata described it; for reading only."""
         return self.cache.image
 
     def topic_properties(self, topic: str) -> TopicProperties:

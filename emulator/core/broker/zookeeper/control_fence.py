@@ -1,4 +1,4 @@
-"""Which control requests are too old to be looked at (KIP-380; Kafka's ``KafkaApis`` and ``ReplicaManager``).
+"""Refuses control requests that are too old (KIP-380; Kafka's ``KafkaApis`` and ``ReplicaManager``).
 
 A request that was meant for a former incarnation of this broker, or comes from a controller that was replaced, may be
 the truth of long ago. A newer controller epoch is adopted by whichever request brings it.
@@ -12,7 +12,7 @@ from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
 
 class ControlFence:
-    """What this broker knows of incarnations and terms.
+    """The broker epoch and the controller epoch that this broker compares requests with.
 
     Attributes:
         broker_epoch: of its own registration; ``None`` before any.
@@ -35,7 +35,7 @@ class ControlFence:
         return error
 
     def error_of(self, request: control_messages.ControlRequest) -> ErrorCode:
-        """Returns what ``check`` would, and adopts nothing."""
+        """Returns the error that ``check`` would return, and adopts nothing."""
         if self._is_for_former_incarnation(request) and self._rules.control_broker_epoch_check:
             return ErrorCode.STALE_BROKER_EPOCH
         if request.controller_epoch < self.controller_epoch:

@@ -3,9 +3,9 @@
 In a KRaft cluster ``Assignment`` acts on the difference of two images; here the controller says what to do, request by
 request, and epochs say what is too old. Both end in ``Partition.become_leader`` and ``become_follower``.
 
-Logs are opened before the broker is told anything, so they wait under their names until a role is given. One whose role
-never comes is a stray: it is kept, served to nobody, and taken for the data of whatever partition of its name comes
-next, unless a complete list says that it does not belong here (``full_list``).
+Logs are opened before the broker is informed anything, so they wait under their names until a role is given. One whose
+role never comes is a stray: it is kept, served to nobody, and taken for the data of whatever partition of its name
+comes next, unless a complete list says that it does not belong here (``full_list``).
 """
 
 from collections.abc import Iterable
@@ -103,7 +103,7 @@ class ControlRequests:
         return self._deciders.get(name, self._fence.controller_epoch)
 
     def recovery_state_of(self, name: TopicPartition) -> LeaderRecoveryState:
-        """Returns what this broker knows of a partition's recovery; released leaders call themselves recovered."""
+        """Returns a partition's recovery state by this broker; released leaders call themselves recovered."""
         partition = self._hosted.get(name)
         if self._rules.leader_recovery_state is LeaderRecovery.GATE and partition is not None:
             return partition.leader_recovery_state
@@ -175,7 +175,7 @@ class ControlRequests:
         return ErrorCode.NONE
 
     def _learn_topic_id(self, turn: Turn, partition: Partition, topic_id: TopicId) -> None:
-        """Gives a log its id; a follower begins anew, as what it has asked for without that is not for this topic."""
+        """Gives a log its id; a follower begins again, as what it has asked for without that is not for this topic."""
         if partition.log.topic_id == topic_id:
             return
         partition.log.topic_id = topic_id
@@ -328,7 +328,7 @@ class ControlRequests:
 
 
 def _is_repeated(wanted: control_messages.LeaderAndIsrPartition, partition: Partition) -> bool:
-    """Whether a role says what a leader knows: no change that it asked for was made."""
+    """Returns whether a role says what a leader knows: no change that it asked for was made."""
     known = (partition.leader_epoch, partition.partition_epoch)
     return (wanted.leader_epoch, wanted.partition_epoch) == known
 
@@ -346,7 +346,7 @@ def _state(wanted: control_messages.LeaderAndIsrPartition, topic_id: TopicId) ->
 
 
 def _as_loaded(partition: Partition | None) -> inputs.LoadedLog | None:
-    """Returns a hosted partition's log as what is told of a log that goes."""
+    """Returns a hosted partition's log as what is recorded of a log that goes."""
     if partition is None:
         return None
     log = partition.log

@@ -1,4 +1,4 @@
-"""What passes between a ZooKeeper broker and what surrounds it, beside what every broker knows."""
+"""Inputs and effects of a ZooKeeper broker beside those of every broker."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""Which logs a complete LeaderAndIsr reveals as strays (KIP-550, and KIP-516 where there are topic ids).
+"""Finds the strays that a complete LeaderAndIsr reveals (KIP-550, and KIP-516 where there are topic ids).
 
 A stray is a log that the controller does not know as a replica of this broker. KIP-550 compares names only, so a former
 topic of the same name stays; where both sides have topic ids they are compared, too. Logs on their way to another
@@ -24,7 +24,7 @@ class LocalLog(msgspec.Struct, frozen=True, kw_only=True):
 def names_all_replicas(
     request: control_messages.LeaderAndIsrRequest, *, believes_kip_550: bool, is_migrating: bool
 ) -> bool:
-    """Whether a broker takes a request as the list of all replicas that it is to hold."""
+    """Returns whether a broker takes a request as the list of all replicas that it is to hold."""
     if believes_kip_550 and request.contains_all_replicas:
         return True
     return (
@@ -33,7 +33,7 @@ def names_all_replicas(
 
 
 def listed(request: control_messages.LeaderAndIsrRequest) -> dict[TopicPartition, TopicId | None]:
-    """Returns what a request names, with topic ids where it has them."""
+    """Returns the partitions that a request names, with topic ids where it has them."""
     return {partition.name: partition.topic_id for partition in request.partitions}
 
 

@@ -37,7 +37,7 @@ from laststand.emulator.core.zookeeper.rules import IsrWriteUnknown, ZooKeeperRu
 
 
 class IsrWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """What a leader wants its state node to say."""
+    """The partition state that a leader wants to write."""
 
     name: TopicPartition
     wanted: PartitionLeadership
@@ -96,7 +96,7 @@ def _says(stored: PartitionLeadership, wanted: PartitionLeadership) -> bool:
 
 
 class LeaderIsrWrites:
-    """What became of a leader's own writes, one at a time."""
+    """Outcome of a leader's own writes, one at a time."""
 
     def __init__(self, rules: ZooKeeperRules) -> None:
         self._rules = rules
@@ -108,7 +108,7 @@ class LeaderIsrWrites:
         return bool(self._under_way)
 
     def is_locked(self, name: TopicPartition) -> bool:
-        """Whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
+        """Returns whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
         return name in self._under_way
 
     def begin(self, proposal: IsrProposal) -> None:

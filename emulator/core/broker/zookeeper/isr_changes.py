@@ -1,4 +1,4 @@
-"""Which way an ISR change goes in a ZooKeeper cluster: written by the leader itself, or asked of the controller.
+"""Routes an ISR change in a ZooKeeper cluster: the leader writes it itself, or asks the controller.
 
 Below IBP 2.7-IV2 the leader writes, one change at a time, and tells the controller by a notification later; its
 partition is locked meanwhile. From then on it asks (``zookeeper_alter_partition``).
@@ -93,7 +93,7 @@ class ZooKeeperIsrChanges:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def is_locked(self, name: TopicPartition) -> bool:
-        """Whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
+        """Returns whether a partition waits for ZooKeeper, and so does everybody who wants something of it."""
         return self._writes.is_locked(name)
 
     def submit(self, turn: Turn, proposal: IsrProposal) -> None:
@@ -145,11 +145,11 @@ class ZooKeeperIsrChanges:
     # --- Asked of the controller ----------------------------------------------------------------------------------
 
     def controller_to_ask(self, known: BrokerId | None) -> BrokerId | None:
-        """Returns whom to ask: whoever was asked last, until it refuses or is silent, else who is known to be it."""
+        """Returns the broker to ask: the last one, until it refuses or is silent, else the known controller."""
         return self._alter_partitions.controller_to_ask(known)
 
     def take_request(self, turn: Turn) -> messages.AlterPartitionRequest | None:
-        """Returns what the controller is to be asked now; nothing before this broker is registered."""
+        """Returns the next request to the controller; nothing before this broker is registered."""
         broker_epoch = self._fence.broker_epoch
         if broker_epoch is None:
             return None

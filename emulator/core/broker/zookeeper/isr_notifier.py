@@ -30,7 +30,7 @@ class IsrChangeNotifier:
         self._last_change_ms = now_ms
 
     def is_due(self, *, now_ms: int) -> bool:
-        """Whether the collected changes are to be told at a look."""
+        """Returns whether the collected changes are to be told at a look."""
         if not self._changed:
             return False
         is_quiet = self._last_change_ms + LINGER_MS < now_ms

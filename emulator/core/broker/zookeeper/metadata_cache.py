@@ -1,4 +1,4 @@
-"""What UpdateMetadata tells a broker of the cluster (Kafka's ``ZkMetadataCache``).
+"""The cluster as UpdateMetadata describes it to a broker (Kafka's ``ZkMetadataCache``).
 
 No epoch is compared: the last request wins, whatever it says, and the order of the controller's queue is all there is.
 The brokers that are alive are replaced by each request; partitions are merged, and forgotten where the topic is being
@@ -22,11 +22,11 @@ from laststand.emulator.core.zookeeper import control_messages
 from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 
 _NAME_MARK: Final = "~"
-"""No topic id contains it."""
+"""A mark that no topic id contains."""
 
 
 def id_by_name(topic: str) -> TopicId:
-    """Returns what stands for the id of a topic that has none: comparing it compares names."""
+    """Returns a substitute for the id of a topic that has none: comparing it compares names."""
     return TopicId(f"{_NAME_MARK}{topic}")
 
 
@@ -39,8 +39,9 @@ class MetadataCache:
     """The image, and who leads whom by it.
 
     Attributes:
-        image: what clients are told; for reading only.
+        image: what clients are informed; for reading only.
         controller: who sent the last request; ``None`` before any.
+
     """
 
     def __init__(self, rules: ZooKeeperRules) -> None:
@@ -52,11 +53,11 @@ class MetadataCache:
 
     @property
     def eligible(self) -> Mapping[BrokerId, BrokerRegistration]:
-        """Who may join an ISR by what a leader knows: brokers that are alive, or everybody before KIP-841."""
+        """Brokers that may join an ISR by the leader's metadata: those that are alive, or all before KIP-841."""
         return self._eligible
 
     def is_alive(self, broker_id: BrokerId | None) -> bool:
-        """Whether the last request named a broker as alive; nobody is never."""
+        """Returns whether the last request named a broker as alive; nobody is never."""
         return broker_id in self.image.brokers
 
     def update(self, request: control_messages.UpdateMetadataRequest) -> tuple[TopicPartition, ...]:

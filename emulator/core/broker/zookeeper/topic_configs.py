@@ -12,7 +12,7 @@ from laststand.emulator.core.zookeeper.nodes.small_nodes import decode_config
 
 
 class TopicConfigs:
-    """What is set on topics, beside the node's own properties."""
+    """The properties that are set on topics, beside the node's own."""
 
     def __init__(self) -> None:
         self._configs: dict[str, Mapping[str, str]] = {}
@@ -30,7 +30,7 @@ class TopicConfigs:
         self._configs = {topic: config for topic, config in self._configs.items() if topic in topics}
 
     def is_known(self, topic: str) -> bool:
-        """Whether a topic's node was read."""
+        """Returns whether a topic's node was read."""
         return topic in self._configs
 
 

@@ -6,8 +6,8 @@ leader, nor the ISR with the replicas; KIP-497 does.
 
 A change that is written is not followed by LeaderAndIsr, and the leader epoch stays: the leader learns by the answer,
 everybody else by UpdateMetadata. KIP-497 has it the other way round: the answer is out before the write begins and only
-says that the change was taken; LeaderAndIsr with the newer partition epoch tells the replicas, also after a write that
-was refused. A controller that dies in between has acknowledged what was never done.
+says that the change was taken; LeaderAndIsr with the newer partition epoch informs the replicas, also after a write
+that was refused. A controller that dies in between has acknowledged what was never done.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ _VERSION_WITH_TOPIC_IDS: Final = 2
 
 
 class _Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be said of some partitions, by their place in the request, and what is to be written of the others."""
+    """The answers for some partitions, by their place in the request, and the writes for the others."""
 
     results: dict[int, messages.AlterPartitionResult]
     wanted: dict[TopicPartition, tuple[int, LeaderAndIsr]]
@@ -159,7 +159,7 @@ class AlterPartition:
     def _judge(
         self, name: TopicPartition, asked: LeaderAndIsr, request: messages.AlterPartitionRequest
     ) -> LeaderAndIsr | ErrorCode | None:
-        """Returns what is to be written, why not, or ``None`` where it is so already."""
+        """Returns the state to write, or the error, or ``None`` where it is written already."""
         leadership = self._context.leadership.get(name)
         if leadership is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -197,7 +197,7 @@ class AlterPartition:
         return asked
 
     def _is_honest(self, name: TopicPartition, asked: LeaderAndIsr, current: LeaderAndIsr) -> bool:
-        """Whether the leader asks, for replicas only, itself among them (KIP-497: INVALID_REQUEST)."""
+        """Returns whether the leader asks, for replicas only, itself among them (KIP-497: INVALID_REQUEST)."""
         is_subset = set(asked.isr) <= set(self._context.replicas_of(name)) and len(set(asked.isr)) == len(asked.isr)
         return asked.leader == current.leader and asked.leader in asked.isr and is_subset
 
@@ -264,7 +264,7 @@ def _recovery_error(asked: LeaderAndIsr, current: LeaderAndIsr) -> ErrorCode | N
 
 
 def _has_content_of(asked: LeaderAndIsr, current: LeaderAndIsr) -> bool:
-    """Whether the node says so already, whatever its version: a change that is sent twice succeeds twice."""
+    """Returns whether the node says so already, whatever its version: a change that is sent twice succeeds twice."""
     return msgspec.structs.replace(asked, partition_epoch=current.partition_epoch) == current
 
 

@@ -1,6 +1,6 @@
 """Brokers that come, go, or came back before anybody looked (Kafka's ``KafkaController.processBrokerChange``).
 
-One look at ``/brokers/ids`` tells three kinds apart: new (registered, not cached), dead (cached, not registered) and
+One look at ``/brokers/ids`` distinguishes three kinds: new (registered, not cached), dead (cached, not registered) and
 bounced (both, but the node was made later than the cached one: KAFKA-7235). New ones start; bounced ones fail and then
 start; dead ones fail.
 """
@@ -61,7 +61,7 @@ class BrokerChanges:
         self._deletion = deletion
 
     def look(self) -> operations.Program[None]:
-        """Reads who is registered, and acts on what changed since the last look."""
+        """Reads the registrations, and acts on changes since the last look."""
         yield from self.apply((yield from read_brokers()))
 
     def apply(self, registered: Mapping[BrokerId, RegisteredBroker]) -> operations.Program[None]:

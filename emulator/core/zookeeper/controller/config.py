@@ -1,4 +1,4 @@
-"""What the controller of one broker process is told when it starts."""
+"""The start parameters of the controller in a broker process."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What an elected controller knows of the cluster: a copy of ZooKeeper, and states of its own (``ControllerContext``).
+"""An elected controller's view of the cluster: a copy of ZooKeeper, and its own states (``ControllerContext``).
 
 It is filled at failover and kept up by watches, by answers to its own writes, and by leaders' notifications; between a
 leader's own write and the controller's look at it the copy is stale, so whoever writes a state node reads it first.
@@ -18,7 +18,7 @@ from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
 
 
 class PartitionPhase(Enum):
-    """Where a partition is in its life; ``partition_states`` has the edges."""
+    """The state of a partition's life cycle; ``partition_states`` has the edges."""
 
     NON_EXISTENT = "NonExistent"
     NEW = "New"
@@ -27,7 +27,7 @@ class PartitionPhase(Enum):
 
 
 class ReplicaPhase(Enum):
-    """Where a replica is in its life; ``replica_states`` has the edges."""
+    """The state of a replica's life cycle; ``replica_states`` has the edges."""
 
     NON_EXISTENT = "NonExistent"
     NEW = "New"
@@ -101,7 +101,7 @@ class ControllerContext:
         return tuple(sorted(self.brokers))
 
     def is_online(self, broker_id: BrokerId, partition: TopicPartition) -> bool:
-        """Whether a replica can serve: its broker is live and its directory is not known to have failed."""
+        """Returns whether a replica can serve: its broker is live and its directory is not known to have failed."""
         return broker_id in self.live_brokers and self._has_directory(broker_id, partition)
 
     def is_online_or_shutting_down(self, broker_id: BrokerId, partition: TopicPartition) -> bool:
@@ -137,7 +137,7 @@ class ControllerContext:
         )
 
     def leader_of(self, partition: TopicPartition) -> BrokerId | None:
-        """Returns who leads, as far as the copy knows."""
+        """Returns the leader, as far as the copy knows."""
         leadership = self.leadership.get(partition)
         return None if leadership is None else leadership.leader_and_isr.leader
 
@@ -164,7 +164,7 @@ class ControllerContext:
         )
 
     def has_online_leader(self, partition: TopicPartition) -> bool:
-        """Whether the leader by the copy could serve."""
+        """Returns whether the leader by the copy could serve."""
         leader = self.leader_of(partition)
         return leader is not None and self.is_online(leader, partition)
 
@@ -179,7 +179,7 @@ class ControllerContext:
     # --- Deletion -------------------------------------------------------------------------------------------------
 
     def is_being_deleted(self, topic: str) -> bool:
-        """Whether a topic is queued for deletion, begun or not."""
+        """Returns whether a topic is queued for deletion, begun or not."""
         return topic in self.topics_to_delete
 
     def topic_replicas_in(self, topic: str, phase: ReplicaPhase) -> tuple[Replica, ...]:

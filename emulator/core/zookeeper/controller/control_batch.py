@@ -35,7 +35,7 @@ class AddressedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ControlBatch:
-    """What is to be said once a decision is complete.
+    """Control requests to send once a decision is complete.
 
     Attributes:
         outbox: requests of batches that were closed, in order; whoever drives the controller empties it.
@@ -62,7 +62,7 @@ class ControlBatch:
         *,
         is_new: bool = False,
     ) -> None:
-        """Tells brokers of a partition's leader and ISR, and everybody of it for clients."""
+        """Informs brokers of a partition's leader and ISR, and everybody of it for clients."""
         partition = self._leader_and_isr_partition(name, leadership, assignment)
         for broker_id in broker_ids:
             told = self._leader_and_isr.setdefault(broker_id, {})
@@ -71,7 +71,7 @@ class ControlBatch:
         self.add_update_metadata(self._context.registered, (name,))
 
     def add_stop_replica(self, broker_ids: Iterable[BrokerId], name: TopicPartition, *, is_deleted: bool) -> None:
-        """Tells brokers to give up a replica."""
+        """Orders brokers to give up a replica."""
         leader_epoch = self._stop_epoch(name)
         for broker_id in broker_ids:
             told = self._stop_replica.setdefault(broker_id, {})
@@ -81,7 +81,7 @@ class ControlBatch:
             )
 
     def add_update_metadata(self, broker_ids: Iterable[BrokerId], names: Iterable[TopicPartition]) -> None:
-        """Tells brokers who is registered, and what clients are to know of partitions; of unknown ones, nothing."""
+        """Informs brokers who is registered, and what clients are to know of partitions; of unknown ones, nothing."""
         self._update_metadata_to |= set(broker_ids)
         for name in names:
             leadership = self._context.leadership.get(name)

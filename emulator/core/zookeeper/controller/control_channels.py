@@ -39,7 +39,7 @@ class _Channel:
 
 
 class ControlChannels:
-    """All queues of one controller. Their length is bounded by what a broker is told until it is declared dead."""
+    """All queues of one controller. Their length is bounded by what a broker is informed until it is declared dead."""
 
     def __init__(self, *, first_correlation_id: int = 0) -> None:
         self.next_correlation_id = CorrelationId(first_correlation_id)
@@ -62,7 +62,7 @@ class ControlChannels:
             channel.queue.append(addressed.request)
 
     def queued(self, broker_id: BrokerId) -> tuple[control_messages.ControlMessage, ...]:
-        """Returns what a broker has not answered yet, in order."""
+        """Returns the requests that a broker has not answered yet, in order."""
         channel = self._channels.get(broker_id)
         return () if channel is None else tuple(channel.queue)
 
@@ -72,7 +72,7 @@ class ControlChannels:
         return min(due, default=None)
 
     def take_due(self, *, now_ms: int) -> list[SentControlRequest]:
-        """Returns what leaves now: the head of each queue that nothing is under way from."""
+        """Returns the requests that leave now: the head of each queue without a request under way."""
         sent = []
         for broker_id, channel in sorted(self._channels.items()):
             is_backing_off = channel.retry_at_ms is not None and channel.retry_at_ms > now_ms
@@ -87,7 +87,7 @@ class ControlChannels:
         return sent
 
     def answered(self, correlation_id: CorrelationId) -> tuple[BrokerId, control_messages.ControlMessage] | None:
-        """Returns who answered what, and goes on to the next; ``None`` for a queue that is closed."""
+        """Returns the broker that answered, and its request, and goes on to the next; ``None`` for a closed queue."""
         for broker_id, channel in self._channels.items():
             if channel.awaited == correlation_id:
                 channel.awaited = None

@@ -82,12 +82,12 @@ class ZooKeeperController:
 
     @property
     def is_active(self) -> bool:
-        """Whether it believes that it is the controller."""
+        """Whether the zoo keeper controller believes that it is the controller."""
         return self.term is not None
 
     @property
     def channels(self) -> ControlChannels:
-        """What brokers have not answered yet; for reading only."""
+        """Control requests that brokers have not answered yet; for reading only."""
         return self._channels
 
     def next_deadline_ms(self) -> int | None:
@@ -352,7 +352,7 @@ def _nothing() -> operations.Program[None]:
 
 
 def _refusal(request: ControllerRequest) -> ControllerResponse:
-    """Returns what a broker answers that is not the controller."""
+    """Returns the answer of a broker that is not the controller."""
     is_shutdown = isinstance(request, control_messages.ControlledShutdownRequest)
     return _failed(request, ErrorCode.STALE_CONTROLLER_EPOCH if is_shutdown else ErrorCode.NOT_CONTROLLER)
 

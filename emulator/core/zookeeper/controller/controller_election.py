@@ -1,7 +1,7 @@
 """Becoming the controller: one transaction that makes ``/controller`` and raises ``/controller_epoch``.
 
 ``/controller`` is ephemeral, so a term ends with its session at the latest. Two brokers that try at once see each
-other's epoch; an answer that was lost is told from another's victory by name *and* epoch. Kafka's
+other's epoch; an answer that was lost is distinguished from another's victory by name *and* epoch. Kafka's
 ``KafkaZkClient.registerControllerAndIncrementControllerEpoch`` and ``KafkaController.elect``.
 """
 
@@ -32,7 +32,7 @@ class ControllerTerm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_controller() -> operations.Program[BrokerId | None]:
-    """Returns who is in ``/controller``, and watches it, also where there is nobody (``None``)."""
+    """Returns the broker in ``/controller``, and watches it, also where there is nobody (``None``)."""
     _, answer = yield (
         operations.Exists(path=paths.CONTROLLER, is_watched=True),
         operations.GetData(path=paths.CONTROLLER),

@@ -1,4 +1,4 @@
-"""What a controller has to think about, one at a time (Kafka's ``ControllerEvent``).
+"""The controller's queue of events, handled one at a time (Kafka's ``ControllerEvent``).
 
 Watches only queue an event; its handler reads the present state, so several changes may be one.
 """

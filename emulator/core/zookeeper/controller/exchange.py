@@ -1,4 +1,4 @@
-"""What passes between a process's controller and what surrounds it: the session's driver, brokers, its own broker."""
+"""Inputs and effects between a process's controller and the session's driver, brokers, and its own broker."""
 
 from typing import TypeAlias
 

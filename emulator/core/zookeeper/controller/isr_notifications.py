@@ -1,8 +1,8 @@
 """Leaders that wrote their ISR themselves, and log directories that failed: told by sequence nodes.
 
 Below IBP 2.7-IV2 a leader sets its state node and leaves a notification; the controller reads the nodes that are named,
-tells all brokers what clients are to know, and deletes the notification. Until then its copy is stale. Kafka listens at
-every protocol version, as other brokers may be older. Kafka's ``KafkaController.processIsrChangeNotification``.
+informs all brokers what clients are to know, and deletes the notification. Until then its copy is stale. Kafka listens
+at every protocol version, as other brokers may be older. Kafka's ``KafkaController.processIsrChangeNotification``.
 """
 
 from laststand.emulator.core.types import TopicPartition
@@ -47,7 +47,7 @@ class Notifications:
             yield from self._delete(parent, names)
 
     def handle_isr_changes(self) -> operations.Program[None]:
-        """Takes the ISRs that leaders wrote, and tells brokers of them, changed or not."""
+        """Takes the ISRs that leaders wrote, and informs brokers of them, changed or not."""
         parent = paths.ISR_CHANGE_NOTIFICATIONS
         names = children_of((yield (operations.GetChildren(path=parent, is_watched=True),)), parent)
         named: set[TopicPartition] = set()
@@ -59,7 +59,7 @@ class Notifications:
         yield from self._delete(parent, names)
 
     def refresh(self, names: tuple[TopicPartition, ...]) -> operations.Program[None]:
-        """Reads state nodes again, and tells brokers what clients are to know of them."""
+        """Reads state nodes again, and informs brokers what clients are to know of them."""
         self._context.leadership |= yield from self._store.read_states(names)
         self._batch.add_update_metadata(self._context.registered, names)
         self._batch.close()

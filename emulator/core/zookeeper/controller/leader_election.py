@@ -1,4 +1,4 @@
-"""Who leads next: four strategies as pure functions (Kafka's ``Election`` and ``PartitionLeaderElectionAlgorithms``).
+"""Elects the next leader by four strategies (Kafka's ``Election`` and ``PartitionLeaderElectionAlgorithms``).
 
 ::
 
@@ -22,7 +22,7 @@ from laststand.emulator.core.zookeeper.nodes.topic import ReplicaAssignment
 
 
 class ElectionStrategy(Enum):
-    """Why a leader is looked for."""
+    """Reason why a leader is looked for."""
 
     OFFLINE = "OFFLINE"
     """A partition has none; unclean where its topic allows it."""
@@ -36,7 +36,7 @@ class ElectionStrategy(Enum):
 
 
 class RecoveryMark(Enum):
-    """What an unclean election leaves in the state node (KIP-704)."""
+    """The mark that an unclean election leaves in the state node (KIP-704)."""
 
     RECORDED = "recorded"
     NOT_RECORDED = "not_recorded"
@@ -44,7 +44,7 @@ class RecoveryMark(Enum):
 
 
 class Electorate(msgspec.Struct, frozen=True, kw_only=True):
-    """What an election looks at.
+    """The input of an election.
 
     Attributes:
         assignment: the partition's replicas.
@@ -64,7 +64,7 @@ class Electorate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ElectionOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be written, ``None`` if nobody can lead, and who is told."""
+    """The state to write, ``None`` if nobody can lead, and the brokers to inform."""
 
     elected: LeaderAndIsr | None
     recipients: tuple[BrokerId, ...]

@@ -41,11 +41,11 @@ LEGAL_FROM: Final[Mapping[PartitionPhase, frozenset[PartitionPhase]]] = MappingP
         PartitionPhase.NON_EXISTENT: frozenset({PartitionPhase.OFFLINE}),
     }
 )
-"""From where each phase may be entered."""
+"""The phases from which each phase may be entered."""
 
 
 class ElectionFailure(Enum):
-    """Why a partition did not come online."""
+    """Reason why a partition did not come online."""
 
     ILLEGAL = "illegal transition"
     NO_LEADER = "nobody can lead"

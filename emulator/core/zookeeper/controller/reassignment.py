@@ -3,11 +3,10 @@
 The origin of a reassignment stays its origin: another target replaces the one under way, and the origin itself cancels
 it. Replicas that the new plan does not want any more are stopped at once.
 
-A. While a target is not in the ISR: the leader epoch is raised, all replicas of both lists are told, those to be added
-   start.
-B. Once all targets are: those to be added are ONLINE; the cached assignment becomes the target; a leader that is no
-   target, or dead, is replaced by an election, else its epoch is raised; removed replicas leave the ISR one by one, are
-   told to delete, and are forgotten; only then the assignment is written.
+A. While a target is not in the ISR: the leader epoch is raised, all replicas of both lists are informed, those to be
+added start. B. Once all targets are: those to be added are ONLINE; the cached assignment becomes the target; a leader
+that is no target, or dead, is replaced by an election, else its epoch is raised; removed replicas leave the ISR one by
+one, are told to delete, and are forgotten; only then the assignment is written.
 
 A removed replica whose broker is down is told nothing and forgotten all the same: its log is a stray (KIP-550).
 """
@@ -77,7 +76,7 @@ class Reassignments:
         return (yield from self.start(name, wanted))
 
     def _is_valid(self, current: ReplicaAssignment, target: tuple[BrokerId, ...]) -> bool:
-        """Whether replicas can be wanted: some, once each, and whoever is to be added is alive."""
+        """Returns whether replicas can be wanted: some, once each, and whoever is to be added is alive."""
         if not target or len(set(target)) != len(target) or any(broker_id < 0 for broker_id in target):
             return False
         return set(current.reassign_to(target).adding) <= self._context.live_brokers
@@ -109,7 +108,7 @@ class Reassignments:
                 yield from self._go_on(name, self._context.assignments[name])
 
     def complete_if_in_sync(self, names: Iterable[TopicPartition]) -> operations.Program[None]:
-        """Ends those of some partitions whose targets are all in the ISR, after an ISR changed."""
+        """Completes those of some partitions' reassignments whose targets are all in the ISR, after an ISR changed."""
         for name in names:
             if name not in self._context.reassigning:
                 continue
@@ -172,7 +171,7 @@ class Reassignments:
         yield from self._deletion.resume((name.topic,))
 
     def _remove_replicas(self, name: TopicPartition, broker_ids: tuple[BrokerId, ...]) -> operations.Program[None]:
-        """Takes replicas out of the ISR, tells them to delete, and forgets them without awaiting that."""
+        """Takes replicas out of the ISR, orders them to delete, and forgets them without awaiting that."""
         removed = tuple(Replica(name, broker_id) for broker_id in broker_ids)
         for phase in (
             ReplicaPhase.OFFLINE,

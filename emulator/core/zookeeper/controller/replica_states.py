@@ -8,7 +8,7 @@ States and edges::
     OFFLINE or DELETION_STARTED --> DELETION_INELIGIBLE --> ONLINE or OFFLINE
 
 On the way to OFFLINE a replica leaves the ISR, unless it is the last member; if it led, nobody does. Each such write
-raises the leader epoch. The other replicas are told even where nothing was written.
+raises the leader epoch. The other replicas are informed even where nothing was written.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ LEGAL_FROM: Final[Mapping[ReplicaPhase, frozenset[ReplicaPhase]]] = MappingProxy
         ReplicaPhase.NON_EXISTENT: frozenset({ReplicaPhase.DELETION_SUCCESSFUL}),
     }
 )
-"""From where each phase may be entered."""
+"""The phases from which each phase may be entered."""
 
 
 class ReplicaStateMachine:
@@ -51,7 +51,7 @@ class ReplicaStateMachine:
         self._batch = batch
 
     def start(self) -> operations.Program[None]:
-        """Finds out where all replicas are; the online ones are told their roles, the others leave their ISRs."""
+        """Finds out where all replicas are; the online ones are informed their roles, the others leave their ISRs."""
         online: list[Replica] = []
         offline: list[Replica] = []
         for name in sorted(self._context.assignments):
@@ -67,7 +67,7 @@ class ReplicaStateMachine:
         yield from self.enter(offline, ReplicaPhase.OFFLINE)
 
     def welcome(self, broker_ids: Iterable[BrokerId]) -> operations.Program[None]:
-        """Tells brokers that have just registered the roles of everything that they are to hold.
+        """Informs brokers that have just registered the roles of everything that they are to hold.
 
         Raises:
             ControllerMovedError: the term is over; nothing is said.

@@ -1,4 +1,4 @@
-"""What the controller reads and writes in ZooKeeper, as programs (the controller's part of Kafka's ``KafkaZkClient``).
+"""The controller's reads and writes of ZooKeeper, as programs (the controller's part of ``KafkaZkClient``).
 
 Each write of an elected controller is a transaction with a check of ``/controller_epoch`` at the version of its
 election (KAFKA-6082): one that was replaced writes nothing any more and learns of it by that. The check is asked before
@@ -30,7 +30,7 @@ _UNCLEAN: str = "unclean.leader.election.enable"
 
 
 class StateUpdates(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a batch of state writes.
+    """Outcome of a batch of state writes.
 
     Attributes:
         written: decisions as the nodes have them now.

@@ -1,8 +1,8 @@
 """One term of an elected controller: its copy of the cluster, its machines, its start (``onControllerFailover``).
 
-Everything here is made anew for each term and dropped with it. The order of the start matters: brokers are told who is
-alive before they are told roles, as they ignore a leader that they do not know to be alive; dead replicas leave their
-ISRs before leaders are looked for, so a dead leader costs two writes here and one at a running controller.
+Everything here is made again for each term and dropped with it. The order of the start matters: brokers are informed
+who is alive before they are told roles, as they ignore a leader that they do not know to be alive; dead replicas leave
+their ISRs before leaders are looked for, so a dead leader costs two writes here and one at a running controller.
 """
 
 from laststand.emulator.core.errors import ErrorCode
@@ -116,6 +116,6 @@ class Term:
 
 
 def _watches_isr_changes(config: ControllerConfig) -> bool:
-    """Whether leaders that write their ISR themselves are heard."""
+    """Returns whether leaders that write their ISR themselves are heard."""
     is_always = config.rules.watch_notifications is WatchNotifications.ALWAYS
     return is_always or config.ibp.isr_change is IsrChange.ZOOKEEPER

@@ -23,7 +23,7 @@ _NO_LEADER: Final = -1
 
 
 class StateFormat(Enum):
-    """What a release knows of a state node."""
+    """The fields of a state node that a release knows."""
 
     WITHOUT_RECOVERY = "2.x"
     """Whoever writes it drops ``leader_recovery_state``: releases before 3.2."""
@@ -37,7 +37,7 @@ class StateFormat(Enum):
 
 
 class LeaderAndIsr(msgspec.Struct, frozen=True, kw_only=True):
-    """Who leads and who is in sync, as one decision (Kafka's class of that name).
+    """Leader and ISR as one decision (Kafka's class of that name).
 
     ``partition_epoch`` is the version of the state node that has it; before it was written, the version that it is to
     replace.

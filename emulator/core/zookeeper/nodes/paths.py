@@ -1,4 +1,4 @@
-"""Where Kafka's nodes are."""
+"""The paths of Kafka's nodes."""
 
 from typing import Final
 
@@ -82,7 +82,7 @@ def delete_topic_node(topic: str) -> str:
 
 
 def partition_of_state_node(path: str) -> TopicPartition | None:
-    """Returns whose state a node is; ``None`` for any other node."""
+    """Returns the partition of a state node; ``None`` for any other node."""
     parts = path.split("/")
     if not path.startswith(f"{TOPICS}/") or parts[4:5] != ["partitions"] or parts[6:] != ["state"]:
         return None
@@ -90,12 +90,12 @@ def partition_of_state_node(path: str) -> TopicPartition | None:
 
 
 def topic_of_node(path: str) -> str | None:
-    """Returns whose assignment a node is; ``None`` for any other node."""
+    """Returns the topic of an assignment node; ``None`` for any other node."""
     topic = path.removeprefix(f"{TOPICS}/")
     return None if topic == path or "/" in topic else topic
 
 
 def topic_of_config_node(path: str) -> str | None:
-    """Returns whose configuration a node is; ``None`` for any other node."""
+    """Returns the topic of a configuration node; ``None`` for any other node."""
     topic = path.removeprefix(f"{TOPIC_CONFIGS}/")
     return None if topic == path else topic

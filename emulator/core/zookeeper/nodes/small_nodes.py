@@ -20,7 +20,7 @@ def encode_controller(broker_id: BrokerId, *, now_ms: int) -> bytes:
 
 
 def decode_controller(data: bytes) -> BrokerId | None:
-    """Reads who is in ``/controller``; ``None`` where the text is no JSON.
+    """Returns the broker in ``/controller``; ``None`` where the text is no JSON.
 
     Raises:
         MalformedNodeError: it names nobody.
@@ -47,7 +47,7 @@ def decode_controller_epoch(data: bytes) -> ControllerEpoch:
 
 
 class RegisteredEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a broker listens, and in which rack it stands."""
+    """The address of a broker, and its rack."""
 
     host: str = "localhost"
     port: int = 9092
@@ -115,7 +115,7 @@ def encode_log_dir_event(broker_id: BrokerId) -> bytes:
 
 
 def decode_log_dir_event(data: bytes) -> BrokerId | None:
-    """Reads whose log directory failed; ``None`` where the text is no JSON.
+    """Returns the broker whose log directory failed; ``None`` where the text is no JSON.
 
     Raises:
         MalformedNodeError: it names nobody.

@@ -23,14 +23,14 @@ _WHAT: Final = "topic"
 
 
 class TopicFormat(Enum):
-    """What a release knows of a topic node; the value is the version that it writes."""
+    """The fields of a topic node that a release knows; the value is the version that it writes."""
 
     WITHOUT_IDS = 2
     WITH_IDS = 3
 
 
 class ReplicaAssignment(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a partition is, and where it is going (Kafka's class of that name).
+    """The present and the future replicas of a partition (Kafka's class of that name).
 
     Attributes:
         replicas: all of them, those being added first among the targets, then those being removed.
@@ -49,12 +49,12 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def origin_replicas(self) -> tuple[BrokerId, ...]:
-        """Who held the partition before the reassignment."""
+        """The replicas before the reassignment."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     @property
     def target_replicas(self) -> tuple[BrokerId, ...]:
-        """Who is to hold it afterwards."""
+        """The replicas after the reassignment."""
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     def reassign_to(self, target: tuple[BrokerId, ...]) -> "ReplicaAssignment":

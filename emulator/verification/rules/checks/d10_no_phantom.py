@@ -54,7 +54,7 @@ def _is_foreign(facts: PartitionFacts, sent: Tried, consumed: ConsumedBatch) -> 
 
 
 def _are_whole(facts: PartitionFacts, sent: Tried) -> Mask:
-    """Which received batches are as one producer sent them: nearly all."""
+    """Returns which received batches are as one producer sent them: nearly all."""
     received, producers = facts.received, dict[Hashable, int]()
     return are_among(
         [

@@ -72,7 +72,7 @@ def _cut_off(facts: PartitionFacts, truncation: CollectedEvent[events.LogTruncat
 
 
 def _committed_epochs(facts: PartitionFacts, batches: Set[_Identity]) -> dict[_Identity, set[int]]:
-    """By batch, the epochs of the leaders that had it when they called it committed.
+    """Returns by batch the epochs of the leaders that had it when they called it committed.
 
     Args:
         facts: of the partition.
@@ -92,7 +92,7 @@ def _committed_epochs(facts: PartitionFacts, batches: Set[_Identity]) -> dict[_I
 
 
 def _log_at(facts: PartitionFacts, node: int, topic_id: str, place: tuple[int, int]) -> EventRows[events.BatchAppended]:
-    """What was in a log at a moment; an append below its end tells that what had been there was gone."""
+    """Returns the log's content at a moment; an append below its end says that the records there were gone."""
     batches = facts.events.rows(events.BatchAppended)
     incarnations, sequence = batches["incarnation"], batches["sequence"]
     is_before = (incarnations < place[0]) | ((incarnations == place[0]) & (sequence < place[1]))

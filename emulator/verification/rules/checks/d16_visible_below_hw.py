@@ -29,7 +29,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _high_watermarks(facts: PartitionFacts) -> dict[int, dict[int, int]]:
-    """By node and epoch, the highest that it ever had."""
+    """Returns the highest high watermark by node and epoch."""
     found: dict[int, dict[int, int]] = {}
 
     def note(node: int, leader_epoch: int, high_watermark: int) -> None:

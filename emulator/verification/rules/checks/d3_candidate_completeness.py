@@ -105,7 +105,7 @@ def _final(facts: PartitionFacts) -> Iterator[_Candidate]:
 
 
 def _kept(facts: PartitionFacts, committed: Mapping[TermPlace, int], state: events.PartitionChanged) -> int:
-    """Returns what was committed before a state's leader epoch and every leader since then has had."""
+    """Returns the records committed before a state's leader epoch that every leader since has had."""
     kept = 0
     for place, high_watermark in committed.items():
         leader_epoch = place.leader_epoch

@@ -85,7 +85,7 @@ class _LeadersLog(NamedTuple):
     batches: Table[FinalBatch]
 
     def lacks(self, batch: ConsumedBatch, topic_id: str, *, after: TermPlace) -> bool:
-        """Whether it led after a term, and does not have a batch."""
+        """Returns whether the replica led after a term, and does not have a batch."""
         if topic_id != self.topic_id or self.term.place <= after or batch.base_offset < self.log_start_offset:
             return False
         own = (self.batches["last_offset"] == batch.last_offset) & (self.batches["crc"] == batch.crc)
@@ -127,7 +127,7 @@ def _leaders_logs(facts: PartitionFacts) -> Iterator[_LeadersLog]:
 
 
 class _After(NamedTuple):
-    """By received batch, the term of the leader that it was given in; later leaders must have it."""
+    """The term by received batch of the leader that it was given in; later leaders must have it."""
 
     topics: Ints
     epochs: Ints
@@ -165,7 +165,7 @@ def _appended_in(facts: PartitionFacts, topic_id: str, term: LeaderTerm) -> Even
 
 
 def _are_stable(facts: PartitionFacts, after: _After, leaders_logs: Sequence[_LeadersLog]) -> Mask:
-    """Which batches are on their settled leader and were on every leader since: nearly all."""
+    """Returns which batches are on their settled leader and were on every leader since: nearly all."""
     received, settled = facts.received, facts.settled_batches
     last_offsets = received["last_offset"]
     on_leader = are_among(

@@ -20,7 +20,7 @@ _Key = tuple[str, int]
 """Topic id and node."""
 
 _CONTENT: Final = ("base_offset", "last_offset", "leader_epoch", "crc", "record_count")
-"""What two replicas must agree on."""
+"""The fields on which two replicas must agree."""
 
 
 class _Replica(msgspec.Struct, frozen=True, kw_only=True):

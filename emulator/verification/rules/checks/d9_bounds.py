@@ -53,7 +53,7 @@ def _problems(facts: PartitionFacts) -> Iterator[tuple[CollectedEvent[events.Eve
 
 
 def _high_watermark_before(facts: PartitionFacts, raised: CollectedEvent[events.LogStartOffsetRaised]) -> int:
-    """Returns the largest high watermark that a process has told of before it raised a log start."""
+    """Returns the largest high watermark that a process has recorded before it raised a log start."""
     moves = (facts.events.rows(events.HighWatermarkAdvanced), facts.events.rows(events.FollowerHighWatermarkUpdated))
     known = [
         int(new)

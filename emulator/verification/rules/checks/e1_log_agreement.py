@@ -58,7 +58,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 def _differences(
     facts: PartitionFacts, log: ReplayedLog, found: Table[FinalBatch]
 ) -> tuple[set[BatchFields], set[BatchFields]]:
-    """Returns the batches that only the events tell of, and those that only the final log has."""
+    """Returns the batches that only the events record, and those that only the final log has."""
     expected, topic_id = log.expected, log.topic_id
     by_events, in_log = only_in_each(
         [np.full(len(expected), facts.topic_number(topic_id)), *(expected[name] for name in CONTENT)],
@@ -83,7 +83,7 @@ def _is_undone(batch: BatchFields, node: int, undone: dict[tuple[str | None, int
 
 
 def _undone(facts: PartitionFacts) -> dict[tuple[str | None, int], int]:
-    """From where on a power loss may have undone a truncation that nothing synced: old batches may lie there again."""
+    """Returns the offsets from which on a power loss may have undone an unsynced truncation."""
     power_lost = {
         (loss.event.topic_id, loss.event.lost_node, loss.event.lost_incarnation)
         for loss in facts.events.of(events.PowerLost)
@@ -105,7 +105,7 @@ def _killed(facts: PartitionFacts) -> Set[tuple[int, int]]:
 
 
 def _untold_starts(facts: PartitionFacts) -> dict[int, int]:
-    """By node, up to where a process that was killed may have deleted records and not have come to say so."""
+    """Returns by node the offset up to which a killed process may have deleted records without an event."""
     starts: dict[int, int] = {}
     for opened in facts.events.of(events.LogOpened):
         if (opened.node, opened.incarnation - 1) in _killed(facts):
@@ -117,7 +117,7 @@ def _untold_starts(facts: PartitionFacts) -> dict[int, int]:
 
 
 def _is_gone(facts: PartitionFacts, node: int, log: ReplayedLog) -> bool:
-    """Whether a log is gone altogether, and no event names it since: a process that was killed may have deleted it."""
+    """Returns whether a log is gone without an event: a process that was killed may have deleted it."""
     if log.last_incarnation is None or any(final.node == node for final in facts.final_logs):
         return False
     return any(killed == node and incarnation >= log.last_incarnation for killed, incarnation in _killed(facts))

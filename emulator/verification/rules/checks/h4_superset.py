@@ -81,7 +81,7 @@ def _is_known(
     change: Change,
     advanced: CollectedEvent[events.HighWatermarkAdvanced],
 ) -> bool:
-    """Whether a leader knew of a change when it moved its high watermark: by metadata, or by an answer."""
+    """Returns whether a leader knew of a change when it moved its high watermark: by metadata, or by an answer."""
     applied = facts.cluster.applied_before(advanced.node, advanced.incarnation, advanced.sequence)
     if applied is not None and applied > change.new.metadata_offset:
         return True

@@ -1,6 +1,6 @@
 """M14 OneController: a metadata offset stands for one record, whichever controller process reports it.
 
-Where metadata is in ZooKeeper, one server tells of every write. There a write that raises a partition's leader epoch is
+Where metadata is in ZooKeeper, one server records every write. There a write that raises a partition's leader epoch is
 a controller's decision, and must come from the session that made ``/controller`` last.
 """
 

@@ -26,8 +26,8 @@ from laststand.emulator.verification.tables.events import place_of
 from laststand.emulator.verification.tables.timeline import CollectedEvent, Timeline
 
 _LATE_NS: Final = 1_000_000_000
-"""How much later than it began to ask a controller may say so: in runs of before, whose events bear the time at which
-they were written, on a machine under load; now they bear that of their turn."""
+"""Most delay between a controller's question and its event: in runs of before, whose events bear the time of writing,
+on a machine under load; now they bear the time of their turn."""
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
@@ -129,7 +129,7 @@ def _is_one_process(one: CollectedEvent[events.Event], other: CollectedEvent[eve
 def _is_asked_for(
     elected: events.UncleanLeaderElected, configured: RecoveryStrategy, requests: UncleanRequests
 ) -> bool:
-    """Whether an administrator's request accounts for another strategy than the configured one."""
+    """Returns whether an administrator's request accounts for another strategy than the configured one."""
     if elected.strategy is RecoveryStrategy.NONE or elected.strategy is configured:
         return False
     return requests.account_for(elected.metadata_offset)

@@ -26,7 +26,7 @@ _VOUCHED_BY: Final = ("NONE", "NEW_LEADER_ELECTED")
 """NEW_LEADER_ELECTED tells of a change that was made, and that ended the leadership of the one who asked for it."""
 
 _Vouched = dict[tuple[str, int, int], set[int | None]]
-"""By topic id, partition epoch after it and broker: the broker epochs that AlterPartitions named."""
+"""The broker epochs that AlterPartitions named, by topic id, partition epoch after it and broker."""
 
 
 class _Exclusion(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,88 @@
+"""Docstrings of the product are plain English: a subject that is named, and the usual words."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_ROOT: Final = Path(__file__).parents[3]
+_PACKAGES: Final = ("emulator", "chaos", "laststand/cli")
+_FIRST: Final = re.compile(r"(What|How|Who|Whose|Whom|Where|When|Since|That|Which|Why|Whether)\b")
+_ANSWERS: Final = ("property", "attribute")
+"""Kinds whose docstring may begin with *Whether*; a function *returns whether*."""
+
+_CODE: Final = re.compile(r"``.*?``")
+_WORDS: Final = re.compile(
+    r"\b(deeds?|anew|for ever|nobody told|of which nobody|(did|does) not bite|bites)\b", re.IGNORECASE
+)
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Yields line, kind and text of every docstring, those below attributes among them."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for place, statement in enumerate(body if isinstance(body, list) else ()):
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str() as text)):
+                    yield statement.lineno, "attribute" if place else _kind(node), " ".join(text.split())
+
+
+def _kind(node: ast.AST) -> str:
+    decorators = [ast.unparse(each) for each in getattr(node, "decorator_list", ())]
+    is_property = isinstance(node, ast.FunctionDef) and any(each.endswith("property") for each in decorators)
+    return "property" if is_property else type(node).__name__
+
+
+def refusal(kind: str, text: str) -> str | None:
+    """Returns why a docstring is refused, if it is."""
+    first = _FIRST.match(text)
+    if first is not None and not (first[1] == "Whether" and kind in _ANSWERS):
+        return f"begins with {first[1]}: name the subject"
+    found = _WORDS.search(_CODE.sub("", text))
+    return found and f"says {found[0]!r}: action, again, without end, report, take effect"
+
+
+@pytest.mark.parametrize("package", _PACKAGES)
+def test_docstrings_name_their_subject_in_usual_words(package: str) -> None:
+    refused = [
+        f"{path.relative_to(_ROOT)}:{line}: {why}"
+        for path in sorted((_ROOT / package).rglob("*.py"))
+        if "generated" not in path.parts
+        for line, kind, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        if (why := refusal(kind, text))
+    ]
+    assert refused == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("attribute", "Since when what is so has been so."),
+        ("ClassDef", "Who writes the events of a process."),
+        ("FunctionDef", "Whether the log is flushed."),
+        ("Module", "The deeds of a plan."),
+    ],
+)
+def test_a_riddle_is_refused(kind: str, text: str) -> None:
+    assert refusal(kind, text) is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("FunctionDef", "Returns whether the log is flushed."), ("property", "Whether the log is flushed.")],
+)
+def test_a_sentence_is_not(kind: str, text: str) -> None:
+    assert refusal(kind, text) is None
+
+
+def test_all_kinds_of_docstrings_are_found() -> None:
+    source = '"""M."""\nx = 1\n"""A."""\nclass C:\n    """C."""\n    @property\n    def p(self):\n        """P."""\n'
+    assert [(kind, text) for _, kind, text in docstrings(ast.parse(source))] == [
+        ("Module", "M."),
+        ("attribute", "A."),
+        ("ClassDef", "C."),
+        ("property", "P."),
+    ]
