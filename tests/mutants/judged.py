@@ -41,19 +41,33 @@ class Judged:
 
 
 def digest_of(path: Path) -> str:
-    """Returns the SHA-256 of a file's statements: imports and docstrings have no mutants."""
+    """Returns the SHA-256 of a file's statements.
+
+    Imports and docstrings have no mutants, and a name is the same whether it is imported or its module is.
+    """
     tree = _WithoutText().visit(ast.parse(path.read_bytes()))
     return sha256(ast.dump(tree).encode()).hexdigest()
 
 
 class _WithoutText(ast.NodeTransformer):
-    """Takes imports away, and strings that are statements."""
+    """Takes imports away, and strings that are statements; what an imported name has stands for itself."""
+
+    def __init__(self) -> None:
+        self._imported: set[str] = set()
 
     def visit_Import(self, node: ast.Import) -> None:
         """Removes the statement."""
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """Removes the statement."""
+        self._imported |= {alias.name for alias in node.names}
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """Replaces an attribute of an imported name by a name."""
+        if isinstance(node.value, ast.Name) and node.value.id in self._imported:
+            return ast.Name(id=node.attr, ctx=node.ctx)
+        self.generic_visit(node)
+        return node
 
     def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         """Removes the statement if it is a constant."""
