@@ -42,7 +42,7 @@ LOCK_FILE: Final = ".lock"
 
 
 class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What to start.
+    """The order to start a standing cluster.
 
     Attributes:
         directory: the run's, absolute.

@@ -91,7 +91,7 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         return self.node_directory(node_id) / "node.log"
 
     def foreign_history_file(self, node_id: NodeId, incarnation: int) -> Path:
-        """What a broker's process was asked by clients of Apache Kafka."""
+        """Requests of Apache Kafka's clients to a broker's process."""
         return self.directory / "history" / f"kafka-{node_id}-{incarnation}{SUFFIX}"
 
     def foreign_history_files(self) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""What administrators ask: the broker forwards it to the controller, as Kafka's brokers do (KIP-590).
+"""Administrators' requests: the broker forwards it to the controller, as Kafka's brokers do (KIP-590).
 
 The controller never answers the client. Where it gives no answer within the request's time, that is REQUEST_TIMED_OUT.
 """

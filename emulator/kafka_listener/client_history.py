@@ -44,7 +44,7 @@ class Sent(NamedTuple):
 
     @property
     def operation_id(self) -> CauseId:
-        """What everything that follows of it has as its cause."""
+        """The cause id of everything that follows from it."""
         return self.invoked.operation_id
 
 

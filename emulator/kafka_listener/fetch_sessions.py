@@ -46,7 +46,7 @@ class FetchSession:
         self.used_s = time.monotonic()
 
     def has_news(self, place: Place, answer: Message) -> bool:
-        """Whether an incremental answer has to have this partition; remembers what it says."""
+        """Returns whether an incremental answer has to have this partition; remembers what it says."""
         told = answer["highWatermark"], answer["logStartOffset"]
         is_news = bool(
             len(answer["records"])
@@ -61,7 +61,7 @@ class FetchSession:
 
 
 class Resolved(NamedTuple):
-    """What a request asks for.
+    """The partitions that a request asks for.
 
     Attributes:
         error: of the session; then nothing else counts.
@@ -77,7 +77,7 @@ class Resolved(NamedTuple):
 
     @property
     def session_id(self) -> int:
-        """What the answer names."""
+        """The partitions that the answer names."""
         return _NO_SESSION if self.session is None else self.session.id
 
 

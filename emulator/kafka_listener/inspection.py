@@ -1,4 +1,4 @@
-"""What a broker tells of its own logs and of the metadata quorum: producers, log directories, DescribeQuorum."""
+"""A broker's answers about its own logs and the metadata quorum: producers, log directories, DescribeQuorum."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final

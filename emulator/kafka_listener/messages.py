@@ -35,7 +35,7 @@ class VersionRange(NamedTuple):
         return cls(int(first), _LAST if text.endswith("+") else int(last or first))
 
     def __contains__(self, version: object) -> bool:
-        """Whether a version is in the range."""
+        """Returns whether a version is in the range."""
         return isinstance(version, int) and self.first <= version <= self.last
 
 

@@ -1,4 +1,4 @@
-"""Who is there and who leads what, by this broker's own cache: Metadata, DescribeCluster, DescribeTopicPartitions.
+"""The cluster's members and leaders by this broker's cache: Metadata, DescribeCluster, DescribeTopicPartitions.
 
 Nothing here waits for the controller. A broker that is cut off goes on to answer, and what it answers is stale.
 """

@@ -166,7 +166,7 @@ def _refusal(topic: str, records: bytes, request: ClientRequest) -> int:
 
 
 def _has_log_start(outcome: messages.ProducePartitionResponse, records: bytes) -> bool:
-    """Whether Kafka tells where the log starts: beside errors only where the append itself found them."""
+    """Returns whether Kafka says where the log starts: beside errors only where the append itself found them."""
     if outcome.error is ErrorCode.INVALID_RECORD:
         return not isinstance(parse_batch(records, max_message_bytes=PARSE_ANYTHING), InvalidBatch)
     return outcome.error not in _FOUND_BEFORE_APPEND

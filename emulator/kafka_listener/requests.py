@@ -16,7 +16,7 @@ from laststand.emulator.kafka_listener.messages import Message
 
 
 class Endpoint(NamedTuple):
-    """Where clients of a listener reach a broker."""
+    """The address at which clients of a listener reach a broker."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class Endpoint(NamedTuple):
 
 
 class BrokerView(Protocol):
-    """What the listener reads of its broker."""
+    """The part of its broker that the listener reads."""
 
     @property
     def image(self) -> MetadataImage:

@@ -10,5 +10,5 @@ INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"}
 
 
 def is_legal(name: str) -> bool:
-    """Whether a topic may have this name."""
+    """Returns whether a topic may have this name."""
     return _LEGAL.fullmatch(name) is not None and name not in (".", "..")

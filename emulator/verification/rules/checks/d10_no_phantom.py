@@ -48,7 +48,7 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 
 
 def _is_foreign(facts: PartitionFacts, sent: Tried, consumed: ConsumedBatch) -> bool:
-    """Whether a client that knows nothing of record ids sent the batch, whose records may be given in parts."""
+    """Returns whether a client without record ids sent the batch, whose records may be given in parts."""
     is_of_batch = (sent.crcs == consumed.crc) & (sent.record_counts >= consumed.record_count)
     return any(batch.process.startswith(FOREIGN_CLIENT) for batch in facts.sent.rows(sent.places[is_of_batch]))
 
