@@ -122,6 +122,7 @@ _NUMBERS: Final = {
         ("float64", "d"),
     )
 }
+_NEVER_NULL: Final = frozenset({*_NUMBERS, "bool", "uuid"})
 _INT8, _INT16, _INT32 = _NUMBERS["int8"], _NUMBERS["int16"], _NUMBERS["int32"]
 
 
@@ -200,6 +201,20 @@ def _struct_reader(fields: Sequence[FieldDefinition], version: int, *, is_flexib
 
 
 def _field_reader(field: FieldDefinition, version: int, *, is_flexible: bool) -> _Read:
+    read = _any_field_reader(field, version, is_flexible=is_flexible)
+    if field.is_nullable or (field.type in _NEVER_NULL and not field.is_array):
+        return read
+
+    def read_value(reader: Reader) -> Any:
+        value = read(reader)
+        if value is None:
+            raise MalformedMessageError(f"{field.name} is null")
+        return value
+
+    return read_value
+
+
+def _any_field_reader(field: FieldDefinition, version: int, *, is_flexible: bool) -> _Read:
     if not field.is_array:
         if field.type:
             return _value_reader(field.type, is_flexible=is_flexible)

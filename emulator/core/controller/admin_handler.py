@@ -5,7 +5,7 @@ and the answer put together. With ``validate_only`` decisions are made and dropp
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.controller.config_requests import alter_config_resource, describe_config_resource
@@ -28,6 +28,9 @@ from laststand.emulator.core.types import TopicPartition
 
 Commit: TypeAlias = Callable[[Sequence[Decision]], None]
 """Replays decisions at once, so that the view shows them."""
+
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+"""Partitions that one CreateTopics may make (``ReplicationControlManager.MAX_PARTITIONS_PER_BATCH``)."""
 
 
 class AdminHandler:
@@ -83,11 +86,20 @@ class AdminHandler:
     ) -> admin_messages.CreateTopicsResponse:
         names = [topic.name for topic in request.topics]
         results = []
+        refused = self._excess(request)
         for topic in request.topics:
-            outcome = _duplicate(topic.name, names) or create_topic(self._view, topic)
+            outcome = refused or _duplicate(topic.name, names) or create_topic(self._view, topic)
             commit(outcome.decisions)
             results.append(_topic_result(topic.name, outcome))
         return admin_messages.CreateTopicsResponse(topics=tuple(results))
+
+    def _excess(self, request: admin_messages.CreateTopicsRequest) -> TopicOutcome | None:
+        default = self._view.properties.num_partitions
+        total = sum(len(topic.assignments) or topic.num_partitions or default for topic in request.topics)
+        if total <= PARTITIONS_PER_REQUEST_MAX:
+            return None
+        message = f"Excessively large number of partitions per request: {total}"
+        return TopicOutcome(error=ErrorCode.POLICY_VIOLATION, message=message)
 
     def _delete_topics(
         self, request: admin_messages.DeleteTopicsRequest, commit: Commit

@@ -69,6 +69,12 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     assert asked["topics"] is None
 
 
+def test_null_where_nothing_may_be_null_is_refused() -> None:
+    assert request_codec(METADATA, 9).read(Reader(bytes.fromhex("0000000000")))["topics"] is None
+    with pytest.raises(MalformedMessageError, match="topicData is null"):
+        request_codec(PRODUCE, 9).read(Reader(bytes.fromhex("00ffff0000000000" + "00")))
+
+
 def test_a_count_that_no_message_can_hold_is_refused_before_anything_is_reserved() -> None:
     with pytest.raises(MalformedMessageError, match="announced"):
         request_codec(METADATA, 9).read(Reader(bytes.fromhex("ffffffff0f")))

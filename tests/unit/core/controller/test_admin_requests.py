@@ -630,3 +630,17 @@ def test_the_search_for_unclean_leaders_begins_by_itself() -> None:
     made.now_ms += made.properties.unclean_leader_election_interval_ms
     made.fire_timers()
     assert made.image.partitions[ORDERS].leader == 0
+
+
+# --- CreateTopics -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("count", "error"), [(10_000, ErrorCode.NONE), (10_001, ErrorCode.POLICY_VIOLATION)])
+def test_one_request_makes_no_more_partitions_than_kafka_lets_it(count: int, error: ErrorCode) -> None:
+    topic = admin_messages.CreatableTopic(
+        name="wide", topic_id=TopicId("wide"), num_partitions=count - 1, replication_factor=1
+    )
+    single = admin_messages.CreatableTopic(name="one", topic_id=TopicId("one"), replication_factor=1)
+    request = admin_messages.CreateTopicsRequest(topics=(topic, single))
+    response = driver().ask(request, admin_messages.CreateTopicsResponse)
+    assert [result.error for result in response.topics] == [error, error]
