@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from laststand.emulator.core import admin_messages, events, messages
+from laststand.emulator.core.controller import admin_handler
 from laststand.emulator.core.controller.elect_leaders import ELECT_LIMIT, sweep_preferred, sweep_unclean
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.effective_config import effective_topic_properties
@@ -635,8 +636,12 @@ def test_the_search_for_unclean_leaders_begins_by_itself() -> None:
 # --- CreateTopics -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("count", "error"), [(10_000, ErrorCode.NONE), (10_001, ErrorCode.POLICY_VIOLATION)])
-def test_one_request_makes_no_more_partitions_than_kafka_lets_it(count: int, error: ErrorCode) -> None:
+@pytest.mark.parametrize(("count", "error"), [(10, ErrorCode.NONE), (11, ErrorCode.POLICY_VIOLATION)])
+def test_one_request_makes_no_more_partitions_than_kafka_lets_it(
+    count: int, error: ErrorCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert admin_handler.PARTITIONS_PER_REQUEST_MAX == 10_000
+    monkeypatch.setattr(admin_handler, "PARTITIONS_PER_REQUEST_MAX", 10)
     topic = admin_messages.CreatableTopic(
         name="wide", topic_id=TopicId("wide"), num_partitions=count - 1, replication_factor=1
     )
