@@ -16,6 +16,7 @@ from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 from laststand.emulator.kafka_listener.topic_names import is_legal
+from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _TIMEOUT_MS: Final = 30_000
 """Of requests that bring none."""
@@ -45,7 +46,6 @@ _UPGRADES: Final = {
 }
 _INTS: Final = frozenset({"max.message.bytes", "message.max.bytes", "segment.bytes", "log.segment.bytes"})
 _RESULTS_OF_FEATURES_BELOW: Final = 2
-_SECURITY_DISABLED: Final = 54
 
 _ResponseT = TypeVar("_ResponseT", bound=messages.Response)
 
@@ -491,7 +491,7 @@ async def _unregister_broker(served: Served, request: ClientRequest) -> Message:
 
 
 async def _describe_acls(_: Served, __: ClientRequest) -> Message:
-    return {"errorCode": _SECURITY_DISABLED, "errorMessage": "No Authorizer is configured."}
+    return {"errorCode": WireError.SECURITY_DISABLED, "errorMessage": "No Authorizer is configured."}
 
 
 ADMINISTRATION: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {

@@ -9,6 +9,7 @@ import time
 from typing import Final, NamedTuple, TypeAlias
 
 from laststand.emulator.kafka_listener.messages import Message
+from laststand.emulator.kafka_listener.wire_errors import WireError
 
 Place: TypeAlias = tuple[str, int]
 """A topic, by name or id as the request has it, and a partition."""
@@ -20,9 +21,6 @@ _EVICTABLE_AFTER_S: Final = 120.0
 _FINAL_EPOCH: Final = -1
 _FIRST_EPOCH: Final = 0
 _LAST_EPOCH: Final = 0x7FFFFFFF
-_SESSION_ID_NOT_FOUND: Final = 70
-_INVALID_SESSION_EPOCH: Final = 71
-_SESSION_TOPIC_ID_ERROR: Final = 106
 _NO_SESSION: Final = 0
 
 
@@ -99,11 +97,11 @@ class FetchSessions:
             return Resolved(partitions=named, session=session)
         session = self._sessions.get(session_id)
         if session is None:
-            return Resolved(error=_SESSION_ID_NOT_FOUND)
+            return Resolved(error=WireError.FETCH_SESSION_ID_NOT_FOUND)
         if session.is_by_id is not is_by_id:
-            return Resolved(error=_SESSION_TOPIC_ID_ERROR)
+            return Resolved(error=WireError.FETCH_SESSION_TOPIC_ID_ERROR)
         if session.epoch != epoch:
-            return Resolved(error=_INVALID_SESSION_EPOCH)
+            return Resolved(error=WireError.INVALID_FETCH_SESSION_EPOCH)
         session.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
         session.used_s = time.monotonic()
         session.partitions.update(named)

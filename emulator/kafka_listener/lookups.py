@@ -9,6 +9,7 @@ from laststand.emulator.core.types import BrokerId, IsolationLevel, LeaderEpoch,
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS
+from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _CONSUMER: Final = -1
 _FIRST_VERSIONS: Final = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
@@ -18,7 +19,6 @@ _EARLIEST: Final = -2
 _EARLIEST_LOCAL: Final = -4
 _TIERED: Final = (-5, -6)
 _OFFSET_NOT_AVAILABLE_VERSION: Final = 5
-_TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
 
 
 def _epoch(value: int) -> LeaderEpoch | None:
@@ -174,7 +174,7 @@ async def init_producer_id(served: Served, request: ClientRequest) -> Message:
     if body["transactionalId"] == "" or (body["producerId"] < 0) is not (body["producerEpoch"] < 0):
         return {"errorCode": ErrorCode.INVALID_REQUEST, "producerEpoch": -1}
     if body["transactionalId"] is not None:
-        return {"errorCode": _TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "producerEpoch": -1}
+        return {"errorCode": WireError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "producerEpoch": -1}
     response = (await served.core.ask(messages.InitProducerIdRequest())).response
     assert isinstance(response, messages.InitProducerIdResponse), "an InitProducerId request has this response"
     return {

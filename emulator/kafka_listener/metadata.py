@@ -15,6 +15,7 @@ from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS, is_legal
+from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _TOPIC_OPERATIONS: Final = 3576
 """Bits of all operations on a topic, which everybody may do here."""
@@ -22,8 +23,6 @@ _TOPIC_OPERATIONS: Final = 3576
 _CLUSTER_OPERATIONS: Final = 8096
 _NOT_ASKED: Final = -2147483648
 _BROKERS, _CONTROLLERS = 1, 2
-_UNSUPPORTED_ENDPOINT_TYPE: Final = 115
-_MISMATCHED_ENDPOINT_TYPE: Final = 114
 _LEADER_STAYS_VERSION: Final = 1
 
 
@@ -110,7 +109,7 @@ async def _describe_cluster(served: Served, request: ClientRequest) -> Message:
     if wanted != _BROKERS:
         is_known = wanted == _CONTROLLERS
         return {
-            "errorCode": _MISMATCHED_ENDPOINT_TYPE if is_known else _UNSUPPORTED_ENDPOINT_TYPE,
+            "errorCode": WireError.MISMATCHED_ENDPOINT_TYPE if is_known else WireError.UNSUPPORTED_ENDPOINT_TYPE,
             "errorMessage": "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type "
             + ("CONTROLLER" if is_known else f"{wanted}"),
             "endpointType": _BROKERS,

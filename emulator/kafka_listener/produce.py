@@ -13,6 +13,7 @@ from laststand.emulator.kafka_listener.connection import RefusedError
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS
+from laststand.emulator.kafka_listener.wire_errors import WireError
 from laststand.emulator.storage.record_batch import MAGIC as CURRENT_MAGIC
 from laststand.emulator.storage.record_batch import PARSE_ANYTHING, parse_batch, parse_produced
 
@@ -27,9 +28,6 @@ _ZSTD: Final = 4
 _TRANSACTIONAL_BIT: Final = 0x10
 _HINT_VERSION: Final = 10
 
-_UNSUPPORTED_COMPRESSION_TYPE: Final = 76
-_TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
-_INVALID_PRODUCER_ID_MAPPING: Final = 49
 
 _FOUND_BEFORE_APPEND: Final = frozenset(
     {
@@ -156,12 +154,14 @@ def _refusal(topic: str, records: bytes, request: ClientRequest) -> int:
         attributes = records[_ATTRIBUTES]
         if attributes & _TRANSACTIONAL_BIT:
             is_named = request.body["transactionalId"] is not None
-            return _INVALID_PRODUCER_ID_MAPPING if is_named else _TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            return (
+                WireError.INVALID_PRODUCER_ID_MAPPING if is_named else WireError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            )
         codec = attributes & _CODEC_BITS
         if codec > _LAST_CODEC:
             return ErrorCode.UNKNOWN_SERVER_ERROR
         if codec == _ZSTD and request.version < _ZSTD_VERSION:
-            return _UNSUPPORTED_COMPRESSION_TYPE
+            return WireError.UNSUPPORTED_COMPRESSION_TYPE
     return ErrorCode.NONE
 
 

@@ -5,17 +5,16 @@ from typing import Final
 
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
-
-_ILLEGAL_SASL_STATE: Final = 34
+from laststand.emulator.kafka_listener.wire_errors import WireError
 
 
 async def _handshake(_: Served, __: ClientRequest) -> Message:
-    return {"errorCode": _ILLEGAL_SASL_STATE}
+    return {"errorCode": WireError.ILLEGAL_SASL_STATE}
 
 
 async def _authenticate(_: Served, __: ClientRequest) -> Message:
     message = "SaslAuthenticate request received after successful authentication"
-    return {"errorCode": _ILLEGAL_SASL_STATE, "errorMessage": message}
+    return {"errorCode": WireError.ILLEGAL_SASL_STATE, "errorMessage": message}
 
 
 SASL: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {

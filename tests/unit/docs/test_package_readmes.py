@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGES = (
     "emulator/autopsy",
     "emulator/kafka",
+    "emulator/kafka_listener",
     "emulator/core",
     "emulator/core/broker/kraft",
     "emulator/core/broker/replicas",
