@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from laststand.emulator.core import events
 from laststand.emulator.core.broker.zookeeper.metadata_cache import real_topic_id
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import BrokerId, FenceReason, IncarnationId, NodeId, TopicId, TopicPartition
+from laststand.emulator.core.types import (
+    BrokerId,
+    FenceReason,
+    IncarnationId,
+    NodeId,
+    NodeRole,
+    TopicId,
+    TopicPartition,
+)
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.oracle.checks import Checks
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger, ProvenShutdowns
@@ -90,11 +98,12 @@ class EventRouter:
 
     # --- The whole cluster ------------------------------------------------------------------------------------------
 
-    def _node_started(self, node_id: NodeId, _: events.Event) -> None:
+    def _node_started(self, node_id: NodeId, event: events.Event) -> None:
+        assert isinstance(event, events.NodeStarted)
         if node_id == CONTROLLER:
             self._checks.controller.controller_started()
             self._checks.metadata.controller_started()
-        else:
+        elif event.role is NodeRole.BROKER:
             self._checks.logs.started(node_id)
 
     def _ended(self, _: NodeId, event: events.Event) -> None:

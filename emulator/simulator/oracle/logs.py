@@ -45,6 +45,7 @@ class LogChecks:
         self._deletions = deletions
         self._cluster: SimulatedCluster
         self._logs: dict[tuple[NodeId, TopicPartition], _KnownLog] = {}
+        self._found: dict[tuple[NodeId, TopicPartition], _KnownLog] = {}
         self._strays: dict[tuple[NodeId, TopicPartition, TopicId], int] = {}
         self._batches: dict[tuple[TopicPartition, TopicId], dict[_BatchKey, tuple[int, _BatchKey | None]]] = {}
         self._cut_off: dict[
@@ -80,18 +81,34 @@ class LogChecks:
         if known is not None and known.topic_id != event.topic_id and event.log_end_offset:
             sentence = f"{name} on broker {node_id} goes on as topic {event.topic_id} with data of {known.topic_id}"
             self._alarm_log.report("M15", name, sentence)
-        fresh = self._logs[node_id, name] = _KnownLog(event.topic_id)
-        stored = self._cluster.nodes[BrokerId(node_id)].disk.logs.get(name)
-        if stored is not None:
-            fresh.batches = [(b.base_offset, b.last_offset, b.leader_epoch, b.crc) for b in stored.batches]
+        # A process may cut a log in the very step that opens it: what the disk holds by now is not what was found.
+        fresh = self._found.pop((node_id, name), None)
+        if fresh is None or fresh.topic_id != event.topic_id:
+            fresh = self._on_disk(node_id, name) or _KnownLog(event.topic_id)
+        self._logs[node_id, name] = fresh
+        fresh.topic_id = event.topic_id
+        while fresh.batches and fresh.batches[-1][1] >= event.log_end_offset:
+            fresh.batches.pop()
         fresh.log_end_offset = event.log_end_offset
+
+    def _on_disk(self, node_id: NodeId, name: TopicPartition) -> _KnownLog | None:
+        stored = self._cluster.nodes[BrokerId(node_id)].disk.logs.get(name)
+        if stored is None:
+            return None
+        log = _KnownLog(stored.topic_id)
+        log.batches = [(b.base_offset, b.last_offset, b.leader_epoch, b.crc) for b in stored.batches]
+        return log
 
     def deleted(self, node_id: NodeId, name: TopicPartition, event: events.LogDeleted) -> None:
         """A log is served no longer; that there was one of this topic id is remembered."""
         self._logs[node_id, name] = _KnownLog(event.topic_id)
 
     def started(self, node_id: NodeId) -> None:
-        """A process begins: the grace of its strays does, too."""
+        """A process begins, with the logs that it finds on its disk: the grace of its strays does, too."""
+        for name in self._cluster.nodes[BrokerId(node_id)].disk.logs:
+            found = self._on_disk(node_id, name)
+            if found is not None:
+                self._found[node_id, name] = found
         for key in self._strays:
             if key[0] == node_id:
                 self._strays[key] = self._cluster.now_ms
@@ -131,11 +148,15 @@ class LogChecks:
         base_offset, leader_epoch, crc = event.base_offset, event.leader_epoch, event.crc
         previous = log.batches[-1] if log.batches else None
         self._check_topic(node_id, name, event.topic_id)
-        if base_offset > log.log_end_offset or (previous is not None and base_offset <= previous[1]):
+        is_deleted = previous is not None and previous[1] < self._log_start_offset(node_id, name)
+        # A log that was cut within a batch may end above its last one (S49): what is appended there leaves a gap.
+        leaves_gap = previous is not None and not is_deleted and base_offset > previous[1] + 1
+        overlaps = previous is not None and base_offset <= previous[1]
+        if base_offset > log.log_end_offset or leaves_gap or overlaps:
             sentence = f"{name}: {base_offset} was appended on broker {node_id} to a log that ends at"
             self._alarm_log.report("D9", name, f"{sentence} {log.log_end_offset}, after {previous}")
-        if previous is not None and previous[1] < self._log_start_offset(node_id, name):
-            previous = None  # it was deleted, and what a log begins with again below need not follow from it
+        if is_deleted:
+            previous = None  # what a log begins with again below need not follow from it
         is_led_otherwise = event.role is events.AppendRole.LEADER and leader_epoch != event.current_leader_epoch
         if is_led_otherwise or (previous is not None and leader_epoch < previous[2]):
             sentence = f"{name}: {base_offset} was appended on broker {node_id} in epoch {leader_epoch}"

@@ -67,6 +67,14 @@ def overlap(world: World) -> None:
     world.appends(base_offset=Offset(2))
 
 
+def gap_above_a_cut_within_a_batch(world: World) -> None:
+    """The batch goes whole, and Kafka's log ends where it was cut all the same (S49)."""
+    for offset in (Offset(3), Offset(4)):
+        world.appends(broker=FOLLOWER, base_offset=offset, last_offset=Offset(5) if offset == 4 else offset)
+    world.happens(msgspec.structs.replace(_truncated(Offset(5)), old_end_offset=Offset(6)), node=FOLLOWER)
+    world.appends(broker=FOLLOWER, base_offset=Offset(5), last_offset=Offset(5))
+
+
 def core_and_disk_differ(world: World) -> None:
     world.shorten(FOLLOWER)
     world.oracle.scan()
@@ -138,6 +146,7 @@ CASES = (
     ("D8", epoch_cache_is_empty),
     ("D8", log_ends_without_an_epoch),
     ("D9", gap),
+    ("D9", gap_above_a_cut_within_a_batch),
     ("D9", overlap),
     ("D9", core_and_disk_differ),
     ("D9", high_watermark_above_end),
