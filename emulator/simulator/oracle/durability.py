@@ -158,7 +158,7 @@ class DurabilityChecks:
         """D1, D2, D5 on a leader that hears of its election when the controller has gone on to another epoch.
 
         It owes what leaders of earlier epochs promised, and its own former process in this one; and nothing of what its
-        successors did meanwhile.
+        successors did meanwhile. A log that is long enough may have other batches there than a consumer was given.
         """
         truth = self._truths.get(name)
         until = None if truth is None else truth.ledger.took_over_at(event.leader_epoch, node.incarnation)
@@ -166,12 +166,14 @@ class DurabilityChecks:
             return
         end_offset = event.epoch_start_offset
         what = f"leader {node.node_id} of epoch {event.leader_epoch} ends at {end_offset}"
+        held = {batch.last_offset: batch.crc for batch in node.disk.logs[name].batches}
         for check_id, promises in (("D1", truth.acked), ("D5", truth.exposed)):
             for promise in promises.values():
                 is_earlier = promise.leader_epoch is not None and promise.leader_epoch <= event.leader_epoch
+                is_another = check_id == "D5" and held.get(promise.last_offset, promise.crc) != promise.crc
                 if (
                     is_earlier
-                    and promise.last_offset >= end_offset
+                    and (promise.last_offset >= end_offset or is_another)
                     and not self._is_exempt(check_id, truth, promise, promise.last_offset)
                 ):
                     sentence = f"{name}: {what}, without {promise.base_offset}..{promise.last_offset}"
