@@ -92,11 +92,21 @@ def _committed_epochs(facts: PartitionFacts, batches: Set[_Identity]) -> dict[_I
 
 
 def _log_at(facts: PartitionFacts, node: int, topic_id: str, place: tuple[int, int]) -> EventRows[events.BatchAppended]:
-    """Returns the log's content at a moment; an append below its end says that the records there were gone."""
+    """Returns the log's content at a moment.
+
+    An append below its end says that the records there were gone, and so does a log that is found to end before them: a
+    process that was killed may not have recorded what it appended in their place.
+    """
     batches = facts.events.rows(events.BatchAppended)
     incarnations, sequence = batches["incarnation"], batches["sequence"]
     is_before = (incarnations < place[0]) | ((incarnations == place[0]) & (sequence < place[1]))
-    log = batches.only(batches.has("node", node) & batches.has("topic_id", topic_id) & is_before)
+    is_there = batches.has("node", node) & batches.has("topic_id", topic_id) & is_before
+    for opened in facts.events.of(events.LogOpened):
+        found_at = (opened.incarnation, opened.sequence)
+        if (opened.node, opened.event.topic_id) == (node, topic_id) and found_at < place:
+            is_older = (incarnations < found_at[0]) | ((incarnations == found_at[0]) & (sequence < found_at[1]))
+            is_there &= ~is_older | (batches["last_offset"] < opened.event.log_end_offset)
+    log = batches.only(is_there)
     from_the_end = np.minimum.accumulate(log["base_offset"][::-1])
     next_lowest = np.append(from_the_end[::-1][1:], np.iinfo(np.int64).max)
     return log.only(log["last_offset"] < next_lowest[: len(log)])
