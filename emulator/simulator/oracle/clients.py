@@ -121,15 +121,7 @@ class ClientChecks:
         name = record.partition
         key = (client, name)
         expected = self._position.get(key)
-        if expected is not None and record.position != expected:
-            if not record.seek:
-                sentence = f"{client} went from {expected} to {record.position} of {name}"
-                self._alarm_log.report("C1", name, sentence)
-            elif record.position < expected and not (
-                PROMISES["C3"].leaves_out(Exemption.DELETED_RECORDS) and expected < self._truths[name].log_start_offset
-            ):
-                sentence = f"{client} had read {name} up to {expected} and was sent back to {record.position}"
-                self._alarm_log.report("C3", name, sentence)
+        self._check_position(client, record, expected)
         if expected is None and not record.seek and not record.batches:
             return  # it is where it was in the topic that had this name before, and has not noticed yet
         position = record.position
@@ -143,9 +135,35 @@ class ClientChecks:
             self._check_batch(client, name, batch, record.high_watermark)
         self._position[key] = position
 
-    def went_astray(self, client: str, name: TopicPartition) -> None:
-        """A consumer read the topic that had this name before; from there it brings whatever position it has."""
-        self._position.pop((client, name), None)
+    def refused(self, client: str, record: PollRecorded) -> None:
+        """A consumer was answered with an error: C3 on where it had been sent before it asked."""
+        key = (client, record.partition)
+        expected = self._position.get(key)
+        if record.seek and expected is not None:
+            self._check_position(client, record, expected)
+            self._position[key] = record.position
+
+    def _check_position(self, client: str, record: PollRecorded, expected: Offset | None) -> None:
+        name = record.partition
+        if expected is None or record.position == expected:
+            return
+        if not record.seek:
+            sentence = f"{client} went from {expected} to {record.position} of {name}"
+            self._alarm_log.report("C1", name, sentence)
+        elif record.position < expected and not (
+            PROMISES["C3"].leaves_out(Exemption.DELETED_RECORDS) and expected < self._truths[name].log_start_offset
+        ):
+            sentence = f"{client} had read {name} up to {expected} and was sent back to {record.position}"
+            self._alarm_log.report("C3", name, sentence)
+
+    def went_astray(self, client: str, record: PollRecorded) -> None:
+        """A consumer asked for the topic that had this name before.
+
+        It brings whatever position it has from there, unless it asked in vain where it was.
+        """
+        key = (client, record.partition)
+        if record.batches or record.position != self._position.get(key):
+            self._position.pop(key, None)
 
     def _check_batch(
         self, client: str, name: TopicPartition, batch: PolledBatch, high_watermark: Offset | None

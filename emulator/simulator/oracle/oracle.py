@@ -105,9 +105,11 @@ class Oracle:
             case FinalReadRecorded(partition=name, error=error):
                 if self._cluster.state(name) is not None and name not in excused(self._cluster):
                     self.alarm_log.report("L6", name, f"{client} did not get to the end of {name}: {error}")
+            case PollRecorded() if self._is_current(record):
+                self.checks.clients.refused(client, record)
             case PollRecorded():
-                if record.topic_id is not None and not self._is_current(record):
-                    self.checks.clients.went_astray(client, record.partition)
+                if record.topic_id is not None:
+                    self.checks.clients.went_astray(client, record)
 
     def asked(self, action: actions.Action) -> None:
         """Takes note of what an administrator is about to ask for."""
