@@ -272,16 +272,22 @@ class DurabilityChecks:
             for other, other_partition, other_batches in seen:
                 bound = min(partition.log.high_watermark, other_partition.log.high_watermark)
                 start = max(partition.log.log_start_offset, other_partition.log.log_start_offset)
-                for offset, batch in batches.items():
-                    twin = other_batches.get(offset)
-                    if start <= offset and batch.last_offset < bound and (twin is None or twin.crc != batch.crc):
-                        self._alarm_log.report(
-                            "D6",
-                            name,
-                            f"{name} offset {offset} differs between brokers {other.node_id} and {node.node_id}, "
-                            "below the high watermarks of both",
-                        )
-                        break
+                # They differ, too, where one has a batch that ends below the bound and the other one that does not.
+                shared = [
+                    {
+                        (offset, batch.leader_epoch, batch.crc)
+                        for offset, batch in each.items()
+                        if start <= offset and batch.last_offset < bound
+                    }
+                    for each in (batches, other_batches)
+                ]
+                if differing := shared[0] ^ shared[1]:
+                    self._alarm_log.report(
+                        "D6",
+                        name,
+                        f"{name} offset {min(differing)[0]} differs between brokers {other.node_id} and "
+                        f"{node.node_id}, below the high watermarks of both",
+                    )
             seen.append((node, partition, batches))
 
     def check_somewhere(self, name: TopicPartition) -> None:
