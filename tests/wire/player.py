@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 from laststand.emulator.kafka_listener.message_codec import Reader, Writer, request_codec, response_codec
@@ -166,9 +167,8 @@ class Cluster:
     """
 
     def __init__(self, bootstrap: tuple[str, int]) -> None:
-        connection = Connection(bootstrap)
-        brokers = connection.ask("Metadata", 12, {"topics": []})["brokers"]
-        connection.close()
+        with closing(Connection(bootstrap)) as connection:
+            brokers = connection.ask("Metadata", 12, {"topics": []})["brokers"]
         self.addresses = {broker["nodeId"]: (broker["host"], broker["port"]) for broker in brokers}
 
 
