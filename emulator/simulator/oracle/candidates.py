@@ -9,8 +9,9 @@ from laststand.emulator.simulator.cluster.cluster import SimulatedCluster
 def candidates(cluster: SimulatedCluster, state: PartitionState) -> tuple[BrokerId, ...]:
     """Returns ISR and ELR; an ELR that a downgrade of its feature has left counts only where the rules let it.
 
-    A leader that writes its ISR itself may add a replica whose addition was just cancelled: only replicas are elected.
+    Only replicas are elected. A leader that writes its ISR itself may add one whose addition was just cancelled, and
+    one that was reassigned away may still be in the ELR (S37).
     """
     is_left_over = cluster.image.feature_level(ELR_VERSION) == 0 and cluster.switches.downgrade_ignores_elr
-    isr = tuple(member for member in state.isr if member in state.replicas)
-    return isr if is_left_over else (*isr, *state.elr)
+    members = state.isr if is_left_over else (*state.isr, *state.elr)
+    return tuple(member for member in members if member in state.replicas)

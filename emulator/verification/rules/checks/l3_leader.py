@@ -1,6 +1,6 @@
 """L3 Leader: once every fault is over, each partition is led by the broker that was elected.
 
-A partition without any candidate is excused.
+A partition without any candidate is excused; one that was reassigned away may still be in the ELR, and is none (S37).
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from laststand.emulator.verification.rules.sentences import listed
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     led = {(each.event.topic_id, each.event.leader_epoch, each.node) for each in facts.events.of(events.BecameLeader)}
     for state in settled_states(facts):
-        if state.leader is None and (state.isr or state.elr):
+        if state.leader is None and not {*state.isr, *state.elr}.isdisjoint(state.replicas):
             problem = f"is led by nobody (ISR {listed(state.isr)}, ELR {listed(state.elr)})"
         elif state.leader is not None and (state.topic_id, state.leader_epoch, state.leader) not in led:
             problem = f"is led by broker {state.leader} in epoch {state.leader_epoch}, which never heard of that"
