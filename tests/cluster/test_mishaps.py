@@ -142,7 +142,8 @@ def test_a_full_disk_during_a_run_leaves_the_verdict_unknown(driver: str, scenar
 
 
 def test_a_full_disk_during_a_verification_leaves_the_verdict_unknown(played: Path) -> None:
-    # Files of every process that is started here may be so large and no larger.
+    # Files of every process that is started here may be so large and no larger; a compiled module would be cut short, and
+    # stay for everybody.
     limited = f"ulimit -f 1; exec {sys.executable} -m laststand.cli verify {played}"
     result = subprocess.run(
         ["sh", "-c", limited],
@@ -150,7 +151,7 @@ def test_a_full_disk_during_a_verification_leaves_the_verdict_unknown(played: Pa
         text=True,
         check=False,
         timeout=SLOW_S,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert result.returncode == 2, result.stderr
     assert "Traceback" not in result.stderr

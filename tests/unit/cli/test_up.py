@@ -11,11 +11,12 @@ from laststand.cli.output.output import Output
 from laststand.cli.standing import launching
 
 
+@pytest.mark.parametrize("servers", [(), ("127.0.0.1:9092", "127.0.0.1:9093")], ids=["without", "with"])
 def test_it_says_what_can_connect_to_the_addresses(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    servers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     nodes = [SimpleNamespace(role="broker", address="127.0.0.1:19092")]
-    report = SimpleNamespace(zookeeper=None, supervisor_pid=7, nodes=nodes, view=None)
+    report = SimpleNamespace(zookeeper=None, supervisor_pid=7, nodes=nodes, view=None, bootstrap_servers=servers)
     monkeypatch.setattr("laststand.chaos.standing.launch.launch", lambda _: 7)
     monkeypatch.setattr("laststand.chaos.standing.names.register", lambda _: None)
     monkeypatch.setattr(launching, "status_of", lambda _: report)
@@ -23,4 +24,5 @@ def test_it_says_what_can_connect_to_the_addresses(
     launching.launch_and_report(order, output=Output.TEXT)
     said = capsys.readouterr().out
     assert "bootstrap:     127.0.0.1:19092\n" in said
-    assert "Kafka's own clients cannot connect" in said
+    assert "for Kafka's clients, use up --kafka" in said
+    assert ("bootstrap.servers=127.0.0.1:9092,127.0.0.1:9093\n" in said) is bool(servers)
