@@ -142,8 +142,8 @@ def test_a_full_disk_during_a_run_leaves_the_verdict_unknown(driver: str, scenar
 
 
 def test_a_full_disk_during_a_verification_leaves_the_verdict_unknown(played: Path) -> None:
-    # Files of every process that is started here may be so large and no larger. A compiled module would be cut short, too,
-    # and stay so for everybody.
+    # Files of every process that is started here may be so large and no larger. A compiled module would be cut short,
+    # too, and stay so for everybody.
     limited = f"ulimit -f 1; exec {sys.executable} -m laststand.cli verify {played}"
     result = subprocess.run(
         ["sh", "-c", limited],
