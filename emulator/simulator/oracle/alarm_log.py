@@ -6,7 +6,7 @@ that reports it is asked.
 
 from collections.abc import Callable
 
-from laststand.emulator.core.promises import PROMISES, PromiseKind
+from laststand.emulator.core.promises import PROMISES, Exemption, PromiseKind
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
 from laststand.emulator.simulator.oracle.guarantee import GuaranteeLedger
@@ -76,6 +76,7 @@ class AlarmLog:
         if guarantee is None:
             holds = kind not in _OF_A_LOSS or ledger is None or ledger.held(min(since, end), end)
             guarantee = Guarantee.HOLDS if holds else Guarantee.EXCEEDED
+        exempts = PROMISES[check_id].leaves_out(Exemption.UNCLEAN_ELECTIONS)
         alarm = Alarm(
             check_id=check_id,
             kind=kind,
@@ -84,6 +85,7 @@ class AlarmLog:
             sentence=sentence,
             step=self._steps(),
             leaves_evidence=leaves_evidence,
+            is_exempt=exempts and ledger is not None and ledger.elected_uncleanly(min(since, end), end),
         )
         self.alarms.append(alarm)
         if self._on_alarm is not None:

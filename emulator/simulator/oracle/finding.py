@@ -32,6 +32,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
         sentence: what is wrong.
         step: of the cluster, when it fired.
         leaves_evidence: whether what a run leaves on disk shows it, too.
+        is_exempt: whether an unclean election was held since, and the promise leaves that out.
     """
 
     check_id: str
@@ -41,6 +42,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
     step: int
     leaves_evidence: bool = True
+    is_exempt: bool = False
 
     def __str__(self) -> str:
         return f"{self.check_id} at step {self.step}: {self.sentence}"

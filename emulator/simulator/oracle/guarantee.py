@@ -91,6 +91,7 @@ class GuaranteeLedger:
         self._is_asked = False
         self._enough_at: int | None = None
         self._accepted: list[int] = []
+        self._unclean: list[int] = []
 
     def successor(self) -> "GuaranteeLedger":
         """Returns the ledger of a partition that begins now: who is outstanding is so for it, too."""
@@ -146,6 +147,8 @@ class GuaranteeLedger:
                 self._returned.add(member)
         self._returned -= {*event.isr}.difference(self._isr) | {event.leader}
         self._isr = event.isr
+        if event.election in _UNCLEAN:
+            self._unclean.append(moment)
         if event.election in _UNCLEAN and (accepts_unclean_leaders or self._is_asked):
             self._accepted.append(moment)
             self._is_asked = False
@@ -228,6 +231,10 @@ class GuaranteeLedger:
         That is before the first change of min ISR or of the replication factor of which it has not heard.
         """
         return min((since - 1 for offset, since in self._limits if offset >= end_offset), default=moment)
+
+    def elected_uncleanly(self, since: int, until: int) -> bool:
+        """Returns whether an election after one moment, and up to another, was unclean, accepted or not."""
+        return any(since < moment <= until for moment in self._unclean)
 
     def held(self, since: int, until: int) -> bool:
         """Returns whether the guarantee held from one moment to another, both included."""

@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from laststand.emulator.core.eras import rule_texts
-from laststand.emulator.core.promises import PROMISES, Exemption, JudgedBy, is_promised
+from laststand.emulator.core.promises import PROMISES, JudgedBy, is_promised
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import TopicPartition
-from laststand.emulator.simulator.oracle.finding import Alarm, Guarantee
+from laststand.emulator.simulator.oracle.finding import Alarm
 from laststand.emulator.simulator.oracle.losses import LostBatch
 
 _TRANSIENT: Final = frozenset({"D6", "D16"})
@@ -109,9 +109,6 @@ def judge(
 
 def _counts(alarm: Alarm, switches: Switches) -> bool:
     is_shared = PROMISES[alarm.check_id].judged_by is JudgedBy.BOTH and alarm.check_id not in _OF_MOMENTS
-    if not is_shared or not alarm.leaves_evidence:
-        return False
-    exempts = PROMISES[alarm.check_id].leaves_out(Exemption.UNCLEAN_ELECTIONS)
-    if exempts and alarm.guarantee is Guarantee.EXCEEDED:
+    if not is_shared or not alarm.leaves_evidence or alarm.is_exempt:
         return False
     return is_promised(alarm.check_id, rule_texts(switches))

@@ -59,7 +59,7 @@ has done anything that the oracle did not see."""
 NOT_NEEDED_BY_VERIFICATION: Final = frozenset({("D7", Exemption.DELETED_RECORDS), ("D8", Exemption.DELETED_RECORDS)})
 """Verification compares no batch with the one before it, and begins final logs at their log start."""
 
-NOT_NEEDED_BY_THE_SIMULATOR: Final = frozenset({("D3", Exemption.LOST_DISKS), ("D3", Exemption.UNCLEAN_ELECTIONS)})
+NOT_NEEDED_BY_THE_SIMULATOR: Final = frozenset({("D3", Exemption.LOST_DISKS)})
 """Its D3 knows at each moment what is committed, and tells whether the guarantee held."""
 
 
