@@ -50,7 +50,7 @@ class RunOrder:
 
     @property
     def has_zookeeper(self) -> bool:
-        """Whether processes around a ZooKeeper server play it."""
+        """Processes play the run, around a ZooKeeper server."""
         return self.driver.has_processes and self.switches.kind is ClusterKind.ZOOKEEPER
 
     @property

@@ -57,7 +57,7 @@ class Target(Protocol):
 
     @property
     def has_broken_links(self) -> bool:
-        """Whether there is any link to heal, or any fault of messages to end."""
+        """A link is to be healed, or a fault of messages is to be ended."""
         ...
 
     @property

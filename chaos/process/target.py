@@ -75,7 +75,6 @@ class ProcessTarget:
 
     @property
     def cause_id(self) -> CauseId:
-        """Cause of new events."""
         return self.log.cause_id
 
     @cause_id.setter
@@ -110,7 +109,6 @@ class ProcessTarget:
 
     @property
     def has_broken_links(self) -> bool:
-        """Whether anything is wrong with a proxy, or done to messages."""
         links = self.cluster.toxiproxy
         return (links is not None and bool(links.broken)) or bool(self.messages.channels)
 

@@ -270,7 +270,7 @@ class Scenario:
 
     @property
     def has_power_losses(self) -> bool:
-        """Whether the scenario must be known what nodes have synced."""
+        """The scenario cuts the power of nodes, so that their syncs must be recorded."""
         return any(isinstance(step.action, actions.PowerLoss) for step in self.steps)
 
     def loses_power_of(self, node_id: NodeId) -> bool:

@@ -71,7 +71,6 @@ class SimulatedTarget:
 
     @property
     def cause_id(self) -> CauseId:
-        """Cause of new events."""
         return self._cluster.event_log.cause_id
 
     @cause_id.setter
@@ -114,12 +113,10 @@ class SimulatedTarget:
 
     @property
     def has_broken_links(self) -> bool:
-        """Whether anything is wrong with the network."""
         return not self._cluster.network.is_whole
 
     @property
     def now_ms(self) -> int:
-        """Virtual time."""
         return self._cluster.now_ms
 
     def intercepted(self, channel: Channel[NodeId]) -> int:

@@ -65,12 +65,12 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_recovering(self) -> bool:
-        """Whether the leader was elected uncleanly and has not recovered yet (KIP-704)."""
+        """The leader was elected uncleanly and has not recovered yet (KIP-704)."""
         return self.leader_recovery_state is LeaderRecoveryState.RECOVERING
 
     @property
     def is_offline(self) -> bool:
-        """Whether the partition status has no leader."""
+        """The partition has no leader."""
         return self.leader is None
 
     @property
@@ -80,12 +80,12 @@ class PartitionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether ``acks=all`` is refused."""
+        """The ISR is too small for ``acks=all``."""
         return len(self.isr) < self.min_insync_replicas
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether a replica is missing from the ISR."""
+        """At least one replica is not in the ISR."""
         return len(self.isr) < len(self.replicas)
 
 

@@ -51,7 +51,7 @@ class _Token(NamedTuple):
 
     sign: str
     is_in_call: bool
-    """Whether a function's parentheses are the innermost around it: ``extract(year FROM ...)``."""
+    """The innermost parentheses around the token are those of a function: ``extract(year FROM ...)``."""
 
 
 _NOTHING: Final = _Token("", "", is_in_call=False)

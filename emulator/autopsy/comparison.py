@@ -63,7 +63,7 @@ class Log:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether records are missing from the middle, as a cleaner leaves it."""
+        """Records are missing between others, as the log cleaner leaves a log."""
         lengths = self.batches["last_offset"] - self.batches["base_offset"] + 1
         is_gap = self.batches["base_offset"][1:] > self.batches["last_offset"][:-1] + 1
         return bool(np.any(self.batches["record_count"] < lengths) or np.any(is_gap))

@@ -190,17 +190,17 @@ class PartitionAutopsy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        """Whether two replicas that were read hold something else, or one is damaged."""
+        """Two replicas that were read hold different records, or one is damaged."""
         return any(candidate.losses or candidate.damage is not None for candidate in self.candidates)
 
     @property
     def is_alike(self) -> bool:
-        """Whether all replicas that are here hold the same, undamaged."""
+        """All replicas that were found could be read, hold the same records, and are undamaged."""
         return not self.differs and not self.unread
 
     @property
     def is_leaderless(self) -> bool:
-        """Whether the metadata log says that nobody leads it."""
+        """The metadata log names no leader of the partition."""
         return self.committed is not None and self.committed.leader is None
 
 
@@ -291,5 +291,5 @@ class AutopsyReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything could be read, and each broker's log of each partition is known."""
+        """All files could be read, and it is known which log each broker had of each partition."""
         return not self.problems and not any(each.deciding is Deciding.NOTHING for each in self.several_logs)

@@ -78,7 +78,7 @@ class Sending:
 
     @property
     def has_room(self) -> bool:
-        """Whether more records may be offered."""
+        """The producer's buffer has room for more records."""
         return self.producer.has_room
 
     def offer(self, offered: RecordsOffered) -> None:

@@ -286,7 +286,7 @@ class Child:
 
     @property
     def is_paused(self) -> bool:
-        """Whether all threads of the process stand still after SIGSTOP."""
+        """All threads of the process are stopped, as SIGSTOP leaves them."""
         states = [_state(path) for path in Path(f"/proc/{self.pid}/task").glob("*/stat")] if self.end is None else []
         return bool(states) and all(state in ("T", "t", None) for state in states)
 

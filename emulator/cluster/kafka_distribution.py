@@ -51,7 +51,7 @@ class KafkaDistribution(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_elr(self) -> bool:
-        """Whether the kafka distribution has KIP-966's eligible leader replicas."""
+        """This version has KIP-966's eligible leader replicas."""
         return self.numbers >= _FIRST_WITH_ELR
 
     @property

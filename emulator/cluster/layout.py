@@ -100,7 +100,6 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def token_file(self) -> Path:
-        """The cluster's token."""
         return token_file(self.directory)
 
     def event_file(self, node_id: NodeId, incarnation: int) -> Path:

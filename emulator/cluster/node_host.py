@@ -32,7 +32,7 @@ class NodeProcess(Protocol):
 
     @property
     def is_paused(self) -> bool:
-        """Whether all its threads stand still."""
+        """All threads of the process are stopped."""
         ...
 
     async def wait(self) -> ProcessEnd:
@@ -60,20 +60,11 @@ class NodeProcess(Protocol):
 
 
 class NodeHost(Protocol):
-    """Starts nodes and proxies, and ends whatever still runs when it is closed.
-
-    Attributes:
-        children: the nodes that run, by the text of their ids.
-        listen_host: the interface on which nodes listen.
-        harness_host: where nodes reach what this process itself serves.
-        configures_nodes: whether a node is started with the configuration that this process wrote.
-        files: those of the nodes, once this is open.
-        token: by which the nodes know each other, once this is open; in ``ClusterLayout.token_file`` until the end.
-    """
+    """Starts nodes and proxies, and ends whatever still runs when it is closed."""
 
     @property
     def children(self) -> Mapping[str, NodeProcess]:
-        """The nodes that run."""
+        """The nodes that run, by the text of their ids."""
         ...
 
     @property
@@ -83,22 +74,22 @@ class NodeHost(Protocol):
 
     @property
     def harness_host(self) -> str:
-        """The address on which this process listens for nodes."""
+        """The address on which this process serves nodes."""
         ...
 
     @property
     def configures_nodes(self) -> bool:
-        """Whether nodes are started with what was configured here."""
+        """A node starts with the configuration that this cluster writes, not with one that it keeps from before."""
         ...
 
     @property
     def files(self) -> NodeFiles:
-        """The nodes' files."""
+        """The nodes' files; only while this is open."""
         ...
 
     @property
     def token(self) -> RunToken:
-        """The token by which the nodes know each other."""
+        """The token by which the nodes know each other; only while this is open, in ``ClusterLayout.token_file``."""
         ...
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:

@@ -120,7 +120,6 @@ class ProcessCluster:
 
     @property
     def configures_nodes(self) -> bool:
-        """Whether a node is started with the configuration that this cluster writes."""
         return self._host.configures_nodes
 
     # --- Addresses ------------------------------------------------------------------------------------------------

@@ -105,12 +105,12 @@ class _Stream:
 
     @property
     def is_broken(self) -> bool:
-        """Whether something was lost, so that nothing comes any more."""
+        """A message was lost, so that no later one is delivered (TCP)."""
         return bool(self._waiting) and self._waiting[0].is_lost
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits."""
+        """No message waits."""
         return not self._waiting
 
     def add(self, frame: bytes) -> _Message:

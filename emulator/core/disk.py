@@ -29,7 +29,7 @@ class DiskModel(Enum):
 
     @property
     def has_ordered_journal(self) -> bool:
-        """Whether a sync makes durable what was changed before it, truncations and names of other files included."""
+        """A sync makes every earlier change durable, truncations and names of other files included."""
         return self in (DiskModel.EXT4, DiskModel.XFS)
 
 

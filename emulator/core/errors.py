@@ -73,7 +73,7 @@ class ErrorCode(IntEnum):
 
     @property
     def is_definite(self) -> bool:
-        """Whether a produce request so answered certainly did not and will not happen."""
+        """A definite error proves that the produce request has appended nothing, and never will."""
         return self not in _INDEFINITE
 
 

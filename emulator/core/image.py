@@ -38,7 +38,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_active(self) -> bool:
-        """Whether the broker may lead and may be added to an ISR (KIP-841)."""
+        """An active broker may lead and may be added to an ISR (KIP-841)."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -107,7 +107,7 @@ class ImageDelta(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing but the offset changed."""
+        """The change concerns the offset only."""
         return not (self.partitions or self.brokers or self.configs)
 
 

@@ -277,7 +277,7 @@ class ProduceRequest(Message, frozen=True, kw_only=True):
 
     @property
     def is_acks_valid(self) -> bool:
-        """Whether ``acks`` is one of Kafka's three."""
+        """``acks`` has one of Kafka's three values."""
         return self.acks in (Acks.NONE, Acks.LEADER, Acks.ALL)
 
 

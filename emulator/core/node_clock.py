@@ -22,7 +22,7 @@ class NodeClock:
 
     @property
     def keeps_time(self) -> bool:
-        """Whether the node clock runs as fast as the driver's."""
+        """The clock runs at the driver's rate."""
         return self._rate == NORMAL_RATE_PPM
 
     @property

@@ -137,7 +137,7 @@ class NodeRole(StrEnum):
 
     @property
     def has_metadata(self) -> bool:
-        """Whether the cluster's metadata is committed here."""
+        """Nodes of this role commit the cluster's metadata."""
         return self in (NodeRole.CONTROLLER, NodeRole.ZOOKEEPER)
 
 

@@ -117,12 +117,12 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def breaks_links(self) -> bool:
-        """Whether links must be proxied where processes do this."""
+        """Processes can do this only where their links go through proxies."""
         return self.fault is not None and ("link" in self.fields or self.kind in (Isolate, Expire))
 
     @property
     def is_on_processes(self) -> bool:
-        """Whether real processes have it, if only those in containers."""
+        """At least one driver of real processes can do this, in containers or not."""
         return any(driver.has_processes and driver not in self.refused for driver in DriverName)
 
 
@@ -210,7 +210,7 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
 
     @property
     def is_repair(self) -> bool:
-        """Whether the action undoes another of its kind: it sets what is normal."""
+        """The action sets the normal state again, and so undoes another of its kind."""
         return False
 
     def refused_by(self, driver: DriverName) -> str | None:
@@ -394,7 +394,6 @@ class SlowDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="slow_disk"):
 
     @property
     def is_repair(self) -> bool:
-        """Whether the disks are as quick as before from now on."""
         return self.delay_ms == 0
 
     def repair(self) -> "Action | None":
@@ -417,7 +416,6 @@ class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
 
     @property
     def is_repair(self) -> bool:
-        """Whether an fsync is one again."""
         return self.state is Switched.OFF
 
     def repair(self) -> "Action | None":
@@ -470,7 +468,6 @@ class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
 
     @property
     def is_repair(self) -> bool:
-        """Whether there is room from now on."""
         return self.state is Switched.OFF
 
     def repair(self) -> "Action | None":
@@ -495,7 +492,6 @@ class ClockRate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock"):
 
     @property
     def is_repair(self) -> bool:
-        """Whether the clocks run right from now on."""
         return self.rate_ppm == NORMAL_RATE_PPM
 
     def repair(self) -> "Action | None":
@@ -809,7 +805,6 @@ class CreateTopic(AdminAction, frozen=True, kw_only=True, tag="create_topic"):
 
     @property
     def new_partitions(self) -> tuple[TopicPartition, ...]:
-        """Partitions that may be named once it has been performed, some of which there may have been before."""
         return self.topic.partitions
 
 
@@ -836,7 +831,6 @@ class CreatePartitions(AdminAction, frozen=True, kw_only=True, tag="create_parti
 
     @property
     def new_partitions(self) -> tuple[TopicPartition, ...]:
-        """Partitions that may be named once it has been performed, some of which there may have been before."""
         return tuple(TopicPartition(self.name, number) for number in range(self.count))
 
 

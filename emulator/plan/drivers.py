@@ -21,7 +21,7 @@ class DriverName(Enum):
 
     @property
     def has_processes(self) -> bool:
-        """Whether nodes are real processes, in containers or not."""
+        """Nodes are real processes, in containers or not."""
         return self is not DriverName.SIMULATOR
 
     def plays(self, kind: ClusterKind) -> bool:

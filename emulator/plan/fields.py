@@ -113,7 +113,7 @@ class Field(Protocol[ValueT]):
 
     @property
     def is_required(self) -> bool:
-        """Whether the field must be given in a step."""
+        """A step must give the field."""
         ...
 
     def read(self, fields: Fields, names: Names) -> ValueT:

@@ -106,7 +106,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """All partitions."""
         return tuple(partition for topic in self.topics for partition in topic.partitions)
 
     def rules(self) -> Switches:

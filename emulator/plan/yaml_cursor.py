@@ -58,17 +58,14 @@ class Cursor:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether this is a single value."""
         return isinstance(self._node, yaml.ScalarNode)
 
     @property
     def is_list(self) -> bool:
-        """Whether this is a list."""
         return isinstance(self._node, yaml.SequenceNode)
 
     @property
     def is_mapping(self) -> bool:
-        """Whether this is a mapping."""
         return isinstance(self._node, yaml.MappingNode)
 
     def fail(self, reason: str) -> NoReturn:

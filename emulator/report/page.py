@@ -4,7 +4,7 @@ Everything that comes from a run is escaped: by the template, by ``markup``, and
 which ``<`` and ``&`` are written as code points.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -87,7 +87,7 @@ class _CheckGroup(NamedTuple):
 
     @property
     def has_reasons(self) -> bool:
-        """Whether they say why they were not answered."""
+        """At least one of the checks says why it was not answered."""
         return any(check.not_asked_because or check.unknown_because for check in self.checks)
 
 
@@ -114,8 +114,7 @@ class _Small(NamedTuple):
     @property
     def size(self) -> int:
         """About how many bytes it has in a page."""
-        words = sum(len(step.title) + len(step.text) + _STEP_MARKUP for step in self.steps)
-        return len(self.svg.encode()) + len(self.text.encode()) + words + _SMALL_MARKUP
+        return len(self.svg.encode()) + len(self.text.encode()) + _words_size(self.steps) + _SMALL_MARKUP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +131,12 @@ class _Picture:
     @property
     def size(self) -> int:
         """About how many bytes it has in a page."""
-        words = sum(len(step.title) + len(step.text) + _STEP_MARKUP for step in self.steps)
-        return len(self.svg.encode()) + len(script_data(self.moments).encode()) + words + _PICTURE_MARKUP
+        moments = len(script_data(self.moments).encode())
+        return len(self.svg.encode()) + moments + _words_size(self.steps) + _PICTURE_MARKUP
+
+
+def _words_size(steps: Iterable[StoryStep]) -> int:
+    return sum(len(step.title) + len(step.text) + _STEP_MARKUP for step in steps)
 
 
 @dataclass(frozen=True, kw_only=True)

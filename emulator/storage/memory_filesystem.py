@@ -81,12 +81,10 @@ class MemoryFile:
 
     @property
     def path(self) -> str:
-        """The path under which it was opened."""
         return self._path
 
     @property
     def size(self) -> int:
-        """Current length in bytes."""
         return len(self._node.content)
 
     def append(self, buffers: Sequence[Buffer]) -> None:

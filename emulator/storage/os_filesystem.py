@@ -62,12 +62,10 @@ class OsFile:
 
     @property
     def path(self) -> str:
-        """The path under which it was opened."""
         return self._path
 
     @property
     def size(self) -> int:
-        """Current length in bytes."""
         return self._size
 
     def append(self, buffers: Sequence[Buffer]) -> None:

@@ -39,8 +39,7 @@ class PowerLossReport(msgspec.Struct, frozen=True, kw_only=True):
     lost_bytes: tuple[ByteLoss, ...]
 
     @property
-    def has_bitten(self) -> bool:
-        """Whether anything at all is different."""
+    def has_losses(self) -> bool:
         return bool(self.lost_names or self.lost_bytes)
 
 

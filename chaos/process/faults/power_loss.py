@@ -34,7 +34,7 @@ async def power_loss(target: ProcessTarget, action: actions.PowerLoss[NodeId]) -
     reports = [await _lose(target, node_id, action.loss) for node_id in action.nodes]
     lost = sum(_bytes_lost(report) for report in reports)
     names = sum(len(report.lost_names) for report in reports)
-    if not killed and not any(report.has_bitten for report in reports):
+    if not killed and not any(report.has_losses for report in reports):
         return actions.no_op("nothing ran, and everything was synced")
     seen = f"{len(killed)} processes killed, {lost} unsynced bytes and {names} unsynced names lost"
     return actions.Outcome(took_effect=True, bit=True, seen=seen)

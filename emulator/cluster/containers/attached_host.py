@@ -59,7 +59,6 @@ class AttachedHost:
 
     @property
     def children(self) -> Mapping[str, NodeProcess]:
-        """The nodes that run."""
         return self._children
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:

@@ -58,7 +58,6 @@ class ContainerHost:
 
     @property
     def children(self) -> Mapping[str, NodeProcess]:
-        """The nodes that run."""
         return self._children
 
     async def open(self, layout: ClusterLayout, *, on_end: Callable[[ProcessEnd], None]) -> None:

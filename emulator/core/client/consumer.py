@@ -112,7 +112,7 @@ class Consumer:
 
     @property
     def is_finished(self) -> bool:
-        """Whether a final consumer is through with every partition."""
+        """The consumer has finished every partition; only a final consumer does."""
         return all(reading.is_done for reading in self._readings.values())
 
     def next_deadline_ms(self) -> int | None:

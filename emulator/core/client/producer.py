@@ -92,7 +92,7 @@ class Producer:
 
     @property
     def has_room(self) -> bool:
-        """Whether more records may be offered."""
+        """The buffer has room for more records."""
         return self.unfinished_records < self._settings.buffer_records_max
 
     def may_send_to(self, partition: TopicPartition) -> bool:

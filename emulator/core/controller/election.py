@@ -60,7 +60,7 @@ class ElectionResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unclean(self) -> bool:
-        """Whether the winner may lack committed records."""
+        """The winner may lack committed records."""
         return self.election in (events.Election.UNCLEAN, events.Election.LAST_KNOWN_LEADER)
 
 

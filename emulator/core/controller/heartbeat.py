@@ -28,7 +28,7 @@ class BrokerControlState(Enum):
 
     @property
     def is_fenced(self) -> bool:
-        """Whether heartbeats of a broker in this state are answered with ``is_fenced``."""
+        """The controller answers heartbeats of a broker in this state with ``is_fenced``."""
         return self in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
 
 
@@ -61,12 +61,12 @@ class BrokerProgress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether the broker has seen its own registration."""
+        """The broker has applied its own registration."""
         return self.applied_offset >= self.registration_offset
 
     @property
     def is_shutdown_known(self) -> bool:
-        """Whether every active broker has applied the start of the shutdown; true where none is active."""
+        """Every active broker has applied the start of the shutdown; true where none is active."""
         if self.shutdown_offset is None:
             return False
         return all(offset is not None and self.shutdown_offset <= offset for offset in self.active_offsets)

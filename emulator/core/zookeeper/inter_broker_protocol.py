@@ -164,22 +164,22 @@ class InterBrokerProtocol(msgspec.Struct, frozen=True):
 
     @property
     def sends_broker_epochs(self) -> bool:
-        """Whether ControlledShutdown names the incarnation that asks (KIP-380)."""
+        """ControlledShutdown has the epoch of the broker that asks (KIP-380)."""
         return self.level >= _BROKER_EPOCHS
 
     @property
     def makes_topic_ids(self) -> bool:
-        """Whether the controller gives topics ids (KIP-516)."""
+        """The controller gives topics ids (KIP-516)."""
         return self.knows_topic_ids and self.level >= _TOPIC_IDS
 
     @property
     def sends_topic_ids(self) -> bool:
-        """Whether LeaderAndIsr and UpdateMetadata name topics by id, too."""
+        """LeaderAndIsr and UpdateMetadata have topic ids besides the names."""
         return self.knows_topic_ids and self.level >= _TOPIC_IDS_SENT
 
     @property
     def records_leader_recovery(self) -> bool:
-        """Whether an unclean election is remembered as RECOVERING, and told (KIP-704)."""
+        """State nodes and LeaderAndIsr have RECOVERING after an unclean election (KIP-704)."""
         return self.level >= _LEADER_RECOVERY
 
     @property

@@ -177,7 +177,7 @@ class TransactionAnswer(msgspec.Struct, frozen=True):
 
     @property
     def has_failed(self) -> bool:
-        """Whether nothing of it happened."""
+        """ZooKeeper refused an operation, and therefore carried out none of them."""
         return any(isinstance(answer, OperationFailed) for answer in self.answers)
 
 

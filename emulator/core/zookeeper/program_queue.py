@@ -26,7 +26,7 @@ class ProgramQueue(Generic[operations.ResultT]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing runs or waits."""
+        """No program runs or waits."""
         return self._runner.is_idle and not self._waiting
 
     def put(self, program: operations.Program[operations.ResultT]) -> None:

@@ -33,7 +33,7 @@ class ProgramRunner(Generic[operations.ResultT]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no program runs."""
+        """No program runs."""
         return self._program is None
 
     def start(

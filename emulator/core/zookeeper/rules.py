@@ -147,7 +147,7 @@ class ZooKeeperRules(msgspec.Struct, frozen=True, kw_only=True):
     """The controller writes only while the epoch of its election is the last one (KAFKA-6082)."""
 
     watch_notifications: WatchNotifications = WatchNotifications.ALWAYS
-    """Whether the controller listens to leaders that write themselves (KIP-497)."""
+    """The controller's attention to the notifications of leaders that write the ISR themselves (KIP-497)."""
 
     def protocol(self, level: IbpLevel) -> InterBrokerProtocol:
         """Returns the release's meaning of a protocol version."""

@@ -91,7 +91,7 @@ class SimulatedCluster:
     """Requests that a node may take and forget: whoever sent them gives them up in the end."""
 
     is_mended_by_restarts: ClassVar[bool] = False
-    """Whether a healed cluster may come to rest short of what it must come to, until somebody restarts its brokers."""
+    """A healed cluster may need its brokers restarted before it settles."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class SimulatedCluster:
 
     @property
     def is_up(self) -> bool:
-        """Whether all brokers are registered and may lead."""
+        """All brokers are registered and unfenced."""
         brokers = self.controller.image.brokers
         return len(brokers) == len(self.nodes) and not any(broker.fenced for broker in brokers.values())
 

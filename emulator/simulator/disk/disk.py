@@ -263,7 +263,7 @@ class Disk:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the clean-shutdown file exists."""
+        """The clean-shutdown file exists."""
         return self._is_clean
 
     def sync(self) -> None:

@@ -112,7 +112,7 @@ class Network:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
+        """No link is broken, no message is held back, and nothing interferes with messages."""
         return not (self.broken or self.held or self.interferences)
 
     @property

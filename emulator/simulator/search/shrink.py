@@ -124,7 +124,7 @@ class Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether all trials are used up."""
+        """All trials are used up."""
         return self.trials >= self._trials_max
 
     def accepts(self, candidate: Plan) -> bool:

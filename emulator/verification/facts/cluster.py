@@ -69,7 +69,7 @@ class ClusterFacts:
 
     @cached_property
     def is_seen_from_outside(self) -> bool:
-        """Whether the harness wrote the events of nodes: what they did not tell may have happened."""
+        """The harness wrote the events of nodes, which may have done more than it saw."""
         return any(start.event.witness is Witness.HARNESS for start in self.started.values())
 
     @cached_property
@@ -93,12 +93,12 @@ class ClusterFacts:
 
     @cached_property
     def has_changed_clocks(self) -> bool:
-        """Whether somebody set a clock, or made one run fast or slow."""
+        """A fault set a node's clock, or made one run fast or slow."""
         return any(injected.event.fault in _CLOCK_FAULTS for injected in self.events.of(events.FaultInjected))
 
     @cached_property
     def has_slowed_controllers(self) -> bool:
-        """Whether a controller's disk was made slow, so that its events are later than what they record."""
+        """A fault slowed a controller's disk, so that its events are later than what they record."""
         controllers = {each.node for each in self.events.of(events.NodeStarted) if each.event.role.has_metadata}
         slowed = (each.event.nodes for each in self.events.of(events.FaultInjected) if each.event.fault == _SLOW_DISK)
         return not controllers.isdisjoint(node for nodes in slowed for node in nodes)

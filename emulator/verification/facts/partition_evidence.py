@@ -56,7 +56,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_unclean(self) -> bool:
-        """Whether the change elected a leader that may lack records."""
+        """The new leader may lack records: its election was unclean."""
         return self.new.election in UNCLEAN
 
 
@@ -317,12 +317,12 @@ class PartitionEvidence:
 
     @cached_property
     def is_all_read(self) -> bool:
-        """Whether the final consumer read the partition to its end."""
+        """The final consumer read the partition to its end."""
         return any(read.type is OperationType.OK for read in self.final_reads)
 
     @cached_property
     def has_unclear_id(self) -> bool:
-        """Whether something is recorded under the topic's name only, and several topics had that name."""
+        """Some events name the topic without its id, and several topics had that name."""
         told = [
             *self.events.of(events.LogOpened),
             *self.events.of(events.BecameLeader),
@@ -333,7 +333,7 @@ class PartitionEvidence:
 
     @property
     def is_known_what_was_read(self) -> bool:
-        """Whether what the final consumer did not get is missing, and not only the line that records it."""
+        """A record that the final reads lack is missing from the log: the history has every line of these reads."""
         return self.is_all_read and self.cluster.is_history_whole
 
     @cached_property

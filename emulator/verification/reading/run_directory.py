@@ -76,7 +76,7 @@ class RunDirectory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_imported(self) -> bool:
-        """Whether the run directory was made of the logs of a real cluster, of whose clients nobody kept a history."""
+        """The run directory was made from the logs of a real cluster, and has no history of clients."""
         return self.driver == IMPORTED
 
     @property

@@ -49,7 +49,6 @@ class ClassArchive:
 
     @property
     def is_there(self) -> bool:
-        """Whether a JVM can use it."""
         return self.path.exists()
 
     def options_to_use(self) -> tuple[str, ...]:

@@ -274,7 +274,7 @@ class SparkSessionStarter:
 
     @property
     def is_up(self) -> bool:
-        """Whether the session came up, and its JVM still runs."""
+        """The session was started, and its JVM still runs."""
         return self._context is not None and self._gateway is not None and self._gateway.exit_code() is None
 
     @property

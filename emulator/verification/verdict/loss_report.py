@@ -41,7 +41,7 @@ class StoryKind(Enum):
     LED_AGAIN = "led again"
     TRUNCATED = "truncated"
     GUARANTEE = "guarantee"
-    """Whether the loss is within the guarantee, and why."""
+    """The loss is within the guarantee or not, with the reason."""
 
 
 class StoryLine(msgspec.Struct, frozen=True, kw_only=True):

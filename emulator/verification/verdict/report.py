@@ -88,7 +88,7 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def loses_commits(self) -> bool:
-        """Whether a violation means that committed records are lost, whatever their acks."""
+        """A violation of this check means that committed records are lost, whatever their acks."""
         return self.check_id in _OF_COMMITTED
 
 

@@ -66,7 +66,7 @@ class PlayChoice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stops_at_failure(self) -> bool:
-        """Whether no further cell is begun once one has not passed."""
+        """No further cell is begun once one has not passed."""
         return self.fail_fast
 
     @property
@@ -95,12 +95,11 @@ class SuiteChoice(PlayChoice, frozen=True, kw_only=True):
 
     @property
     def stops_at_failure(self) -> bool:
-        """Whether no further cell is begun once one has not passed."""
         return self.fail_fast or self.until_failure
 
     @property
     def is_given(self) -> bool:
-        """Whether the user said anything."""
+        """The user gave at least one of these options."""
         return any(value not in (None, False) for value in msgspec.structs.astuple(self))
 
     @property

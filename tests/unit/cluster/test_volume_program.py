@@ -122,7 +122,7 @@ def test_a_power_loss_takes_what_was_not_synced(run: Path) -> None:
     taken = result_of(
         answers(run, volume_messages.Begin(sizes={}), volume_messages.DoWork(number=1, work=work)), PowerTaken
     )
-    assert taken.report.has_bitten
+    assert taken.report.has_losses
     assert (data / "some").read_bytes() == b"synced"
 
 

@@ -352,7 +352,7 @@ def test_ledger_folder_and_neighbours_are_never_touched(tmp_path: Path) -> None:
     OsFileSystem(ledger_folder=ledger).close()
     (data / "log").write_bytes(b"never synced")
     report = lose_power([str(data)], ledger_folder=ledger, keep=Keep.NONE, seed=1)
-    assert report.has_bitten
+    assert report.has_losses
     assert not (data / "log").exists()
     assert events.read_bytes() == b"never synced"
     assert (tmp_path / "ledger" / "ledger.jsonl").exists()

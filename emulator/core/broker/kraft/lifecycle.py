@@ -64,7 +64,7 @@ class BrokerLifecycle:
 
     @property
     def is_exiting(self) -> bool:
-        """Whether the process is to end."""
+        """The process is to end."""
         return self.state is BrokerState.SHUTTING_DOWN
 
     def next_deadline_ms(self) -> int | None:

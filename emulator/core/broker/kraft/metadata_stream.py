@@ -31,7 +31,7 @@ class MetadataStream:
 
     @property
     def has_reached_end(self) -> bool:
-        """Whether the image has all that the metadata log had when the stream was opened."""
+        """The image has every record that the metadata log had when the stream was opened."""
         return self._end_offset is not None and self._image.next_offset >= self._end_offset
 
     def next_deadline_ms(self) -> int | None:

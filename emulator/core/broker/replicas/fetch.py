@@ -29,7 +29,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def may_read_follower(self) -> bool:
-        """Whether a follower may serve it."""
+        """A follower may serve the fetch: a consumer that names its rack sent it."""
         return self.replica_id is None and self.client_rack is not None
 
 

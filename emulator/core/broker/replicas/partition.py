@@ -106,12 +106,12 @@ class Partition:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this broker leads, by what it knows."""
+        """This broker leads the partition, by what it knows."""
         return self.role is PartitionRole.LEADER
 
     @property
     def is_recovering(self) -> bool:
-        """Whether its leader recovers from an unclean election: leader and followers serve no requests (KIP-704)."""
+        """The leader recovers from an unclean election; leader and followers serve no requests (KIP-704)."""
         return self.leader_recovery_state is LeaderRecoveryState.RECOVERING
 
     @property
@@ -135,7 +135,7 @@ class Partition:
 
     @property
     def is_under_min_isr(self) -> bool:
-        """Whether this broker leads with a committed ISR that is too small to commit anything."""
+        """This broker leads with a committed ISR that is too small to commit records."""
         return self.is_leader and len(self.committed_isr) < self.effective_min_isr
 
     @property

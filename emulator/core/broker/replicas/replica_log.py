@@ -85,7 +85,7 @@ class ReplicaLog:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no batch is left."""
+        """The log has no batch."""
         return not self._base_offsets
 
     @property

@@ -104,7 +104,7 @@ class LeaderIsrWrites:
 
     @property
     def is_any_under_way(self) -> bool:
-        """Whether a write waits for ZooKeeper."""
+        """At least one write of an ISR waits for ZooKeeper's answer."""
         return bool(self._under_way)
 
     def is_locked(self, name: TopicPartition) -> bool:

@@ -82,7 +82,7 @@ class ZooKeeperController:
 
     @property
     def is_active(self) -> bool:
-        """Whether the zoo keeper controller believes that it is the controller."""
+        """This broker believes that it is the controller."""
         return self.term is not None
 
     @property

@@ -32,7 +32,7 @@ class StateFormat(Enum):
 
     @property
     def keeps_recovery(self) -> bool:
-        """Whether RECOVERING is read and written."""
+        """The format has the leader's recovery state."""
         return self is StateFormat.WITH_RECOVERY
 
 

@@ -44,7 +44,7 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_being_reassigned(self) -> bool:
-        """Whether replicas come or go."""
+        """A reassignment adds or removes replicas."""
         return bool(self.adding or self.removing)
 
     @property
