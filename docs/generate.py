@@ -402,7 +402,7 @@ def _keys(rows: Iterable[tuple[str, str, str, str]]) -> str:
     return table(_KEYS_HEADER, ((_code(key) if "*" not in key else key, *rest) for key, *rest in rows))
 
 
-def _refusal(row: actions.Deed, driver: DriverName) -> str | None:
+def _refusal(row: actions.ActionSpec, driver: DriverName) -> str | None:
     """Returns why a driver never has an action."""
     if driver is DriverName.KAFKA:
         return refused_kind(row.kind) or row.refused.get(DriverName.PROCESS)
@@ -410,7 +410,7 @@ def _refusal(row: actions.Deed, driver: DriverName) -> str | None:
 
 
 def _verb(verb: str) -> str:
-    rows = [row for row in actions.DEEDS.values() if row.verb == verb]
+    rows = [row for row in actions.ACTION_SPECS.values() if row.verb == verb]
     parts = [f"\n### {verb}\n"]
     for row in rows:
         refused = {driver: reason for driver in DriverName if (reason := _refusal(row, driver)) is not None}

@@ -6,7 +6,7 @@ from laststand.emulator.core import events
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.faults import EVERYTHING
 
-_ISOLATE: Final = actions.DEEDS[actions.Isolate].fault
+_ISOLATE: Final = actions.ACTION_SPECS[actions.Isolate].fault
 
 
 class FaultInForce(NamedTuple):

@@ -62,8 +62,8 @@ def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driv
         if unanswered_protocol(target.cluster.layout.switches, started_with=(version,)) is not None:
             refused = f"{PROPERTY}={version} is newer than the release of this cluster's era"
     if refused is not None:
-        raise UnplayableStepError(f"{actions.deed_of(action).verb}: {refused}")
-    row = actions.deed_of(action)
+        raise UnplayableStepError(f"{actions.spec_of(action).verb}: {refused}")
+    row = actions.spec_of(action)
     if target.cluster.toxiproxy is None and (row.breaks_links or row.verb == "heal"):
         raise UnplayableStepError("this cluster was started with --no-proxies, so its links cannot be cut or healed")
     return step
@@ -83,7 +83,7 @@ def _read(text: str, names: Names) -> Step:
 
 def _checked(action: actions.ActionTemplate, names: Names) -> Step:
     for problem in problems(action, names):
-        raise UnplayableStepError(f"{actions.deed_of(action).verb}: {problem}")
+        raise UnplayableStepError(f"{actions.spec_of(action).verb}: {problem}")
     return Step(action=action, text=action_text(action), line=1)
 
 

@@ -26,7 +26,7 @@ _NAMES: Final = {NodeRole.CONTROLLER: "controller", NodeRole.ZOOKEEPER: "ZooKeep
 _LABELS: Final[dict[type, str]] = {actions.HealAll: "heal all links", actions.LoseResponses: "lose responses"}
 
 
-class DeedFailedError(EmulatorError):
+class ActionFailedError(EmulatorError):
     """An action was begun and did not come to its end."""
 
 
@@ -91,7 +91,7 @@ class ProcessStage:
         try:
             played = await self._play(step)
         except* (EmulatorError, grpc.aio.AioRpcError) as errors:
-            raise DeedFailedError("; ".join(str(error) for error in causes_of(errors))) from None
+            raise ActionFailedError("; ".join(str(error) for error in causes_of(errors))) from None
         return played.outcome.seen
 
 
@@ -112,19 +112,19 @@ def _node(target: ProcessTarget, node: NodeId, driver: DriverName) -> NodeRow:
         name=f"broker {node}" if is_broker else _NAMES[cluster.layout.role_of(node)],
         state=f"{state}, fenced" if is_fenced else state,
         is_well=state == "running" and not is_fenced,
-        offers=_offers(_possible(target, _deeds_of_node(target, node), driver), driver),
+        offers=_offers(_possible(target, _actions_of_node(target, node), driver), driver),
     )
 
 
 def _possible(
-    target: ProcessTarget, deeds: Iterable[actions.ActionTemplate], driver: DriverName
+    target: ProcessTarget, offered: Iterable[actions.ActionTemplate], driver: DriverName
 ) -> Iterator[actions.ActionTemplate]:
     """Yields those actions that can be done in this cluster."""
     kind = target.cluster.layout.kind
-    yield from (deed for deed in deeds if server_refusal(deed, kind=kind, driver=driver) is None)
+    yield from (action for action in offered if server_refusal(action, kind=kind, driver=driver) is None)
 
 
-def _deeds_of_node(target: ProcessTarget, node: NodeId) -> Iterator[actions.ActionTemplate]:
+def _actions_of_node(target: ProcessTarget, node: NodeId) -> Iterator[actions.ActionTemplate]:
     cluster, links = target.cluster, target.cluster.toxiproxy
     if not cluster.is_running(node):
         yield actions.Start(nodes=(node,))
@@ -147,18 +147,20 @@ def _deeds_of_node(target: ProcessTarget, node: NodeId) -> Iterator[actions.Acti
 
 def _link(links: Toxiproxy, link: Link[NodeId], driver: DriverName) -> LinkRow:
     toxics = links.toxics(link)
-    deeds = (
+    offered = (
         (actions.HealLink(link=link),)
         if toxics
         else (actions.Cut(link=link), actions.LoseResponses(link=link), actions.Reset(link=link))
     )
-    return LinkRow(name=str(link), broken=", ".join(map(str, toxics)), offers=_offers(deeds, driver))
+    return LinkRow(name=str(link), broken=", ".join(map(str, toxics)), offers=_offers(offered, driver))
 
 
-def _offers(deeds: Iterable[actions.ActionTemplate], driver: DriverName) -> tuple[Offer, ...]:
+def _offers(offered: Iterable[actions.ActionTemplate], driver: DriverName) -> tuple[Offer, ...]:
     """Returns those actions that the driver has."""
     return tuple(
-        Offer(step=action_text(deed), label=_LABELS.get(type(deed)) or actions.deed_of(deed).verb.replace("_", " "))
-        for deed in deeds
-        if refusal(deed, driver) is None
+        Offer(
+            step=action_text(action), label=_LABELS.get(type(action)) or actions.spec_of(action).verb.replace("_", " ")
+        )
+        for action in offered
+        if refusal(action, driver) is None
     )

@@ -151,7 +151,7 @@ class ProcessTarget:
         if outcome.took_effect:
             self.annotations.tell(
                 f"{action_text(action)}: {outcome.seen}",
-                tags=(actions.deed_of(action).verb, f"run:{self.cluster.layout.run}"),
+                tags=(actions.spec_of(action).verb, f"run:{self.cluster.layout.run}"),
                 begun_ns=wall_ns,
                 ended_ns=wall_ns + proved_ns - begun_ns,
             )

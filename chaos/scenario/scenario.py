@@ -264,7 +264,7 @@ class Scenario:
         if driver is DriverName.KAFKA and self.channels:
             return True
         return any(
-            not isinstance(step.action, conditions.Until) and actions.deed_of(step.action).breaks_links
+            not isinstance(step.action, conditions.Until) and actions.spec_of(step.action).breaks_links
             for step in self.steps
         )
 

@@ -108,7 +108,7 @@ def _expectation() -> Schema:
 
 
 def _step() -> Schema:
-    verbs = {verb: _action([row for row in actions.DEEDS.values() if row.verb == verb]) for verb in VERBS}
+    verbs = {verb: _action([row for row in actions.ACTION_SPECS.values() if row.verb == verb]) for verb in VERBS}
     nested = _list({"type": "object", "minProperties": 1, "maxProperties": 1})
     more = {
         ANY: _mapping({"of": _list(_until()), "within": _ANY}, required=("of",)),
@@ -130,7 +130,7 @@ def _until() -> Schema:
     return {**_mapping(known), "anyOf": [{"required": [subject]} for subject in SUBJECTS]}
 
 
-def _action(rows: Sequence[actions.Deed]) -> Schema:
+def _action(rows: Sequence[actions.ActionSpec]) -> Schema:
     """Returns the schema of what stands behind a verb; several actions may share one."""
     known: dict[str, Schema] = {}
     for row in rows:

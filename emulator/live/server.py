@@ -51,7 +51,7 @@ class ViewPlace(msgspec.Struct, frozen=True, kw_only=True):
     token: str
 
 
-class _Deed(msgspec.Struct, frozen=True, kw_only=True):
+class _ClickedAction(msgspec.Struct, frozen=True, kw_only=True):
     """A clicked action: a step, and the place of the cluster on the page."""
 
     stage: int
@@ -206,15 +206,15 @@ class LiveView:
 
     async def _do(self, request: web.Request) -> web.Response:
         try:
-            deed = msgspec.json.decode(await request.read(), type=_Deed)
-            stage = self._stages[deed.stage]
+            clicked = msgspec.json.decode(await request.read(), type=_ClickedAction)
+            stage = self._stages[clicked.stage]
         except (msgspec.MsgspecError, IndexError):
             return _answer(400, reason="this is no action")
-        if self._over is not None or deed.step not in stage.state().steps:
+        if self._over is not None or clicked.step not in stage.state().steps:
             return _answer(409, reason="that is not possible now")
-        _log.info("clicked step=%s", deed.step)
+        _log.info("clicked step=%s", clicked.step)
         try:
-            seen = await stage.play(deed.step)
+            seen = await stage.play(clicked.step)
         except EmulatorError as error:
             return _answer(409, reason=str(error))
         finally:

@@ -1,11 +1,10 @@
 """Actions: everything that can be done to a cluster, each with all of its arguments, and the one table of them.
 
-An action is a frozen struct; its decorator is its row in ``DEEDS``: how it is written, what it breaks, which drivers
-have it. Nodes are ``NodeRef`` where a scenario may still name a role (``ActionTemplate``), and ids where the action can
-be performed (``Action``). ``lines`` and ``steps`` are the two notations; both follow from the fields' annotations.
-
-An executor performs an action and returns an ``Outcome``: ``laststand.emulator.simulator.actions.performer`` in virtual
-time, ``laststand.chaos.process.faults`` on processes.
+An action is a frozen struct; its decorator is its row in ``ACTION_SPECS``: its notation, its fault, and the drivers
+that have it. Nodes are ``NodeRef`` where a scenario may still name a role (``ActionTemplate``), and ids where the
+action can be performed (``Action``). ``lines`` and ``steps`` are the two notations; both follow from the fields'
+annotations. An executor performs an action and returns an ``Outcome``:
+``laststand.emulator.simulator.actions.performer`` in virtual time, ``laststand.chaos.process.faults`` on processes.
 """
 
 import typing
@@ -90,7 +89,7 @@ class Clients(Enum):
 # --- The table ----------------------------------------------------------------------------------------------------
 
 
-class Deed(msgspec.Struct, frozen=True, kw_only=True):
+class ActionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the table: a kind of action.
 
     Attributes:
@@ -126,15 +125,15 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
         return any(driver.has_processes and driver not in self.refused for driver in DriverName)
 
 
-_rows: Final[dict[type["_Action"], Deed]] = {}
+_rows: Final[dict[type["_Action"], ActionSpec]] = {}
 
-DEEDS: Final[Mapping[type["_Action"], Deed]] = MappingProxyType(_rows)
+ACTION_SPECS: Final[Mapping[type["_Action"], ActionSpec]] = MappingProxyType(_rows)
 """The table, by class, in the order of this file."""
 
 KindT = TypeVar("KindT", bound="type[_Action]")
 
 
-def deed(
+def action_spec(
     example: str,
     meaning: str,
     *,
@@ -157,7 +156,7 @@ def deed(
     is_step = first.endswith(":")
 
     def enter(kind: KindT) -> KindT:
-        _rows[kind] = Deed(
+        _rows[kind] = ActionSpec(
             kind=kind,
             verb=verb or first.rstrip(":").replace("-", "_"),
             line_verb="" if is_step else first,
@@ -178,9 +177,9 @@ def _fields(kind: type["_Action"]) -> Mapping[str, AnyField]:
     return MappingProxyType({name: cast(AnyField, hints[name].__metadata__[0]) for name in kind.__struct_fields__})
 
 
-def deed_of(action: "ActionTemplate") -> Deed:
+def spec_of(action: "ActionTemplate") -> ActionSpec:
     """Returns an action's row."""
-    return DEEDS[type(action)]
+    return ACTION_SPECS[type(action)]
 
 
 FLAP_PHASE_MIN_MS: Final = 100
@@ -215,7 +214,7 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
 
     def refused_by(self, driver: DriverName) -> str | None:
         """Returns why a driver does not have this action with these arguments; ``None`` if it has."""
-        return deed_of(self).refused.get(driver)  # type: ignore[arg-type]  # every subclass is in the union
+        return spec_of(self).refused.get(driver)  # type: ignore[arg-type]  # every subclass is in the union
 
 
 class OnNodes(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
@@ -251,7 +250,7 @@ class OnChannel(_Action, Generic[NodeT_co], frozen=True, kw_only=True):
 # --- Time and clients ---------------------------------------------------------------------------------------------
 
 
-@deed(
+@action_spec(
     "wait 120",
     "Virtual milliseconds pass, everything being delivered promptly.",
     refused=_simulator_only("steps on processes wait for a state (until), not for time"),
@@ -262,7 +261,7 @@ class Wait(_Action, frozen=True, kw_only=True, tag="wait"):
     duration_ms: Annotated[int, field.Span("for", help="How long, such as 120 ms.")]
 
 
-@deed("produce orders-0 acks=all records=1", "The producer with these acks (`all` or `1`) is offered a batch.")
+@action_spec("produce orders-0 acks=all records=1", "The producer with these acks (`all` or `1`) is offered a batch.")
 class Produce(_Action, frozen=True, kw_only=True, tag="produce"):
     """Have a producer send a batch of ``records`` records, besides those of its rate."""
 
@@ -274,12 +273,14 @@ class Produce(_Action, frozen=True, kw_only=True, tag="produce"):
 # --- Processes and disks ------------------------------------------------------------------------------------------
 
 
-@deed("kill 1", "Nodes die at the same moment: `kill 0,1` for several. So do all verbs on nodes alone.", fault="kill")
+@action_spec(
+    "kill 1", "Nodes die at the same moment: `kill 0,1` for several. So do all verbs on nodes alone.", fault="kill"
+)
 class Kill(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="kill"):
     """SIGKILL; the page cache stays."""
 
 
-@deed(
+@action_spec(
     "power-loss 1 keep=prefix kept=2 truncation=kept",
     "Nodes lose power, and with it what was not synced: `keep` (`none`, `prefix`, `torn`, `pages`) and `kept` say "
     "which batches stay, `truncation` (`kept`, `undone`) what becomes of truncations. With `names=undone`, what was "
@@ -292,7 +293,7 @@ class PowerLoss(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="power_loss"):
     loss: Annotated[DiskLoss, field.LossField()]
 
 
-@deed(
+@action_spec(
     "crash-within 1 after-effects=2",
     "A broker dies in its next turn that opens or changes logs, after two changes of files. With `keep`, `kept` and "
     "`truncation` (and `names`, `disk`), by a loss of power.",
@@ -308,12 +309,14 @@ class CrashWithin(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="crash_wit
     loss: Annotated[DiskLoss | None, field.OptionalLoss()] = None
 
 
-@deed("replace-disk 1", "Nodes die and get empty disks, which have room.", fault="replace_disk", heals="disk_full")
+@action_spec(
+    "replace-disk 1", "Nodes die and get empty disks, which have room.", fault="replace_disk", heals="disk_full"
+)
 class ReplaceDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="replace_disk"):
     """SIGKILL, and an empty disk in place of the node's."""
 
 
-@deed(
+@action_spec(
     "start 1",
     "Nodes that do not run are started; in eras with ZooKeeper, with `inter.broker.protocol.version=2.7`, brokers that "
     "speak this protocol from then on.",
@@ -332,17 +335,17 @@ class Start(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="start"):
             yield f"expected brokers beside {IBP_PROPERTY}"
 
 
-@deed("stop 1", "Nodes are asked to shut down in order.", fault="stop")
+@action_spec("stop 1", "Nodes are asked to shut down in order.", fault="stop")
 class Stop(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="stop"):
     """SIGTERM: a controlled shutdown."""
 
 
-@deed("pause 1", "Nodes stand still, as by SIGSTOP.", fault="pause")
+@action_spec("pause 1", "Nodes stand still, as by SIGSTOP.", fault="pause")
 class Pause(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="pause"):
     """SIGSTOP; connections stay open."""
 
 
-@deed("resume 1", "Paused nodes go on.", heals="pause")
+@action_spec("resume 1", "Paused nodes go on.", heals="pause")
 class Resume(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="resume"):
     """SIGCONT."""
 
@@ -353,7 +356,7 @@ _IN_CONTAINERS_ONLY: Final = {
 }
 
 
-@deed(
+@action_spec(
     "disconnect 1",
     "The containers of nodes leave their network.",
     fault="disconnect",
@@ -367,12 +370,12 @@ class Disconnect(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disconnect")
         return Connect(nodes=self.nodes)  # type: ignore[arg-type]
 
 
-@deed("connect 1", "The containers are on their network again.", heals="disconnect", refused=_IN_CONTAINERS_ONLY)
+@action_spec("connect 1", "The containers are on their network again.", heals="disconnect", refused=_IN_CONTAINERS_ONLY)
 class Connect(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="connect"):
     """Put the containers of nodes back on their network, with the address that they had."""
 
 
-@deed(
+@action_spec(
     "sync 1",
     "The operating system writes out what the nodes' disks have in their caches.",
     refused=_simulator_only("the kernel cannot be asked for one node's pages without the node's knowledge"),
@@ -381,7 +384,7 @@ class SyncDisk(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="sync"):
     """Make durable what is in the page cache."""
 
 
-@deed(
+@action_spec(
     "slow-disk 1 ms=200",
     "Every fsync of a node takes so much longer, also after a restart; `ms=0` ends that.",
     fault="slow_disk",
@@ -401,7 +404,7 @@ class SlowDisk(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="slow_disk"):
         return None if self.is_repair else SlowDisk(nodes=self.nodes, delay_ms=0)  # type: ignore[arg-type]
 
 
-@deed(
+@action_spec(
     "lose-syncs 1",
     "Every fsync of nodes returns although nothing is durable, also after a restart; `state=off` ends that.",
     fault="lost_sync",
@@ -423,7 +426,7 @@ class LoseSyncs(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="lose_syncs"):
         return None if self.is_repair else LoseSyncs(nodes=self.nodes, state=Switched.OFF)  # type: ignore[arg-type]
 
 
-@deed(
+@action_spec(
     "flip-bit 1 partition=orders-0",
     "A bit of the last batch that a broker has stored of a partition is flipped.",
     fault="flip_bit",
@@ -438,7 +441,7 @@ class FlipBit(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="flip_bit"):
 _NO_ERRORS: Final = MappingProxyType({DriverName.SIMULATOR: "operations of the simulated disk do not fail"})
 
 
-@deed(
+@action_spec(
     "disk-error 1 operation=write at=3",
     "The third write (or `sync`, or `read`) of a node from now on fails with EIO, which ends the process.",
     fault="disk_error",
@@ -451,7 +454,7 @@ class DiskError(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_error"):
     at: Annotated[int, field.Whole("at", help="The how-manieth of them from now on.", low=1, default=1)] = 1
 
 
-@deed(
+@action_spec(
     "disk-full 1 left=1000",
     "A node's disk has room for so many bytes; the write that finds none (ENOSPC) ends the process, and so it does "
     "after every start, until `state=off` makes room.",
@@ -480,7 +483,7 @@ class DiskFull(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="disk_full"):
             yield "where room is made, no bytes are left that may still be written"
 
 
-@deed(
+@action_spec(
     "clock 1 rate=1100000",
     "A node's clock runs at this rate, in parts per million, also after a restart.",
     fault="clock",
@@ -499,7 +502,7 @@ class ClockRate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock"):
         return None if self.is_repair else ClockRate(nodes=self.nodes, rate_ppm=NORMAL_RATE_PPM)  # type: ignore[arg-type]
 
 
-@deed("clock-jump 1 ms=3000", "A node's clock jumps ahead, and so do its timers.", fault="clock_jump")
+@action_spec("clock-jump 1 ms=3000", "A node's clock jumps ahead, and so do its timers.", fault="clock_jump")
 class ClockJump(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock_jump"):
     """Let nodes' clocks jump ahead."""
 
@@ -511,7 +514,7 @@ class ClockJump(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="clock_jump"):
             yield "a jump by 0 ms is none"
 
 
-@deed(
+@action_spec(
     "draw 2",
     "The controller draws this number for unclean elections from now on.",
     refused=_simulator_only("a controller's process draws by itself"),
@@ -522,12 +525,12 @@ class Draw(_Action, frozen=True, kw_only=True, tag="draw"):
     number: Annotated[int, field.Number("number", help="What is drawn.")]
 
 
-@deed("expire 1", "Brokers' heartbeats wait until the controller has fenced them.", fault="lose_responses")
+@action_spec("expire 1", "Brokers' heartbeats wait until the controller has fenced them.", fault="lose_responses")
 class Expire(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire"):
     """Let brokers' sessions end: nothing of theirs reaches the controller until it has fenced them."""
 
 
-@deed(
+@action_spec(
     "expire-session 1",
     "ZooKeeper ends brokers' sessions at once; each process hears of it when it next asks for something.",
     fault="expire_session",
@@ -536,7 +539,7 @@ class ExpireSession(OnBrokers[NodeT_co], frozen=True, kw_only=True, tag="expire_
     """Have brokers' ZooKeeper sessions ended, as an administrator who knows their passwords can."""
 
 
-@deed(
+@action_spec(
     "depose-controller",
     "An administrator deletes /controller in ZooKeeper: another election follows; the session of who lost it goes on.",
     fault="depose_controller",
@@ -548,7 +551,7 @@ class DeposeController(_Action, frozen=True, kw_only=True, tag="depose_controlle
 # --- Links --------------------------------------------------------------------------------------------------------
 
 
-@deed(
+@action_spec(
     "isolate 1",
     "Nodes are cut off from the other nodes; clients still reach them, unless `clients=cut`.",
     fault="isolate",
@@ -564,12 +567,12 @@ class Isolate(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="isolate"):
     ] = Clients.CUT
 
 
-@deed("cut 0->1", "What 0 dials to 1 is swallowed, in both directions.", fault="cut")
+@action_spec("cut 0->1", "What 0 dials to 1 is swallowed, in both directions.", fault="cut")
 class Cut(OnLink[NodeT_co], frozen=True, kw_only=True, tag="cut"):
     """Cut what one node dials to another, in both byte directions."""
 
 
-@deed(
+@action_spec(
     "lose-responses 0->1", "Requests of 0 reach 1, and the answers are swallowed.", verb="lose", fault="lose_responses"
 )
 class LoseResponses(_Action, Generic[NodeT_co], frozen=True, kw_only=True, tag="lose_responses"):
@@ -578,12 +581,12 @@ class LoseResponses(_Action, Generic[NodeT_co], frozen=True, kw_only=True, tag="
     link: Annotated[Link[NodeT_co], field.Arrow("responses")]
 
 
-@deed("reset 0->1", "Connections end; requests on their way may still arrive.", fault="reset")
+@action_spec("reset 0->1", "Connections end; requests on their way may still arrive.", fault="reset")
 class Reset(OnLink[NodeT_co], frozen=True, kw_only=True, tag="reset"):
     """End the connections that one node dials to another."""
 
 
-@deed(
+@action_spec(
     "slow 0->1 ms=40",
     "Messages of a link take longer; with `jitter=10`, that much more or less; with `direction=requests` or "
     "`direction=responses`, one way only.",
@@ -604,7 +607,7 @@ class Slow(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slow"):
             yield "jitter is at most as long as the latency"
 
 
-@deed(
+@action_spec(
     "throttle 0->1 rate=100",
     "A link carries so many KB a second each way.",
     fault="throttle",
@@ -616,7 +619,7 @@ class Throttle(OnLink[NodeT_co], frozen=True, kw_only=True, tag="throttle"):
     rate_kb: Annotated[int, field.Whole("rate", help="KB a second, each way.", low=1)]
 
 
-@deed(
+@action_spec(
     "half-open 0->1",
     "Requests of 0 do not reach 1, and what 1 sends on these connections still arrives.",
     fault="half_open",
@@ -625,7 +628,7 @@ class HalfOpen(OnLink[NodeT_co], frozen=True, kw_only=True, tag="half_open"):
     """Stop only the bytes that go there on what one node dials to another."""
 
 
-@deed(
+@action_spec(
     "slice 0->1 size=64 pause=1",
     "Bytes of a link travel in pieces of this size at most, with a pause of so many ms before each.",
     fault="slice",
@@ -643,7 +646,7 @@ class Slice(OnLink[NodeT_co], frozen=True, kw_only=True, tag="slice"):
             yield "a pause of 0 ms is none"
 
 
-@deed(
+@action_spec(
     "flap 0->1 down=500 up=500 times=3",
     "A link is cut and mended in turn, so often and for so long; then it is whole.",
     fault="flap",
@@ -661,17 +664,17 @@ class Flap(OnLink[NodeT_co], frozen=True, kw_only=True, tag="flap"):
             yield f"down and up are {FLAP_PHASE_MIN_MS} ms at least: a shorter phase cannot be proved"
 
 
-@deed("heal", "Every link is mended, and everything that is held is released.", heals="all")
+@action_spec("heal", "Every link is mended, and everything that is held is released.", heals="all")
 class HealAll(_Action, frozen=True, kw_only=True, tag="heal"):
     """Heal every link."""
 
 
-@deed("rejoin 1", "Every link of these nodes is mended.", verb="heal", heals="heal")
+@action_spec("rejoin 1", "Every link of these nodes is mended.", verb="heal", heals="heal")
 class HealNodes(OnNodes[NodeT_co], frozen=True, kw_only=True, tag="heal_nodes"):
     """Heal every link to and from nodes."""
 
 
-@deed("mend 0->1", "The link is whole again.", verb="heal", heals="heal")
+@action_spec("mend 0->1", "The link is whole again.", verb="heal", heals="heal")
 class HealLink(OnLink[NodeT_co], frozen=True, kw_only=True, tag="heal_link"):
     """Heal what one node dials to another."""
 
@@ -679,7 +682,7 @@ class HealLink(OnLink[NodeT_co], frozen=True, kw_only=True, tag="heal_link"):
 # --- Single messages ----------------------------------------------------------------------------------------------
 
 
-@deed(
+@action_spec(
     "hold 0->100 AlterPartition request",
     "Messages of this kind, `request` or `response`, wait from now on.",
     fault="hold",
@@ -688,7 +691,7 @@ class Hold(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="hold"):
     """Hold back messages of one kind."""
 
 
-@deed(
+@action_spec(
     "release 0->100 AlterPartition request",
     "All that are held arrive in order, and nothing is done to later ones. With `count=1`, as many as counted arrive; "
     "the rest is held on.",
@@ -699,7 +702,7 @@ class Release(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="release"):
     count: Annotated[int | None, field.OptionalWhole("count", help="How many messages.", low=1)] = None
 
 
-@deed(
+@action_spec(
     "release-newest 1->100 Stream response",
     "The newest overtakes; of the metadata stream, all batches are then applied as one.",
 )
@@ -707,12 +710,12 @@ class ReleaseNewest(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="release
     """Deliver the newest message that is held, before the others."""
 
 
-@deed("lose 0->1 Fetch response", "The oldest held message is lost.")
+@action_spec("lose 0->1 Fetch response", "The oldest held message is lost.")
 class LoseHeld(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose"):
     """Lose the oldest message that is held."""
 
 
-@deed(
+@action_spec(
     "duplicate 0->100 AlterPartition request",
     "The oldest held request arrives now, and once more when it is released.",
 )
@@ -729,7 +732,7 @@ def _only_requests(channel: Channel[NodeRef]) -> Iterator[str]:
         yield "only requests are duplicated, and not those of metadata streams"
 
 
-@deed(
+@action_spec(
     "lose-next 0->100 AlterPartition response count=1",
     "The next messages of this kind are lost, as many as counted.",
     verb="lose",
@@ -745,7 +748,7 @@ class LoseNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="lose_next"):
         return Release(channel=self.channel)  # type: ignore[arg-type]
 
 
-@deed(
+@action_spec(
     "duplicate-next 0->100 AlterPartition request count=1",
     "The next requests of this kind arrive twice, as many as counted.",
     verb="duplicate",
@@ -765,7 +768,7 @@ class DuplicateNext(OnChannel[NodeT_co], frozen=True, kw_only=True, tag="duplica
         yield from _only_requests(self.channel)
 
 
-@deed(
+@action_spec(
     "delay 1->0 Fetch request ms=50",
     "Messages of this kind arrive so much later, until they are released.",
     fault="delay_messages",
@@ -794,7 +797,7 @@ class AdminAction(_Action, frozen=True, kw_only=True):
     answers: Annotated[tuple[ErrorCode, ...], field.Answers()] = (ErrorCode.NONE,)
 
 
-@deed(
+@action_spec(
     "create_topic: {name: refunds, replicas: [[1, 2]], min.insync.replicas: 1}",
     "An administrator creates a topic, perhaps one whose name another one had before.",
 )
@@ -808,21 +811,21 @@ class CreateTopic(AdminAction, frozen=True, kw_only=True, tag="create_topic"):
         return self.topic.partitions
 
 
-@deed("delete_topic: {name: refunds}", "An administrator deletes a topic.")
+@action_spec("delete_topic: {name: refunds}", "An administrator deletes a topic.")
 class DeleteTopic(AdminAction, frozen=True, kw_only=True, tag="delete_topic"):
     """Delete a topic."""
 
     name: Annotated[str, field.TopicField()]
 
 
-@deed("recreate orders", "An administrator deletes a topic and creates it again.", verb="recreate_topic")
+@action_spec("recreate orders", "An administrator deletes a topic and creates it again.", verb="recreate_topic")
 class RecreateTopic(AdminAction, frozen=True, kw_only=True, tag="recreate_topic"):
     """Delete a topic, and create one of the same name with the same replicas and configuration."""
 
     name: Annotated[str, field.TopicField()]
 
 
-@deed("create_partitions: {name: orders, count: 2}", "An administrator adds partitions to a topic.")
+@action_spec("create_partitions: {name: orders, count: 2}", "An administrator adds partitions to a topic.")
 class CreatePartitions(AdminAction, frozen=True, kw_only=True, tag="create_partitions"):
     """Give a topic so many partitions, the new ones placed automatically."""
 
@@ -834,7 +837,7 @@ class CreatePartitions(AdminAction, frozen=True, kw_only=True, tag="create_parti
         return tuple(TopicPartition(self.name, number) for number in range(self.count))
 
 
-@deed(
+@action_spec(
     "alter_config: {topic: orders, set: {min.insync.replicas: 1}}",
     "An administrator sets or deletes configuration entries. `min-isr orders value=1` is short for this one.",
 )
@@ -844,7 +847,7 @@ class AlterConfig(AdminAction, frozen=True, kw_only=True, tag="alter_config"):
     config: Annotated[ConfigChange, ConfigChangeField()]
 
 
-@deed(
+@action_spec(
     "elect_leaders: {type: designated, partition: orders-0, leader: 2}",
     "An administrator asks for leaders: preferred, unclean, designated, longest_log_balanced, longest_log_aggressive.",
 )
@@ -866,7 +869,7 @@ class ElectLeaders(AdminAction, frozen=True, kw_only=True, tag="elect_leaders"):
             yield "a designated election, and no other, names its leader"
 
 
-@deed("reassign orders-0 replicas=0,1,3", "An administrator moves a partition; `replicas=none` cancels that.")
+@action_spec("reassign orders-0 replicas=0,1,3", "An administrator moves a partition; `replicas=none` cancels that.")
 class Reassign(AdminAction, frozen=True, kw_only=True, tag="reassign"):
     """Give a partition other replicas, the preferred one first."""
 
@@ -874,14 +877,14 @@ class Reassign(AdminAction, frozen=True, kw_only=True, tag="reassign"):
     replicas: Annotated[tuple[BrokerId, ...], Replicas()]
 
 
-@deed("cancel_reassignment: {partition: orders-0}", "An administrator cancels a reassignment that is under way.")
+@action_spec("cancel_reassignment: {partition: orders-0}", "An administrator cancels a reassignment that is under way.")
 class CancelReassignment(AdminAction, frozen=True, kw_only=True, tag="cancel_reassignment"):
     """Let a partition stay where it was."""
 
     partition: Annotated[TopicPartition, field.PartitionField()]
 
 
-@deed(
+@action_spec(
     "update_feature: {feature: eligible.leader.replicas.version, level: 0, upgrade_type: SAFE_DOWNGRADE}",
     "An administrator finalizes a feature at a level. `elr-feature level=0` is short for this one; 0 is as unsafe as "
     "`elr=off`.",
@@ -901,14 +904,14 @@ class UpdateFeature(AdminAction, frozen=True, kw_only=True, tag="update_feature"
     ] = FeatureUpgradeType.UPGRADE
 
 
-@deed("unregister_broker: {node: 2}", "An administrator has the controller forget a broker.")
+@action_spec("unregister_broker: {node: 2}", "An administrator has the controller forget a broker.")
 class UnregisterBroker(AdminAction, frozen=True, kw_only=True, tag="unregister_broker"):
     """Have the controller forget a broker."""
 
     broker_id: Annotated[BrokerId, RequiredBrokerId("node")]
 
 
-@deed(
+@action_spec(
     "delete_records: {partition: orders-0, offset: 5}",
     "An administrator has a partition's leader delete the records below an offset, -1 for all that are committed.",
 )

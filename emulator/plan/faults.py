@@ -46,7 +46,7 @@ _ANY_LINK_FAULT: Final = "heal"
 
 def faults_of(action: actions.Action) -> tuple[Fault, ...]:
     """Returns the faults that an action begins. One that is over when the action is counts too."""
-    name = actions.deed_of(action).fault
+    name = actions.spec_of(action).fault
     match action:
         case _ if name is None or action.is_repair:
             return ()
@@ -98,7 +98,7 @@ def ended_by(action: actions.Action, *, broken: Collection[Link[NodeId]]) -> tup
 
 
 def _ended_on_nodes(action: actions.Action) -> list[str]:
-    row = actions.deed_of(action)
+    row = actions.spec_of(action)
     return [row.fault] if action.is_repair and row.fault is not None else sorted(row.heals)
 
 

@@ -1,6 +1,6 @@
 """One notation of actions: a line each, as plans of the simulator are printed, kept and written by hand.
 
-``DEEDS`` has an example of every line. A verb comes first, then what the action is done to, then ``key=value`` pairs;
+``ACTION_SPECS`` has an example of every line. A verb comes first, then the targets, then ``key=value`` pairs;
 node 100 is the controller, 1000 stands for the clients. Requests that have no line of their own are written as the step
 that they are in a scenario.
 """
@@ -25,8 +25,8 @@ MIN_ISR: Final = "min.insync.replicas"
 
 _SHORT_FORMS: Final = ("min-isr orders value=1", "elr-feature level=0", "reassign orders-0 replicas=none")
 
-_BY_LINE_VERB: Final[Mapping[str, actions.Deed]] = MappingProxyType(
-    {row.line_verb: row for row in actions.DEEDS.values() if row.line_verb}
+_BY_LINE_VERB: Final[Mapping[str, actions.ActionSpec]] = MappingProxyType(
+    {row.line_verb: row for row in actions.ACTION_SPECS.values() if row.line_verb}
 )
 
 LINE_VERBS: Final = (*_BY_LINE_VERB, "min-isr", "elr-feature")
@@ -50,7 +50,7 @@ def format_action(action: actions.Action) -> str:
             return f"reassign {partition} replicas=none"
         case _:
             pass
-    row = actions.deed_of(action)
+    row = actions.spec_of(action)
     if not row.line_verb:
         return action_text(action).removeprefix("{").removesuffix("}")
     words = [word for name, field in row.fields.items() for word in field.format(getattr(action, name))]
@@ -74,7 +74,7 @@ def parse_action(line: str, names: Names | None = None) -> actions.Action:
         raise _complaint(line) from None
 
 
-def parse_words(row: actions.Deed, words: Words) -> actions.ActionTemplate:
+def parse_words(row: actions.ActionSpec, words: Words) -> actions.ActionTemplate:
     """Returns the action of a row that some words stand for; nodes may be roles.
 
     Raises:
@@ -123,7 +123,7 @@ def _known(node: NodeRef) -> NodeId:
 
 def _complaint(line: str) -> ConfigError:
     verb = line.split()[0] if line.split() else ""
-    examples = [row.example for row in actions.DEEDS.values() if row.line_verb == verb]
+    examples = [row.example for row in actions.ACTION_SPECS.values() if row.line_verb == verb]
     examples += [form for form in _SHORT_FORMS if form.split()[0] == verb]
     if examples:
         return ConfigError(key=verb, value=line, expected=" or ".join(f"a line as '{each}'" for each in examples))

@@ -11,7 +11,7 @@ from laststand.emulator.plan.plan import Plan
 
 def problems(action: actions.ActionTemplate, names: Names) -> Iterator[str]:
     """Yields why an action can never do anything where these are the names."""
-    for name, field in actions.deed_of(action).fields.items():
+    for name, field in actions.spec_of(action).fields.items():
         yield from field.problems(getattr(action, name), names)
     yield from action.problems()
 

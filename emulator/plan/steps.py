@@ -5,8 +5,8 @@
     - cut: {from: 0, to: controller}
     - heal: all
 
-``DEEDS`` has the verbs. Several actions may share one: ``heal: all``, ``heal: {node: 1}`` and ``heal: {from: 0, to:
-1}`` are three, distinguished by their keys.
+``ACTION_SPECS`` has the verbs. Several actions may share one: ``heal: all``, ``heal: {node: 1}`` and
+``heal: {from: 0, to: 1}`` are three, distinguished by their keys.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from laststand.emulator.plan.names import ALL, Names
 from laststand.emulator.plan.nodes import GROUP_WORDS, DrawnNodes, NodeRef, RackNodes, parse_node
 from laststand.emulator.plan.yaml_cursor import Cursor, Fields, open_document
 
-VERBS: Final = tuple(dict.fromkeys(row.verb for row in actions.DEEDS.values()))
+VERBS: Final = tuple(dict.fromkeys(row.verb for row in actions.ACTION_SPECS.values()))
 """All verbs, in the order of the table."""
 
 BINDING: Final = "as"
@@ -80,7 +80,7 @@ def read_action(verb: str, argument: Cursor, names: Names) -> tuple[actions.Acti
     Raises:
         ScenarioError: there is no such action.
     """
-    rows = [row for row in actions.DEEDS.values() if row.verb == verb]
+    rows = [row for row in actions.ACTION_SPECS.values() if row.verb == verb]
     bare = next((row for row in rows if not row.fields), None)
     if bare is not None and argument.is_scalar:
         if argument.text() != ALL:
@@ -103,7 +103,7 @@ def _is_one(node: NodeRef) -> bool:
     return not isinstance(node, RackNodes) and not (isinstance(node, DrawnNodes) and node.count > 1)
 
 
-def _how_to_write(verb: str, rows: list[actions.Deed], argument: Cursor) -> str:
+def _how_to_write(verb: str, rows: list[actions.ActionSpec], argument: Cursor) -> str:
     """Returns the notation of an action whose argument is no mapping, with the argument where it fits."""
     given = argument.text() if argument.is_scalar else argument.flow_text()
     forms = []
@@ -131,7 +131,7 @@ def _is_node(text: str) -> bool:
     return True
 
 
-def _read_fields(rows: list[actions.Deed], fields: Fields, names: Names) -> actions.ActionTemplate:
+def _read_fields(rows: list[actions.ActionSpec], fields: Fields, names: Names) -> actions.ActionTemplate:
     row = max(rows, key=lambda row: sum(key in fields.keys for field in row.fields.values() for key in field.keys))
     given = {name: field.read(fields, names) for name, field in row.fields.items()}
     action: actions.ActionTemplate = row.kind(**given)  # type: ignore[assignment]
@@ -158,7 +158,7 @@ def read_text(text: str, names: Names, *, path: Path) -> actions.ActionTemplate:
 
 def action_entry(action: actions.ActionTemplate) -> dict[str, YamlValue]:
     """Returns an action as an entry of a document, which ``read_action`` reads."""
-    row = actions.deed_of(action)
+    row = actions.spec_of(action)
     entries: dict[str, YamlValue] = {}
     for name, field in row.fields.items():
         entries.update(field.write(getattr(action, name)))

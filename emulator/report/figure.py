@@ -29,7 +29,7 @@ from laststand.emulator.report.markup import element, line, text, title
 from laststand.emulator.report.picture import Box, PartitionPicture
 from laststand.emulator.report.spans import changes_until, replicas_of
 from laststand.emulator.report.steps import StoryStep, story_steps
-from laststand.emulator.report.words import dashed, deeds
+from laststand.emulator.report.words import dashed, faults_and_repairs
 from laststand.emulator.verification.story.run import PartitionStory, RunStory
 from laststand.emulator.verification.verdict.report import VerdictReport
 
@@ -151,7 +151,7 @@ def draw(
     y += 18
     hairlines = [
         line(picture.time.x(time_us), 18, picture.time.x(time_us), acks.bottom, "hairline")
-        for time_us in sorted({time_us for time_us, _, _ in deeds(story) if 0 <= time_us <= story.end_us})
+        for time_us in sorted({time_us for time_us, _, _ in faults_and_repairs(story) if 0 <= time_us <= story.end_us})
     ]
     name = f"{partition.topic}-{partition.partition}"
     svg = element(
@@ -177,7 +177,7 @@ def _happenings(partition: PartitionStory, story: RunStory) -> list[int]:
     times = [step.time_us for step in story.steps]
     times += [change.time_us for change in partition.changes]
     times += [cut.time_us for cut in partition.cuts]
-    times += [time_us for time_us, _, _ in deeds(story)]
+    times += [time_us for time_us, _, _ in faults_and_repairs(story)]
     return [time_us for time_us in times if 0 < time_us < story.end_us]
 
 

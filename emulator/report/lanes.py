@@ -11,7 +11,7 @@ from laststand.emulator.report.curves import curve
 from laststand.emulator.report.labels import block_label
 from laststand.emulator.report.markup import boxes, element, rect, text, title
 from laststand.emulator.report.picture import Box, PartitionPicture
-from laststand.emulator.report.words import ACKS_ALL, deeds, election_words, members, seconds
+from laststand.emulator.report.words import ACKS_ALL, election_words, faults_and_repairs, members, seconds
 from laststand.emulator.verification.story.run import StateChange
 
 _FAULT_ROW: Final = 12.5
@@ -27,7 +27,7 @@ def faults_lane(picture: PartitionPicture, top: float) -> tuple[list[str], float
     """Draws what was broken and mended, each label where there is room; returns its height, too."""
     ends = [0.0] * _FAULT_ROWS
     parts, rows = [], 1
-    for time_us, words, more in deeds(picture.story):
+    for time_us, words, more in faults_and_repairs(picture.story):
         if not 0 <= time_us <= picture.story.end_us:
             continue
         x = picture.time.x(time_us)
@@ -73,7 +73,7 @@ def leader_lane(picture: PartitionPicture, box: Box, *, marked: Collection[int])
 def _kept(picture: PartitionPicture, marked: Collection[int]) -> set[int]:
     """The places of changes that a story numbers, and of the first change after each action."""
     times = [change.time_us for change in picture.changes]
-    after = {bisect_left(times, time_us) for time_us, _, _ in deeds(picture.story)}
+    after = {bisect_left(times, time_us) for time_us, _, _ in faults_and_repairs(picture.story)}
     return after | {place for place, time_us in enumerate(times) if time_us in marked}
 
 

@@ -19,7 +19,7 @@ from laststand.emulator.report.figure import picture_of
 from laststand.emulator.report.numbers import plural
 from laststand.emulator.report.picture import PartitionPicture
 from laststand.emulator.report.spans import absent_spans, changes_until, leader_at, role_in, role_spans
-from laststand.emulator.report.words import deeds, seconds
+from laststand.emulator.report.words import faults_and_repairs, seconds
 from laststand.emulator.verification.story.run import PartitionStory, RunStory
 from laststand.emulator.verification.verdict.report import VerdictReport
 
@@ -65,7 +65,7 @@ def text_picture(verdict: VerdictReport, partition: PartitionStory, story: RunSt
 
 def _marks(axis: TimeAxis, story: RunStory) -> tuple[str, list[str]]:
     row, legend = [" "] * COLUMNS, list[str]()
-    found = [each for each in deeds(story) if 0 <= each[0] <= story.end_us]
+    found = [each for each in faults_and_repairs(story) if 0 <= each[0] <= story.end_us]
     for letter, (time_us, words, _) in zip(_LETTERS, found, strict=False):
         place = min(int(axis.x(time_us)), COLUMNS - 1)
         while place < COLUMNS - 1 and row[place] != " ":

@@ -133,7 +133,7 @@ class NodeNames:
         return f"heal {target}" if heal.fault == _ANY_LINK_FAULT else f"end of {heal.fault.replace('_', ' ')}, {target}"
 
 
-def deeds(story: RunStory) -> list[tuple[int, str, str]]:
+def faults_and_repairs(story: RunStory) -> list[tuple[int, str, str]]:
     """Returns the plan's faults and repairs: time, a few words, and the effect that was seen; each once."""
     names = NodeNames(story)
     found = [(fault.begun_us, names.fault_label(fault), fault.effect or "it had no effect") for fault in story.faults]

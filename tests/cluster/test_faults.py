@@ -103,7 +103,10 @@ async def test_where_no_message_is_held_none_is_lost_duplicated_or_released(tmp_
 
 
 def test_every_action_that_processes_have_has_an_executor() -> None:
-    played_elsewhere = {actions.Produce, *(kind for kind in actions.DEEDS if issubclass(kind, actions.AdminAction))}
-    offered = {kind for kind, row in actions.DEEDS.items() if row.is_on_processes}
+    played_elsewhere = {
+        actions.Produce,
+        *(kind for kind in actions.ACTION_SPECS if issubclass(kind, actions.AdminAction)),
+    }
+    offered = {kind for kind, row in actions.ACTION_SPECS.items() if row.is_on_processes}
     importlib.import_module("laststand.chaos.zookeeper.driver")  # enters what only its clusters have
     assert set(EXECUTORS) == offered - played_elsewhere

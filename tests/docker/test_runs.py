@@ -1,4 +1,4 @@
-"""Runs in containers: the demo with the verdicts of processes, and every deed once."""
+"""Runs in containers: the demo with the verdicts of processes, and every action once."""
 
 import json
 
@@ -12,7 +12,7 @@ from tests.docker.commands import ROOT, Commands
 
 pytestmark = pytest.mark.docker
 
-EVERY_DEED = ROOT / "tests/docker/every_deed.yaml"
+EVERY_ACTION = ROOT / "tests/docker/every_action.yaml"
 
 
 @pytest.mark.spark
@@ -51,16 +51,16 @@ def test_a_suite_and_a_replay(commands: Commands) -> None:
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_every_deed_bites(commands: Commands) -> None:
-    commands.type("run", str(EVERY_DEED), "--driver", "docker", "--era", "kip-966")
+def test_every_action_bites(commands: Commands) -> None:
+    commands.type("run", str(EVERY_ACTION), "--driver", "docker", "--era", "kip-966")
     [verdict] = (commands.directory / "store").rglob("verdict.json")
     assert json.loads(verdict.read_text(encoding="utf-8"))["verdict"] == "valid"
     assert commands.containers() == []
 
 
-def test_the_scenario_has_every_deed_of_containers() -> None:
-    done = {type(step.action) for step in load_scenario(EVERY_DEED).steps}
-    offered = {kind for kind, row in actions.DEEDS.items() if DriverName.DOCKER not in row.refused}
+def test_the_scenario_has_every_action_of_containers() -> None:
+    done = {type(step.action) for step in load_scenario(EVERY_ACTION).steps}
+    offered = {kind for kind, row in actions.ACTION_SPECS.items() if DriverName.DOCKER not in row.refused}
     administration = {
         kind for kind in offered if issubclass(kind, actions.AdminAction)
     }  # the same requests on every driver

@@ -11,7 +11,7 @@ from tests.docker.composed import PROJECT, compose, in_client, project, require_
 
 pytestmark = [pytest.mark.docker, pytest.mark.spark, pytest.mark.timeout(300)]
 
-EVERY_DEED: Final = ROOT / "tests/docker/every_deed_with_zookeeper.yaml"
+EVERY_ACTION: Final = ROOT / "tests/docker/every_action_with_zookeeper.yaml"
 COMPOSED: Final = {
     "COMPOSE_PROFILES": "zookeeper",
     "LASTSTAND_ERA": "kafka-3.9-zk",
@@ -19,8 +19,8 @@ COMPOSED: Final = {
 }
 
 
-def test_every_deed_on_the_server_bites(commands: Commands, analysis_image: None) -> None:
-    told = commands.type("run", str(EVERY_DEED), "--driver", "docker")
+def test_every_action_on_the_server_bites(commands: Commands, analysis_image: None) -> None:
+    told = commands.type("run", str(EVERY_ACTION), "--driver", "docker")
     assert told.endswith("kafka-3.9-zk  valid, 0 acks=all records lost, as expected\n")
     assert commands.containers() + commands.networks() == []
 

@@ -89,7 +89,7 @@ async def _let_fail(
     failed = [node_id for node_id in running if await _fails(target, node_id, armed, error)]
     await change(target, failed, afterwards)
     for node_id in failed:
-        target.downed[node_id] = actions.deed_of(action).verb
+        target.downed[node_id] = actions.spec_of(action).verb
     seen = f"process of {', '.join(map(str, failed))} ended: {os.strerror(error)}"
     if not failed:
         return actions.no_op(f"no such operation within {_FAILS_WITHIN_S:g} s")

@@ -42,5 +42,5 @@ async def execute(target: ProcessTarget, action: actions.Action) -> actions.Outc
     """
     executor = EXECUTORS.get(type(action))
     if executor is None:
-        raise NotPlayableError(f"{actions.deed_of(action).verb} cannot be played on processes")
+        raise NotPlayableError(f"{actions.spec_of(action).verb} cannot be played on processes")
     return await executor(target, action)

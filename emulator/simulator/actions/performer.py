@@ -121,7 +121,7 @@ def perform(cluster: SimulatedCluster, action: actions.Action) -> actions.Outcom
             | actions.Disconnect()
             | actions.Connect()
         ):
-            return actions.no_op(actions.deed_of(action).refused[DriverName.SIMULATOR])
+            return actions.no_op(actions.spec_of(action).refused[DriverName.SIMULATOR])
         case actions.Slow(link=link, latency_ms=latency_ms, jitter_ms=jitter_ms, direction=direction):
             return on_links.slow(cluster, link, latency_ms, jitter_ms=jitter_ms, direction=direction)
         case actions.HealAll():

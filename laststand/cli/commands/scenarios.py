@@ -79,10 +79,10 @@ def scenarios(context: click.Context, output: Output) -> None:
 def _listed(scenario: "Scenario") -> _Listed:
     from laststand.chaos.play.expressible import not_expressible
     from laststand.chaos.scenario import conditions
-    from laststand.emulator.plan.actions import deed_of
+    from laststand.emulator.plan.actions import spec_of
     from laststand.emulator.plan.drivers import DriverName
 
-    actions = (deed_of(step.action).verb for step in scenario.steps if not isinstance(step.action, conditions.Until))
+    actions = (spec_of(step.action).verb for step in scenario.steps if not isinstance(step.action, conditions.Until))
     return _Listed(
         name=scenario.name,
         title=scenario.title,

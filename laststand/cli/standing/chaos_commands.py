@@ -90,7 +90,7 @@ def heal(node: str | None, source: str | None, target: str | None, place: Path, 
 _BY_HAND: Final = (actions.HealAll, actions.HealNodes, actions.HealLink, actions.Produce)
 
 
-def _add_command(row: actions.Deed) -> None:
+def _add_command(row: actions.ActionSpec) -> None:
     is_channel = any(isinstance(field, Messages) for field in row.fields.values())
     is_link = is_channel or any(isinstance(field, Ends | Arrow) for field in row.fields.values())
     is_node = any(isinstance(field, Nodes) for field in row.fields.values())
@@ -132,7 +132,7 @@ def _click_option(option: Option) -> Callable[[Callable[..., int]], Callable[...
     return click.option(f"--{option.key}", _parameter(option), type=kind, required=option.is_required, help=option.help)
 
 
-for _row in actions.DEEDS.values():
+for _row in actions.ACTION_SPECS.values():
     _is_offered = _row.is_on_processes and _row.line_verb
     if _is_offered and _row.kind not in _BY_HAND and not issubclass(_row.kind, actions.AdminAction):
         _add_command(_row)
@@ -148,7 +148,9 @@ _LINK_COMMANDS: Final = ("partition", "heal")
 def _names_below(union: object) -> Iterator[str]:
     kinds = {get_origin(member) or member for member in get_args(union)}
     yield from (
-        row.line_verb for row in actions.DEEDS.values() if row.kind in kinds and row.line_verb in COMMANDS.commands
+        row.line_verb
+        for row in actions.ACTION_SPECS.values()
+        if row.kind in kinds and row.line_verb in COMMANDS.commands
     )
     if union is actions.LinkAction:
         yield from _LINK_COMMANDS

@@ -1,4 +1,4 @@
-"""Deeds as annotations: what Grafana is sent, and what happens where none answers."""
+"""Actions as annotations: what Grafana is sent, and what happens where none answers."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def tell(annotations: Annotations, *texts: str) -> None:
     annotations.close()
 
 
-def test_a_deed_becomes_an_annotation_that_the_dashboard_shows(grafana: FakeGrafana) -> None:
+def test_an_action_becomes_an_annotation_that_the_dashboard_shows(grafana: FakeGrafana) -> None:
     tell(Annotations(f"{grafana.url}/"), "{kill: {node: 1}}: gone")
     [(path, authorization, body)] = grafana.got
     assert path == "/api/annotations"
@@ -38,7 +38,7 @@ def test_a_deed_becomes_an_annotation_that_the_dashboard_shows(grafana: FakeGraf
 
 
 def test_a_user_of_the_url_is_sent_as_basic_authorization(grafana: FakeGrafana) -> None:
-    tell(Annotations(f"{grafana.url}/grafana".replace("//", "//me:p%40ss@")), "deed")
+    tell(Annotations(f"{grafana.url}/grafana".replace("//", "//me:p%40ss@")), "a step")
     [(path, authorization, _)] = grafana.got
     assert path == "/grafana/api/annotations"
     assert authorization == "Basic bWU6cEBzcw=="
@@ -52,7 +52,7 @@ def test_what_is_refused_does_not_hold_up_the_next(grafana: FakeGrafana) -> None
 
 @pytest.mark.parametrize("url", [None, "", "http://127.0.0.1:1"])
 def test_nobody_needs_a_grafana(url: str | None) -> None:
-    tell(Annotations(url), "deed")
+    tell(Annotations(url), "a step")
 
 
 @pytest.mark.parametrize("url", ["grafana:3000", "ftp://grafana", "http://"])

@@ -207,10 +207,10 @@ def test_a_cluster_without_zookeeper_has_no_such_node(command: str, tmp_path: Pa
 
 
 def test_every_fault_that_processes_have_is_a_command() -> None:
-    administration = {kind for kind in actions.DEEDS if issubclass(kind, actions.AdminAction)}
+    administration = {kind for kind in actions.ACTION_SPECS if issubclass(kind, actions.AdminAction)}
     offered = {
         row.line_verb or row.verb
-        for kind, row in actions.DEEDS.items()
+        for kind, row in actions.ACTION_SPECS.items()
         if DriverName.PROCESS not in row.refused
         and kind not in {*administration, actions.Produce, actions.HealNodes, actions.HealLink}
     }

@@ -15,7 +15,9 @@ _ROOT = Path(__file__).parents[3]
 _PAGE = (_ROOT / "docs/faults.md").read_text(encoding="utf-8")
 _README = (_ROOT / "chaos/README.md").read_text(encoding="utf-8")
 
-FAULTS = [row for row in actions.DEEDS.values() if row.fault is not None and DriverName.PROCESS not in row.refused]
+FAULTS = [
+    row for row in actions.ACTION_SPECS.values() if row.fault is not None and DriverName.PROCESS not in row.refused
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +29,12 @@ def played() -> dict[str, set[type]]:
 def _kinds(name: str) -> Iterator[type]:
     for step in load_scenario(find_scenario(name)).steps:
         if not isinstance(step.action, conditions.Until):
-            yield actions.deed_of(step.action).kind
+            yield actions.spec_of(step.action).kind
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.fault)
 def test_a_fault_is_played_by_a_listed_scenario_and_documented(
-    fault: actions.Deed, played: dict[str, set[type]]
+    fault: actions.ActionSpec, played: dict[str, set[type]]
 ) -> None:
     assert any(fault.kind in kinds for kinds in played.values()), "no bundled scenario in chaos/README.md plays it"
     assert f"| `{fault.verb}" in _PAGE or f", `{fault.verb}`" in _PAGE

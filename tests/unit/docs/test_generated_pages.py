@@ -83,7 +83,7 @@ def test_every_kind_of_condition_is_listed_with_an_example_of_it() -> None:
 def test_every_argument_of_an_action_has_a_value_and_a_meaning() -> None:
     lacking = {
         type(field).__name__
-        for row in actions.DEEDS.values()
+        for row in actions.ACTION_SPECS.values()
         for field in row.fields.values()
         if not getattr(field, "options", ())
     }

@@ -11,15 +11,15 @@ from laststand.emulator.plan.plan_yaml import read_plan_yaml
 _DOCUMENT = (Path(__file__).parents[3] / "docs/plans.md").read_text(encoding="utf-8")
 
 
-def _row(deed: actions.Deed) -> str:
-    in_containers = "in containers" if deed.is_on_processes else "no"
-    on_processes = "yes" if DriverName.PROCESS not in deed.refused else in_containers
-    return f"| `{deed.example}` | {deed.meaning} | {on_processes} |"
+def _row(spec: actions.ActionSpec) -> str:
+    in_containers = "in containers" if spec.is_on_processes else "no"
+    on_processes = "yes" if DriverName.PROCESS not in spec.refused else in_containers
+    return f"| `{spec.example}` | {spec.meaning} | {on_processes} |"
 
 
 def test_the_table_is_that_of_the_actions() -> None:
     rows = [line for line in _DOCUMENT.splitlines() if line.startswith("| `")]
-    assert rows == [_row(deed) for deed in actions.DEEDS.values()]
+    assert rows == [_row(spec) for spec in actions.ACTION_SPECS.values()]
 
 
 def test_the_examples_are_one_plan_in_both_forms() -> None:

@@ -46,7 +46,7 @@ async def post(session: ClientSession, view: LiveView, body: bytes, **headers: s
         return answer.status, json.loads(text) if text.startswith("{") else {"text": text}
 
 
-def deed(step: str, stage: int = 0) -> bytes:
+def action_body(step: str, stage: int = 0) -> bytes:
     return json.dumps({"stage": stage, "step": step}).encode()
 
 
@@ -64,7 +64,7 @@ async def test_the_page_needs_its_token_and_its_own_name(view: LiveView, session
         assert answer.status == 403
 
 
-async def test_a_deed_needs_the_token_in_a_header_and_the_origin_of_the_page(
+async def test_an_action_needs_the_token_in_a_header_and_the_origin_of_the_page(
     view: LiveView, stage: PlayedStage, session: ClientSession
 ) -> None:
     for headers in (
@@ -74,21 +74,24 @@ async def test_a_deed_needs_the_token_in_a_header_and_the_origin_of_the_page(
         {"X_Laststand_Token": "no"},
         {"Host": "elsewhere.example"},
     ):
-        status, _ = await post(session, view, deed(KILL.step), **headers)
+        status, _ = await post(session, view, action_body(KILL.step), **headers)
         assert status == 403, headers
-    async with session.post(f"{view.address.replace('/?', '/deeds?')}", data=deed(KILL.step)) as answer:
+    async with session.post(f"{view.address.replace('/?', '/deeds?')}", data=action_body(KILL.step)) as answer:
         assert answer.status == 403
     assert stage.played == []
 
 
 async def test_only_what_is_offered_is_done(view: LiveView, stage: PlayedStage, session: ClientSession) -> None:
-    assert await post(session, view, deed("{replace_disk: {node: 1}}")) == (409, {"reason": "that is not possible now"})
-    assert await post(session, view, deed(KILL.step, stage=1)) == (400, {"reason": "this is no action"})
+    assert await post(session, view, action_body("{replace_disk: {node: 1}}")) == (
+        409,
+        {"reason": "that is not possible now"},
+    )
+    assert await post(session, view, action_body(KILL.step, stage=1)) == (400, {"reason": "this is no action"})
     assert await post(session, view, b"{}") == (400, {"reason": "this is no action"})
-    assert await post(session, view, deed(FAIL.step)) == (409, {"reason": "it did not work"})
+    assert await post(session, view, action_body(FAIL.step)) == (409, {"reason": "it did not work"})
     assert stage.played == []
-    assert await post(session, view, deed(KILL.step)) == (200, {"seen": "process 7 was killed"})
-    assert await post(session, view, deed(KILL.step)) == (409, {"reason": "that is not possible now"})
+    assert await post(session, view, action_body(KILL.step)) == (200, {"seen": "process 7 was killed"})
+    assert await post(session, view, action_body(KILL.step)) == (409, {"reason": "that is not possible now"})
     assert stage.played == [KILL.step]
 
 
@@ -111,12 +114,12 @@ async def test_the_stream_tells_looks_that_are_escaped_until_it_is_over(view: Li
         assert "down" not in shown["panel"]
         assert "&lt;script&gt;" in shown["panel"]
         assert NAME not in shown["panel"] + shown["drawing"]
-        await post(session, view, deed(KILL.step))
+        await post(session, view, action_body(KILL.step))
         while "down" not in shown["panel"]:
             [shown] = json.loads(await told(answer.content, "look"))["stages"]
         await view.end("the run is over")
         assert json.loads(await told(answer.content, "over")) == "the run is over"
-    assert (await post(session, view, deed(FAIL.step)))[0] == 409
+    assert (await post(session, view, action_body(FAIL.step)))[0] == 409
 
 
 async def test_a_view_that_is_served_again_at_its_place_has_the_same_address(stage: PlayedStage) -> None:

@@ -107,7 +107,7 @@ def _value(field: AnyField) -> st.SearchStrategy[Any]:
 ACTIONS: Final[st.SearchStrategy[actions.Action]] = st.one_of(
     *(
         st.builds(row.kind, **{name: _value(field) for name, field in row.fields.items()})
-        for row in actions.DEEDS.values()
+        for row in actions.ACTION_SPECS.values()
     )
 ).filter(lambda action: not any(action.problems()))
 """Any action that can be performed and that both notations can say."""

@@ -72,7 +72,7 @@ def test_what_an_action_begins_and_ends(line: str, begun: tuple[Fault, ...], end
 
 
 def examples() -> list[actions.Action]:
-    return [parse_action(row.example, names()) for row in actions.DEEDS.values()]
+    return [parse_action(row.example, names()) for row in actions.ACTION_SPECS.values()]
 
 
 @pytest.mark.parametrize("action", examples(), ids=lambda action: type(action).__name__)

@@ -69,18 +69,18 @@ def test_there_and_back(line: str, counts: bool) -> None:  # noqa: FBT001 - a co
     assert Plan(brokers=4, topics=(), actions=(action,)).length == int(counts)
 
 
-@pytest.mark.parametrize("row", actions.DEEDS.values(), ids=lambda row: row.kind.__name__)
+@pytest.mark.parametrize("row", actions.ACTION_SPECS.values(), ids=lambda row: row.kind.__name__)
 def test_the_example_of_every_row_is_a_line_of_its_action(row: object) -> None:
-    assert row in actions.DEEDS.values()
-    deed = next(each for each in actions.DEEDS.values() if each is row)
-    action = parse_action(deed.example, names())
-    assert type(action) is deed.kind
+    assert row in actions.ACTION_SPECS.values()
+    spec = next(each for each in actions.ACTION_SPECS.values() if each is row)
+    action = parse_action(spec.example, names())
+    assert type(action) is spec.kind
     assert parse_action(format_action(action), names()) == action
 
 
 def test_every_action_of_the_union_has_a_row() -> None:
     kinds = {getattr(kind, "__origin__", kind) for kind in get_args(actions.Action)}
-    assert kinds == set(actions.DEEDS)
+    assert kinds == set(actions.ACTION_SPECS)
 
 
 @pytest.mark.parametrize(

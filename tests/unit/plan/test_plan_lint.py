@@ -51,10 +51,10 @@ def test_what_can_never_do_anything(line: str, problem: str) -> None:
     assert found.startswith(problem)
 
 
-@pytest.mark.parametrize("row", actions.DEEDS.values(), ids=lambda row: row.kind.__name__)
+@pytest.mark.parametrize("row", actions.ACTION_SPECS.values(), ids=lambda row: row.kind.__name__)
 def test_examples_have_no_problem(row: object) -> None:
-    deed = next(each for each in actions.DEEDS.values() if each is row)
-    assert list(problems(parse_action(deed.example, names()), names())) == []
+    spec = next(each for each in actions.ACTION_SPECS.values() if each is row)
+    assert list(problems(parse_action(spec.example, names()), names())) == []
 
 
 @pytest.mark.parametrize("verb", ["kill", "start", "stop", "pause", "resume", "isolate", "rejoin"])

@@ -17,7 +17,7 @@ from laststand.emulator.report.numbers import number
 from laststand.emulator.report.run_files import ReportedRun
 from laststand.emulator.report.spans import Role, absent_spans, cut_off_spans, joined, mistaken_spans, role_spans
 from laststand.emulator.report.text_picture import COLUMNS, text_picture
-from laststand.emulator.report.words import deeds, offset_ranges, seconds
+from laststand.emulator.report.words import faults_and_repairs, offset_ranges, seconds
 from laststand.emulator.report.worst_first import worst_first
 from laststand.emulator.report.worst_moment import fewest_copies
 from laststand.emulator.verification.story.run import BrokenLink, Point
@@ -97,8 +97,8 @@ def test_the_picture_as_text_has_roles_and_copies(loss: ReportedRun) -> None:
     assert "a cut off" in rows
 
 
-def test_deeds_are_told_once(loss: ReportedRun) -> None:
-    told = [words for _, words, _ in deeds(loss.story)]
+def test_faults_and_repairs_are_told_once(loss: ReportedRun) -> None:
+    told = [words for _, words, _ in faults_and_repairs(loss.story)]
     assert told == ["cut off broker 0", "cut off broker 1", "start broker 2", "end of every isolate"]
     assert len(told) == len(set(told))
 
@@ -115,13 +115,13 @@ def test_what_holds_messages_of_one_kind_is_told_as_that_and_not_as_a_cut(loss: 
     )
     heal = msgspec.structs.replace(loss.story.heals[0], fault="heal", target=fault.target, begun_us=20)
     story = msgspec.structs.replace(loss.story, faults=(fault,), heals=(heal,), processes=())
-    assert [words for _, words, _ in deeds(story)] == [
+    assert [words for _, words, _ in faults_and_repairs(story)] == [
         "hold broker 1 to broker 100 (AlterPartition request)",
         "heal broker 1 to broker 100 (AlterPartition request)",
     ]
     assert [span.words for span in cut_off_spans(story, 1)] == ["no AlterPartition request with broker 100"]
     brief = msgspec.structs.replace(story, faults=(msgspec.structs.replace(fault, begun_us=20),))
-    assert len(deeds(brief)) == 1
+    assert len(faults_and_repairs(brief)) == 1
 
 
 def test_numbers_and_ranges_are_written_for_people() -> None:

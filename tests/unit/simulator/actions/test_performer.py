@@ -36,13 +36,13 @@ def done(simulation: Simulation, *lines: str) -> list[tuple[bool, bool, str]]:
     return [(outcome.took_effect, outcome.bit, outcome.seen) for outcome in outcomes]
 
 
-@pytest.mark.parametrize("row", actions.DEEDS.values(), ids=lambda row: row.kind.__name__)
+@pytest.mark.parametrize("row", actions.ACTION_SPECS.values(), ids=lambda row: row.kind.__name__)
 def test_every_action_is_performed_and_the_cluster_recovers(row: object) -> None:
-    deed = next(each for each in actions.DEEDS.values() if each is row)
+    spec = next(each for each in actions.ACTION_SPECS.values() if each is row)
     simulation = begun()
-    if deed.kind is actions.UnregisterBroker:  # one that runs is never registered again
+    if spec.kind is actions.UnregisterBroker:  # one that runs is never registered again
         done(simulation, "stop 2", "wait 200")
-    outcome = perform_and_record(simulation.cluster, parse_action(deed.example, names()))
+    outcome = perform_and_record(simulation.cluster, parse_action(spec.example, names()))
     assert outcome.took_effect is not outcome.seen.startswith("no-op: ")
     simulation.cluster.run(200)
     simulation.finish()
