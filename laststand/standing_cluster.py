@@ -312,7 +312,7 @@ class StandingCluster:
 
     @property
     def is_verified(self) -> bool:
-        """Whether there is a verdict."""
+        """The cluster was taken down, and its run has a verdict."""
         return self._report is not None
 
     def verify(self) -> VerdictReport:
