@@ -21,7 +21,7 @@ BENCHMARKS: Final[Mapping[str, Callable[[], Iterator[Figure]]]] = {
     "suites": suites.measure,
     "kafka": kafka.measure,
 }
-"""What can be asked for by name, in the order in which all of them run."""
+"""Benchmarks that can be asked for by name, in the order in which all of them run."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""How long a cluster takes from nothing to the first acknowledged record.
+"""The time that a cluster takes from nothing to the first acknowledged record.
 
 A producer waits already and asks for its topic every 100 ms, as Kafka's does. Then ``benchmarks.boot_launcher`` is
 started, a Python process of its own, which starts 1 controller and 3 brokers and creates the topic (RF 3, min ISR 2).

@@ -148,12 +148,12 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
 
 
 def are_all_active(image: MetadataImage) -> bool:
-    """Whether the controller lets every broker lead."""
+    """Returns whether the controller lets every broker lead."""
     return all(broker in image.brokers and image.brokers[broker].is_active for broker in BROKER_IDS)
 
 
 def are_isrs_full(image: MetadataImage) -> bool:
-    """Whether every partition has all its replicas in the ISR, and a leader."""
+    """Returns whether every partition has all its replicas in the ISR, and a leader."""
     return all(
         partition in image.partitions
         and len(image.partitions[partition].isr) == REPLICATION_FACTOR

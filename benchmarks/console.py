@@ -1,4 +1,4 @@
-"""How fast ``laststand produce`` takes lines from standard input, as a user pipes them.
+"""The speed at which ``laststand produce`` takes lines from standard input, as a user pipes them.
 
 A standing cluster without proxies, RF 3, min ISR 2, 3 partitions on 3 leaders, acks=all, idempotent, default options.
 For lines of 100 bytes and of 1 KB, 200 MB are piped in, ``REPETITIONS`` times. CPU time is that of the command alone,

@@ -1,4 +1,4 @@
-"""What it costs a leader to write down a batch: three frequent events, packed as brokers do it and as lines of JSON.
+"""A leader's cost of writing down a batch: three frequent events, packed as brokers do it and as lines of JSON.
 
 CPU time of one process, one write to the file for each batch, as each turn of a broker makes one.
 """

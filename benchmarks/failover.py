@@ -1,4 +1,4 @@
-"""How long a partition is without a leader beyond what the session timeout explains.
+"""The time that a partition is without a leader beyond what the session timeout explains.
 
 RF 3, min ISR 2, acks=all, ``broker.session.timeout.ms`` 2000, heartbeats every 250 ms. The leader is killed with
 SIGKILL; ``failover_s`` is the time from then to the first ack of a record made after it, less the session timeout. It

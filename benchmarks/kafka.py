@@ -1,4 +1,4 @@
-"""How long Apache Kafka takes until three brokers may lead, and how much memory each of them takes then.
+"""The time that Apache Kafka takes until three brokers may lead, and the memory that each of them takes then.
 
 1 controller and 3 brokers, started as for ``--driver kafka``, without proxies and without the library that records
 syncs. ``kafka_boot_s`` is the time from the first process to the moment when the metadata log has every broker

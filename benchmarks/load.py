@@ -35,7 +35,7 @@ _ANSWER_TIMEOUT_MS: Final = 15_000
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What the producer does.
+    """The load that the producer makes.
 
     Attributes:
         partitions: take turns.

@@ -163,7 +163,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _memory_mb(root: psutil.Process) -> float:
-    """What a process and all below it have resident; pages that forked processes share count for each."""
+    """Returns the resident memory of a process and all below it; pages that forked processes share count for each."""
     resident = 0
     with contextlib.suppress(psutil.NoSuchProcess):
         for process in (root, *root.children(recursive=True)):

@@ -1,4 +1,4 @@
-"""What a page costs: looks of the live view, and the report on a run of a million records.
+"""The cost of pages: looks of the live view, and the report on a run of a million records.
 
 ``view_cpu``: the demo is played with a page that is watched, and without one; the figure is how much more processor
 time the harness takes, as a part of one core. ``page_1m_*``: size of ``report.html``, how long it takes to draw it, and

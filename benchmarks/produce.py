@@ -36,7 +36,7 @@ _BUFFERED_BATCHES: Final = 2 * _IN_FLIGHT * len(PARTITIONS)
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """What the processes had used at one moment; sizes in bytes."""
+    """CPU time and memory that the processes had used at one moment; sizes in bytes."""
 
     time_ns: int
     broker_cpu_s: float

@@ -1,4 +1,4 @@
-"""How long suites take as commands, verification included: smoke on processes, the library in virtual time."""
+"""The time that suites take as commands, verification included: smoke on processes, the library in virtual time."""
 
 import subprocess
 import sys

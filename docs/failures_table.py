@@ -23,12 +23,12 @@ class Failure(NamedTuple):
 
     @property
     def named(self) -> list[str]:
-        """What its last column names: switches, scenarios and plans."""
+        """The names in its last column: switches, scenarios and plans."""
         return _QUOTED.findall(self.switch)
 
 
 class KafkaResult(NamedTuple):
-    """What became of a failure on two versions of Apache Kafka, and what shows it, or why nothing does."""
+    """The result of a failure on two versions of Apache Kafka, and what shows it, or why nothing does."""
 
     id: str
     played: str

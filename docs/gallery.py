@@ -55,7 +55,7 @@ _CODE: Final = re.compile(r"`([^`]+)`")
 
 
 class Played(NamedTuple):
-    """What shows a failure: a plan of the simulator, or a scenario; and the rules that are off in the first run.
+    """A way to show a failure: a plan of the simulator, or a scenario; and the rules that are off in the first run.
 
     Attributes:
         path: of the plan or scenario.
@@ -69,7 +69,7 @@ class Played(NamedTuple):
 
 
 class Unplayed(NamedTuple):
-    """Why there is no run that shows a failure."""
+    """The reason why no run shows a failure."""
 
     reason: str
 

@@ -47,7 +47,7 @@ _TABLES: Final = re.compile(r"(?<=<!-- measured -->\n).*(?=<!-- end -->)", re.DO
 
 
 class Measured(NamedTuple):
-    """What one run measured: its verdict, and where it is."""
+    """The measurement of one run: its verdict, and where it is."""
 
     directory: Path
     scenario: Scenario

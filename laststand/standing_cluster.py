@@ -136,7 +136,7 @@ class StandingCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients of Apache Kafka connect: their property ``bootstrap.servers``."""
+        """Addresses to which clients of Apache Kafka connect: their property ``bootstrap.servers``."""
         return ",".join(self.status().bootstrap_servers)
 
     def create_topic(
@@ -312,7 +312,7 @@ class StandingCluster:
 
     @property
     def is_verified(self) -> bool:
-        """The cluster was taken down, and its run has a verdict."""
+        """True if there is a verdict."""
         return self._report is not None
 
     def verify(self) -> VerdictReport:

@@ -51,7 +51,7 @@ WIDTH: Final = 120
 _IMPORTED_FROM: Final = "laststand/emulator/rpc/generated"
 
 Kind: TypeAlias = object
-"""What a message stands for: a struct, a named tuple, or an annotation of a tuple."""
+"""The type that a message stands for: a struct, a named tuple, or an annotation of a tuple."""
 
 _INTEGERS: Final[Mapping[object, str]] = {
     int: "int32",
@@ -66,7 +66,7 @@ _INTEGERS: Final[Mapping[object, str]] = {
     Offset: "int64",
     MetadataOffset: "sint64",
 }
-"""How integers are written. What may be negative is ``sint``."""
+"""Types in which integers are written. Those that may be negative are ``sint``."""
 
 _NEGATIVE_IF_UNKNOWN: Final = (ProducerEpoch, ProducerId, BrokerEpoch)
 """They are -1 where there is none, unless the field is optional."""
