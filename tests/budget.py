@@ -46,7 +46,7 @@ class _Node(Protocol):
 
 
 class Taken(NamedTuple):
-    """What one phase of a test took."""
+    """CPU and wall time of one phase of a test."""
 
     nodeid: str
     when: str

@@ -1,4 +1,4 @@
-"""What all tests share: their options, a Spark session, runs of the bundled scenarios, and who runs beside whom.
+"""Parts that all tests share: their options, a Spark session, runs of the bundled scenarios, and who runs beside whom.
 
 With several workers (``pytest -n 4``) modules are handed out one after the other, those that take longest first: what
 starts clusters mostly waits, and what computes fills the time. Modules that use a Spark session go to one of two
@@ -63,7 +63,7 @@ FIRST: Final = (
     "tests/mutants/",
     "tests/simulation/",
 )
-"""What takes long, longest first; then comes everything else."""
+"""Modules that take long, longest first; then comes everything else."""
 
 # A busy machine is no reason to fail: speed is measured in benchmarks.
 settings.register_profile("tests", deadline=None, suppress_health_check=(HealthCheck.too_slow,))

@@ -98,7 +98,7 @@ def eras_of(name: str) -> tuple[str, ...]:
 
 
 def is_watched(scenario: Scenario) -> bool:
-    """Whether the simulator's oracle watches the run of a scenario.
+    """Returns whether the simulator's oracle watches the run of a scenario.
 
     It would take minutes where producers send all the time, which lose in the same ways as others. What steps want to
     be deleted nobody tells an oracle that only watches.

@@ -1,4 +1,4 @@
-"""Whether what is written as a verdict is what the published schema says."""
+"""Comparison of written verdicts with the published schema."""
 
 from collections.abc import Iterator
 from functools import cache

@@ -1,4 +1,4 @@
-"""What axe-core finds on a page that is open in a browser."""
+"""Results of axe-core on a page that is open in a browser."""
 
 from importlib.resources import files
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What comes from a run is text in a real browser: nothing of it is run, and no element is made of it."""
+"""Text that comes from a run stays text in a real browser: nothing of it is run, and no element is made of it."""
 
 from pathlib import Path
 

@@ -146,7 +146,7 @@ def drag(tab: Page) -> None:
 
 
 def box_of(figure: Locator) -> FloatRect:
-    """Where a picture is; a live one that is just drawn again is nowhere for a moment."""
+    """Returns the place of a picture; a live one that is just drawn again has none for a moment."""
     deadline = time.monotonic() + DRAWN_WITHIN_S
     while (box := figure.bounding_box()) is None:
         assert time.monotonic() < deadline

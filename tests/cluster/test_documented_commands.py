@@ -68,7 +68,7 @@ BLOCKS: Final = {
     "walk: end": ("docs/standing-cluster.md", "$ laststand down"),
     "ZooKeeper server": ("docs/standing-cluster.md", "$ laststand up --era kafka-3.9-zk"),
 }
-"""Where the commands are: the document, and how their block begins."""
+"""Places of the commands: the document, and how their block begins."""
 
 FROM_KAFKA: Final = "from-kafka.md"
 ELSEWHERE: Final = frozenset({FROM_KAFKA, "docker.md", "kafka.md", "kafka-hazards.md", "differential.md"})
@@ -80,7 +80,7 @@ FILES: Final = {
     "offsets.json": '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "offset": 0}]}',
     "moves.json": '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 1, 0]}]}',
 }
-"""What a reader who comes from Kafka has."""
+"""Files that a reader who comes from Kafka has."""
 
 EXIT_CODES: Final = {
     "run kip-497/leader-cut-off --set maximal_isr=proposed": {1},
@@ -101,7 +101,7 @@ EXIT_CODES: Final = {
     "reassign --reassignment-json-file moves.json --cancel": {0, 1},
     "reassign --topic orders --partition 0 --replicas 2,1 --verify": {0, 2},
 }
-"""What else than 0 a command ends with, by its arguments: it finds something, or something was over before."""
+"""Exit codes of commands that may end with another than 0: they find something, or something was over before."""
 
 
 USE_SPARK: Final = frozenset({"run", "fuzz", "verify", "sql", "analyze", "export", "replay"})
@@ -401,7 +401,7 @@ def test_every_command_that_is_shown_is_pasted_or_plays_what_another_test_plays(
 
 
 def _is_played_elsewhere(command: tuple[str, ...]) -> bool:
-    """Whether it is ``run SCENARIO --era ERA...``, of which each is played as expected, or prints a compose file.
+    """Returns whether it is ``run SCENARIO --era ERA...``, each played as expected, or prints a compose file.
 
     What is printed is compared with ``docker/compose.yaml``.
     """
@@ -419,5 +419,5 @@ def _is_played_elsewhere(command: tuple[str, ...]) -> bool:
 
 
 def _is_expected(name: str, *eras: str) -> bool:
-    """Whether virtual time plays a scenario in these eras, and compares what comes of it with what is expected."""
+    """Returns whether virtual time plays a scenario in these eras, and compares the outcome with the expected one."""
     return name in scenario_names() and set(eras) <= set(eras_of(name))

@@ -46,7 +46,7 @@ LINES: Final = b"".join(b"%d\n" % number for number in range(100_000))
 
 
 class Shell:
-    """Where commands are typed: beside a standing cluster of two brokers."""
+    """A shell in which commands are typed, beside a standing cluster of two brokers."""
 
     def __init__(self, directory: Path, mark: str) -> None:
         self.directory = directory
@@ -140,7 +140,7 @@ CASES: Final[dict[str, tuple[dict[int, Case], dict[int, Case]]]] = {
         },
     ),
 }
-"""What brings a row's codes about: for a verdict, and on a standing cluster."""
+"""Ways to bring about the codes of a row: for a verdict, and on a standing cluster."""
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ MOMENTS = [
     pytest.param(NODE_IS_PAUSED, HOLD, id="a node is paused"),
     pytest.param(SPARK_IS_AWAITED, "", id="spark is awaited"),
 ]
-"""What the program says at the moment, and what the scenario needs to get there and stay."""
+"""Moments: the words of the program then, and the steps that the scenario needs to get there and stay."""
 
 
 class Campaign:

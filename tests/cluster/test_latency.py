@@ -45,7 +45,7 @@ steps: [{until: {acked: 1, acks: all}}]
 
 
 def read_events(directory: Path) -> list[AnyEvent]:
-    """What nodes have written so far; the last line of a file may not be whole yet."""
+    """Returns the events that nodes have written so far; the last line of a file may not be whole yet."""
     decoder = msgspec.json.Decoder(AnyEvent)
     return [decoder.decode(line) for path in directory.iterdir() for line in read_lines(path).splitlines()]
 

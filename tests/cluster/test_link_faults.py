@@ -1,4 +1,4 @@
-"""Faults of links that let bytes through: each bites, and reports a no-op where there is nothing to hurt."""
+"""Faults of links that let bytes through: each takes effect, and reports a no-op where there is nothing to hurt."""
 
 from functools import partial
 from pathlib import Path

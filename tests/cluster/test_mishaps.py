@@ -1,4 +1,4 @@
-"""What ends or hinders the command line from outside never looks like a verdict, and what was written is kept."""
+"""Mishaps that end or hinder the command line from outside: none looks like a verdict, and what was written is kept."""
 
 import os
 import signal

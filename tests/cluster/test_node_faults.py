@@ -114,7 +114,7 @@ async def test_the_controllers_clock_jumps_and_every_session_is_over(tmp_path: P
 
 
 def fencings(target: ProcessTarget) -> int:
-    """How often the controller fenced a broker; one that is unfenced at once is not seen otherwise."""
+    """Returns how often the controller fenced a broker; one that is unfenced at once is not seen otherwise."""
     events = target.cluster.layout.event_file(CONTROLLER, target.cluster.incarnation(CONTROLLER))
     return events.read_bytes().count(b'"BrokerFenced"')
 

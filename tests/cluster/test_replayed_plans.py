@@ -1,4 +1,4 @@
-"""What the simulator finds, real processes do: plans that it finds and shrinks here lose the same records on both.
+"""Plans that the simulator finds and shrinks here lose the same records on real processes.
 
 The plans are not kept: each run of this test looks for them, with a rule switched off. Not every plan
 that breaks a promise can be played with barriers (``laststand.chaos.plans``), so those that cannot are passed over.
@@ -64,7 +64,7 @@ class Found(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """What one plan came to, in the simulator and on processes."""
+    """The outcome of one plan, in the simulator and on processes."""
 
     found: Found
     simulated: VerdictReport

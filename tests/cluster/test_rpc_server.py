@@ -1,4 +1,4 @@
-"""What a node's gRPC server makes of bugs in its own process, of nonsense, and of callers that vanish."""
+"""Reactions of a node's gRPC server to bugs in its own process, to nonsense, and to callers that vanish."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -30,7 +30,7 @@ EMPTY_FETCH = b"\x0a\x00"
 
 
 class Bugs:
-    """What reached the event loop's exception handler, which ends a node's process."""
+    """Exceptions that reached the event loop's handler, which ends a node's process."""
 
     def __init__(self) -> None:
         self.found: list[object] = []

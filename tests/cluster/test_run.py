@@ -152,7 +152,7 @@ ALTERED: Mapping[str, Callable[[Path], None]] = {
     "the end of a killed process": end_of_the_killed,
     "the metadata log and the plan": metadata_log_and_plan,
 }
-"""What somebody took out of a run's evidence."""
+"""Alterations of a run's evidence, by what somebody took out of it."""
 
 
 def doubts_about(directory: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""What ``laststand run`` prints while it plays: a panel that is drawn again on a terminal, lines without one."""
+"""Output of ``laststand run`` while it plays: a panel that is drawn again on a terminal, lines without one."""
 
 import contextlib
 import os

@@ -27,14 +27,14 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def held(terminal: Terminal) -> tuple[int | None, int]:
-    """Who is controller, and in which epoch."""
+    """Returns the controller and its epoch."""
     held = terminal.status()["zookeeper"]
     assert isinstance(held, dict)
     return held["controller"], held["controller_epoch"]
 
 
 def protocols_of(terminal: Terminal, broker: int) -> list[str]:
-    """What each process of a broker has spoken."""
+    """Returns the protocol version that each process of a broker has spoken."""
     paths = sorted((terminal.latest / "events").glob(f"{broker}-*.packed"))
     return [json.loads(next(stream_lines(path)))["properties"][PROPERTY] for path in paths]
 

@@ -46,7 +46,7 @@ EVENT_FILES = ("harness-0", "100-0", "0-0", "1-0", "2-0", "2-1")
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line said about the story."""
+    """The answer of the command line when the story was played: exit code, lines, and the store with the runs."""
 
     exit_code: int
     lines: list[str]

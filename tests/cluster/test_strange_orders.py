@@ -1,4 +1,4 @@
-"""What somebody else orders nodes to do while a run is played: on record at the nodes, and a doubt in the verdict."""
+"""Orders that somebody else gives nodes while a run is played: on record at the nodes, and a doubt in the verdict."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is left of a run whose harness was killed: nothing, whatever it was doing."""
+"""Nothing is left of a run whose harness was killed, whatever it was doing."""
 
 import os
 import subprocess

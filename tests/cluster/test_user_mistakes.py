@@ -1,4 +1,4 @@
-"""What a user gets wrong on a standing cluster is one line and exit code 254, never a bug's 255; nothing is done."""
+"""Mistakes of a user on a standing cluster: one line and exit code 254, never a bug's 255; nothing is done."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ REFUSED: Final = {
     "chaos kill 9": "no node 9",
     "chaos kill leader(nope-0)": "no such partition",
 }
-"""What is said, by command."""
+"""Words of the refusal, by command."""
 
 
 class Shell:

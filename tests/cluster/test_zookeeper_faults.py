@@ -1,4 +1,4 @@
-"""What is done to a real ZooKeeper server and to its messages takes effect, and no more than that."""
+"""Faults of a real ZooKeeper server and of its messages take effect, and do no more than that."""
 
 import asyncio
 import os

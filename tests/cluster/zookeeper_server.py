@@ -71,7 +71,7 @@ class Client:
 
     @property
     def has_expired(self) -> bool:
-        """Whether the server has said that the session is over: nothing is answered any more."""
+        """True if the server has said that the session is over: nothing is answered any more."""
         return any(isinstance(told, exchange.SessionExpired) for told in self.told)
 
     async def events(self) -> tuple[operations.WatchEvent, ...]:

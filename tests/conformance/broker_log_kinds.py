@@ -107,7 +107,7 @@ def run_log_truncate(vector: Vector) -> list[str]:
 
 
 def run_truncation_decision(vector: Vector) -> list[str]:
-    """Where a follower cuts, by the leader's answer."""
+    """The offset at which a follower cuts, by the leader's answer."""
     before = vector.before
     found: list[str] = []
     actual: dict[str, Any] = {}

@@ -66,7 +66,7 @@ def fill_topics(image: MetadataImage, described: Fields) -> None:
 
 
 def run_stray_check(vector: Vector) -> list[str]:
-    """Whether one log on disk is a stray; image keys are ``topicId:partition``."""
+    """The decision whether one log on disk is a stray; image keys are ``topicId:partition``."""
     event = vector.event
     image = MetadataImage()
     fill_topics(

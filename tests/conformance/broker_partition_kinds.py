@@ -345,7 +345,7 @@ class _PartitionPlay:
 
 
 def is_queued(sender: AlterPartitionSender, proposal: IsrProposal) -> bool:
-    """Whether a change of that partition awaits an answer: another one would be refused."""
+    """Returns whether a change of that partition awaits an answer: another one would be refused."""
     return copy.deepcopy(sender).submit(proposal) is ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
@@ -487,7 +487,7 @@ def run_hw_advance(vector: Vector) -> list[str]:
 
 
 def run_follower_state(vector: Vector) -> list[str]:
-    """What fetches teach the leader."""
+    """The followers' state that a leader learns from their fetches."""
     before = vector.before
     log = {"start": 0, "hw": 0, "epochs": [[before.get("leader_epoch", 0), 0]], **(before.get("leader") or {})}
     world = leading(vector.config, vector.switches, before, log=log, isr=before.get("isr") or ["L", "F1"])

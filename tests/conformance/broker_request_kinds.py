@@ -80,7 +80,7 @@ def _log_offsets(world: PartitionWorld) -> dict[str, Any]:
 
 
 def run_epoch_check(vector: Vector) -> list[str]:
-    """Which epochs a request may name."""
+    """Leader epochs that a request may name."""
     before = vector.before
     log = before.get("log") or {"start": 0, "leo": 0, "hw": 0, "epochs": []}
     world = leading(vector.config, vector.switches, before, log=log, isr=before.get("isr") or ["L", "F1"])
@@ -170,7 +170,7 @@ def run_list_offsets(vector: Vector) -> list[str]:
 
 
 def run_fetch_isolation(vector: Vector) -> list[str]:
-    """What consumers and replicas get to see."""
+    """Records that consumers and replicas get to see."""
     before = vector.before
     world = leading(vector.config, vector.switches, before, log=before["log"], isr=before.get("isr") or ["L", "F1"])
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""What the broker kinds share: replicas by letter, logs prefilled one record per batch, a partition on its own."""
+"""Parts that broker kinds share: replicas by letter, logs prefilled one record per batch, a partition on its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final

@@ -216,7 +216,7 @@ class World:
 
     @property
     def view(self) -> ClusterView:
-        """What decisions look at."""
+        """The view of the cluster that decisions look at."""
         return ClusterView(image=self.image, properties=self.properties, switches=self.switches, node_id=CONTROLLER)
 
     @property

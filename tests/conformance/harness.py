@@ -59,22 +59,22 @@ class Vector(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def event(self) -> Fields:
-        """What happens (controller vectors)."""
+        """The one event of the vector (controller vectors)."""
         return self._fields("event")
 
     @property
     def steps(self) -> list[Fields]:
-        """What happens, in order (broker vectors)."""
+        """The operations of the vector, in order (broker vectors)."""
         return list(self.raw.get("steps") or [])
 
     @property
     def expect(self) -> Fields:
-        """What must be seen afterwards."""
+        """The outcome that must be seen afterwards."""
         return self._fields("expect")
 
     @property
     def final(self) -> Fields:
-        """What ``expect`` says of the final state; ``all_steps`` only means that the steps say it all."""
+        """The final state by ``expect``; ``all_steps`` only means that the steps say it all."""
         return {key: value for key, value in self.expect.items() if key != "all_steps"}
 
     @property

@@ -288,7 +288,7 @@ class _Reconciliation:
         self.shelf.batches[_LEADER] = []
 
     def are_equal(self) -> bool:
-        """Whether both logs hold the same records."""
+        """Returns whether both logs hold the same records."""
         assert self.leader is not None
         leader = self.leader.partition.log
         ours = [one for batch in self.shelf.batches[broker_id(_FOLLOWER)] for one in self.shelf.values(batch)]

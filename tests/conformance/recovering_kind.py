@@ -55,7 +55,7 @@ _SERVABLE: Final = ("PRODUCE", "FETCH", "LIST_OFFSETS", "DELETE_RECORDS", "OFFSE
 
 
 def run_recovering(vector: Vector) -> list[str]:
-    """What a broker does while RECOVERING, or what the controller makes of an AlterPartition."""
+    """A broker's work while RECOVERING, or the controller's judgement of an AlterPartition."""
     return _validate(vector) if "stored_recovery" in vector.before else _Play(vector).play()
 
 

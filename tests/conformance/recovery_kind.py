@@ -353,7 +353,7 @@ class _LogLife:
         }
 
     def _is_indexed(self, log: PartitionLog, base: Offset) -> bool:
-        """Whether a segment's offset index names every batch but the first, each with its last offset and position."""
+        """Returns whether a segment's offset index names each batch after the first by its last offset and position."""
         path = offset_file_path(_DIRECTORY, base, OFFSET_INDEX_SUFFIX)
         if not self._filesystem.exists(path):
             return False

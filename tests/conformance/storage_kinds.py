@@ -95,7 +95,7 @@ def run_crc(vector: Vector) -> list[str]:
 
 
 def run_file_scan(vector: Vector) -> list[str]:
-    """Where a sequential reader stops, and how."""
+    """The place at which a sequential reader stops, and the way in which it does."""
     filesystem = MemoryFileSystem()
     write_file(filesystem, "/segment", bytes.fromhex(vector.before["hex"]))
     scan = scan_batches(filesystem.open("/segment", OpenMode.READ), check=BatchValidation.HEADERS)
@@ -158,7 +158,7 @@ def epoch_entries(entries: Sequence[Sequence[int]]) -> list[EpochEntry]:
 
 
 def run_clean_shutdown_read(vector: Vector) -> list[str]:
-    """What the files of all directories prove, and which directories skip recovery."""
+    """Broker epochs that the files of all directories prove, and the directories that skip recovery."""
     filesystem = MemoryFileSystem()
     epochs: list[int | None] = []
     skips: dict[str, bool] = {}

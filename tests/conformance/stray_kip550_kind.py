@@ -16,7 +16,7 @@ _OWN_EPOCH: Final = 7
 
 
 def run_stray_kip550(vector: Vector) -> list[str]:
-    """Which logs on disk are deleted, once their grace is over, and how the request is answered."""
+    """Logs on disk that are deleted once their grace is over, and the answer to the request."""
     world = BrokerWorld(vector)
     world.fence.broker_epoch = BrokerEpoch(_OWN_EPOCH)
     world.put_alive((0, 1))

@@ -28,7 +28,7 @@ _RENAMED: Final = "renamed with -stray suffix, kept on disk"
 
 
 def run_stray_kraft(vector: Vector) -> list[str]:
-    """Which logs on disk are strays, where their files are afterwards, and what a log of their name holds then."""
+    """Logs on disk that are strays, where their files are afterwards, and what a log of their name holds then."""
     filesystem = MemoryFileSystem()
     filesystem.make_directory(_ROOT)
     names = [_lay_out(filesystem, entry) for entry in vector.before["on_disk"]]
@@ -95,7 +95,7 @@ def _disposition(filesystem: FileSystem, strays: list[TopicPartition]) -> str:
 
 
 def _are_new_logs_empty(directory: LogDirectory, image: MetadataImage, strays: list[TopicPartition]) -> bool:
-    """Whether logs that are made now under the strays' names, for the topics of the image, hold nothing."""
+    """Returns whether logs that are made now under the strays' names, for the topics of the image, hold nothing."""
     expected = [name for name in strays if name in image.partitions and name not in directory.logs]
     logs = [directory.create_log(name, image.partitions[name].topic_id, LogSettings()) for name in expected]
     return bool(logs) and all(log.log_end_offset == 0 for log in logs)

@@ -255,7 +255,7 @@ def run_become(vector: Vector) -> list[str]:
 
 
 def run_leader_and_isr(vector: Vector) -> list[str]:
-    """Which LeaderAndIsr is too old."""
+    """LeaderAndIsr requests: taken, or too old."""
     event = vector.event
     world = BrokerWorld(vector)
     world.put_alive((0, 1))
@@ -321,7 +321,7 @@ def _full_request(event: Fields, partitions: list[Fields]) -> control_messages.L
 
 
 def run_full_request(vector: Vector) -> list[str]:
-    """Which logs a list of all replicas reveals, and whether it is believed."""
+    """Logs that a list of all replicas reveals as strays, and whether the list is believed."""
     event = vector.event
     logs = [
         LocalLog(name=named_partition(log["partition"]), topic_id=_topic_id(log.get("topic_id")))
@@ -347,7 +347,7 @@ def run_full_request(vector: Vector) -> list[str]:
 
 
 def run_full_leader_and_isr(vector: Vector) -> list[str]:
-    """Which hosted partitions a list of all replicas reveals as strays."""
+    """Hosted partitions that a list of all replicas reveals as strays."""
     event = vector.event
     world = BrokerWorld(vector)
     world.fence.broker_epoch = BrokerEpoch(7)
@@ -369,7 +369,7 @@ def _log_and_id(text: str) -> tuple[TopicPartition, TopicId]:
 
 
 def run_stray_zk_full(vector: Vector) -> list[str]:
-    """Which logs a migrating broker puts aside, told by a KRaft controller."""
+    """Logs that a migrating broker puts aside, told by a KRaft controller."""
     before = vector.before
     world = BrokerWorld(vector, is_migrating=vector.config["migration"])
     on_disk = dict(_log_and_id(text) for text in before["on_disk"])
@@ -403,7 +403,7 @@ def run_stray_zk_full(vector: Vector) -> list[str]:
 
 
 def run_stop_replica(vector: Vector) -> list[str]:
-    """Which StopReplica is too old, and what becomes of the log."""
+    """StopReplica requests: taken, or too old; and what becomes of the log."""
     event = vector.event
     world = BrokerWorld(vector)
     world.put_alive((0, 1))

@@ -90,7 +90,7 @@ def run_state_decode(vector: Vector) -> list[str]:
 
 
 def run_state_rewrite(vector: Vector) -> list[str]:
-    """What is left of a state node that the release read and wrote."""
+    """The fields of a state node that are left once the release has read and written it."""
     decoded = _decoded_state(vector)
     if decoded is None:
         return mismatches(vector.expect, {"json": None})
@@ -131,7 +131,7 @@ def run_topic_decode(vector: Vector) -> list[str]:
 
 
 def run_topic_rewrite(vector: Vector) -> list[str]:
-    """What is left of a topic node that the release read and wrote."""
+    """The fields of a topic node that are left once the release has read and written it."""
     topic_format = era_of(vector).rules.topic_format
     topic = decode_topic(vector.event["text"].encode(), topic_format=topic_format)
     return mismatches(vector.expect, {"json": json.loads(encode_topic(topic, topic_format=topic_format))})
@@ -161,7 +161,7 @@ def run_notification_write(vector: Vector) -> list[str]:
 
 
 def run_notification_due(vector: Vector) -> list[str]:
-    """Whether collected changes are told at a look."""
+    """Collected changes: told at a look, or not yet."""
     notifier = IsrChangeNotifier(now_ms=vector.event["started_ms"])
     for change_ms in vector.event["changes_ms"]:
         notifier.note(PARTITION, now_ms=change_ms)
@@ -172,7 +172,7 @@ def run_notification_due(vector: Vector) -> list[str]:
 
 
 def run_ibp(vector: Vector) -> list[str]:
-    """What a node of that protocol version sends and does."""
+    """Requests and other behaviour of a node of that protocol version."""
     ibp = ibp_of(vector)
     request = control_messages.LeaderAndIsrRequest(controller_id=broker(0), controller_epoch=TERM, partitions=())
     return mismatches(

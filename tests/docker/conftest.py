@@ -44,7 +44,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def analysis_image(images: None, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """That with Spark, of this checkout; downloading Spark for it is left to whoever wants these tests."""
+    """The image with Spark, of this checkout; downloading Spark for it is left to whoever wants these tests."""
     looked = subprocess.run(["docker", "image", "inspect", "laststand-analysis"], capture_output=True, check=False)
     if looked.returncode:
         pytest.skip("no image laststand-analysis: make docker-images")

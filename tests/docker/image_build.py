@@ -15,7 +15,7 @@ _LINES: Final = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ImageBuild:
-    """What came of a build.
+    """The outcome of a build.
 
     Attributes:
         is_possible: whether this machine can build images at all.

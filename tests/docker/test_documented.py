@@ -1,4 +1,4 @@
-"""What docs/docker.md says about compose is typed as it stands there, and prints what it shows there."""
+"""Commands of docs/docker.md about compose are typed as they stand there, and print what it shows there."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What goes wrong with an engine: one line, exit code 254 or verdict ``unknown``, and nothing that cannot be found."""
+"""Failures of an engine: one line, exit code 254 or verdict ``unknown``, and nothing that cannot be found."""
 
 import json
 import os

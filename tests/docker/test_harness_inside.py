@@ -39,7 +39,7 @@ def test_what_a_killed_harness_leaves_is_found_from_outside(commands: Commands, 
 
 
 def leftovers(commands: Commands) -> list[dict[str, object]]:
-    """What is listed of runs whose harness has a container of its own."""
+    """Returns what ``docker ps`` lists of runs whose harness has a container of its own."""
     client = docker.from_env()
     try:
         networks = client.networks.list(filters={"label": HARNESS})

@@ -1,4 +1,4 @@
-"""What is in the images, and what is not."""
+"""Contents of the images, and programs that they must not contain."""
 
 import subprocess
 from typing import Final

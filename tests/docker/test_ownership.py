@@ -1,4 +1,4 @@
-"""Whose containers are whose: two clusters at once, and what a harness that was killed leaves."""
+"""Containers and their owners: two clusters at once, and what a harness that was killed leaves."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What an administrator, or a leader with a wish of its own, asks of the controller of a script's cluster.
+"""Requests to the controller of a script's cluster, by an administrator or by a leader with a wish of its own.
 
 Each function sends one request and returns the lines that the script prints of the answer.
 """
@@ -79,7 +79,7 @@ def _change(name: str, value: str) -> admin_messages.AlterableConfig:
 
 
 def describe_config(cluster: SimulatedCluster, resource: str, names: list[str]) -> list[str]:
-    """What is in effect, and every place that gives it a value."""
+    """Returns the values in effect, each with every place that gives one."""
     kind, name = _resource(resource)
     asked = admin_messages.DescribeConfigsResource(resource=kind, resource_name=name, configuration_keys=tuple(names))
     [described] = _ask(

@@ -1,4 +1,4 @@
-"""What a script shows of ZooKeeper: a node with its version, or who is controller in which epoch."""
+"""ZooKeeper as a script shows it: a node with its version, or the controller and its epoch."""
 
 from laststand.emulator.core.types import BrokerId
 from laststand.emulator.core.zookeeper.nodes import paths
@@ -17,7 +17,7 @@ def show_node(cluster: ZooKeeperCluster, path: str) -> list[str]:
 
 
 def show_controller(cluster: ZooKeeperCluster) -> list[str]:
-    """Whom ``/controller`` names, the stored epoch, and every process that takes itself for the controller."""
+    """Shows the broker in ``/controller``, the stored epoch, and every process that takes itself for the controller."""
     stored = cluster.zookeeper_node.store.server.data(paths.CONTROLLER_EPOCH)
     epoch = None if stored is None else decode_controller_epoch(stored)
     believers = [_believer(cluster, broker_id) for broker_id in cluster.nodes]

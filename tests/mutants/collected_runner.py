@@ -1,4 +1,4 @@
-"""How tests are run against a mutant: mutmut's runner without what makes it slow.
+"""Runs tests against a mutant: mutmut's runner without what makes it slow.
 
 mutmut forks a process per mutant, in which pytest collects that mutant's tests before it runs them, and each call of a
 function that has mutants asks the environment which of them is meant. Both take longer than the tests themselves. Here
@@ -36,7 +36,7 @@ class MutableFunction:
 
     @property
     def code(self) -> CodeType:
-        """What it runs at present."""
+        """The code that it runs at present."""
         return self._function.__code__
 
     @property

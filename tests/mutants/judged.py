@@ -11,7 +11,7 @@ from typing import Self
 
 
 class Judged:
-    """What the list says.
+    """The list of judged files.
 
     Args:
         path: of the list.

@@ -21,7 +21,7 @@ import msgspec
 
 
 class Change(msgspec.Struct, frozen=True, order=True):
-    """What a mutant does to one function.
+    """The change that a mutant makes to one function.
 
     Attributes:
         file: the path of the source.
@@ -70,7 +70,7 @@ class Explanations:
         self.patterns = patterns
 
     def explain(self, change: Change) -> bool:
-        """Whether a mutant may live."""
+        """Returns whether a mutant may live."""
         return change in self.reasons or any(_is_all_that_differs(pattern, change) for pattern in self.patterns)
 
 

@@ -1,4 +1,4 @@
-"""Which mutants mypy refuses: ``make check`` does not get as far as the tests with those.
+"""Mutants that mypy refuses: ``make check`` does not get as far as the tests with those.
 
 mutmut's own filter parses every generated file for the lines of its functions, which takes minutes for the core. It has
 written these lines down already when it generated the files.

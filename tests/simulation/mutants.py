@@ -1,4 +1,4 @@
-"""What the simulator is expected to find when a rule is switched off. The one table: every rule has a row in it.
+"""Mutants (rules switched off) and what the simulator is expected to find. The one table: every rule has a row in it.
 
 Most rules keep what the guarantee covers. Some save records where it has ended, and are found by a plan that loses them
 only without the rule. The others lose nothing, and their rows say why; where the rule makes a difference that can be
@@ -21,7 +21,7 @@ Mutant: TypeAlias = tuple[str, str]
 
 
 class _Row(msgspec.Struct, frozen=True, kw_only=True):
-    """What every row has.
+    """Fields that every row has.
 
     Attributes:
         scenario: of docs/failures.md; ``-`` where it is in none.
@@ -69,7 +69,7 @@ class Harmless(_Row, frozen=True, kw_only=True):
 
 
 Row: TypeAlias = Lethal | Costly | Harmless
-"""What is expected of a mutant."""
+"""The expectation about a mutant."""
 
 MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
     {

@@ -44,7 +44,7 @@ _NOT_ENOUGH: Final = frozenset({"D15"})
 
 
 class Attempt(msgspec.Struct, kw_only=True):
-    """What became of one mutant.
+    """The hunt for one mutant, and its outcome.
 
     Attributes:
         mutant: which.
@@ -68,13 +68,13 @@ class Attempt(msgspec.Struct, kw_only=True):
 
     @property
     def is_found(self) -> bool:
-        """Whether both the simulator and verification saw it, in a plan that a person can read."""
+        """True if both the simulator and verification saw it, in a plan that a person can read."""
         is_hunted = not isinstance(self.row, Harmless)
         return is_hunted and self.shrunk is not None and self.is_verified and self.shrunk.plan.length <= LENGTH_MAX
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether it was found if, and only if, its row says that it can be."""
+        """True if it was found and its row says that it can be, or if neither is so."""
         return self.shrunk is None if isinstance(self.row, Harmless) else self.is_found
 
     def line(self) -> str:
@@ -103,7 +103,7 @@ def with_every_rule(plan: Plan) -> Plan:
 
 
 def loses_nothing_with_every_rule(plan: Plan) -> bool:
-    """Whether no outcome check fires, within the guarantee or not, where the mutant's rule is on."""
+    """Returns whether no outcome check fires, within the guarantee or not, where the mutant's rule is on."""
     simulation = Simulation(with_every_rule(plan))
     simulation.play_plan()
     return not any(alarm.kind is PromiseKind.OUTCOME for alarm in simulation.oracle.alarms)

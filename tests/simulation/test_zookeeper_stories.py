@@ -218,7 +218,7 @@ def test_the_same_change_sent_to_the_successor_succeeds(era: str) -> None:
 
 @pytest.mark.parametrize("era", ["kafka-2.5-zk", "kafka-2.6-zk", "kafka-3.1-zk", "kafka-3.9-zk"])
 def test_a_member_that_the_leader_does_not_know_it_added(era: str) -> None:
-    """What the maximal ISR is for: the one case where a leader's own writes lose what was acknowledged."""
+    """The maximal ISR is for this case, the only one where a leader's own writes lose what was acknowledged."""
     cluster = ZooKeeperCluster(2, 0, 1, era=era, min_insync_replicas=1)
     cluster.create_topic(1, 0)
     cluster.crash(1)

@@ -293,7 +293,7 @@ class ZooKeeperCluster:
         return self.producer_ids.get(request_id)
 
     def is_acked(self, request_id: RequestId) -> bool:
-        """Whether a produce request was answered without error."""
+        """Returns whether a produce request was answered without error."""
         response = self.produced.get(request_id)
         return response is not None and response.partitions[0].error.name == "NONE"
 

@@ -1,4 +1,4 @@
-"""What the simulator is expected to find when a rule of ZooKeeper clusters is another one; rows as in ``mutants``.
+"""Mutants of the rules of ZooKeeper clusters, and what the simulator is expected to find; rows as in ``mutants``.
 
 A rule is searched in the latest release, and in ``kip-550-zk`` where that has another value than the release.
 """

@@ -103,8 +103,8 @@ PREVENTIONS: Final[Mapping[str, Prevention]] = MappingProxyType(
         "Z28": _without_reassignments,
     }
 )
-"""What prevents each failure that an era may have. That of Z18 prevents S10, too. That of Z27 prevents Z05, and that of
-Z28 prevents Z27, so that they come after it."""
+"""Ways to prevent each failure that an era may have. That of Z18 prevents S10, too. That of Z27 prevents Z05, and that
+of Z28 prevents Z27, so that they come after it."""
 
 POSSIBLE: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {

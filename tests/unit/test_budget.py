@@ -1,4 +1,4 @@
-"""What is printed of the CPU that tests took."""
+"""The report on the CPU that tests took."""
 
 import subprocess
 import sys

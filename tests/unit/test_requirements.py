@@ -1,4 +1,4 @@
-"""What pyproject.toml asks for is what requirements/ pins: ``name==version`` with hashes, each name once."""
+"""Requirements in pyproject.toml are those pinned in requirements/: ``name==version`` with hashes, each name once."""
 
 import importlib.metadata
 import itertools
@@ -18,7 +18,7 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 NEEDED = [
     ROOT / f"requirements/{name}.txt" for name in re.findall(r"patsubst .*,([a-z ]+) \$\(if", MAKEFILE)[0].split()
 ]
-"""What `make setup` installs on a machine that has a Go."""
+"""Requirements that `make setup` installs on a machine that has a Go."""
 
 
 def pins(files: Iterable[Path] = FILES) -> list[tuple[str, str]]:

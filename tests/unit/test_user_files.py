@@ -1,4 +1,4 @@
-"""Files that users name: what is opened, what is refused, and that nothing waits for ever."""
+"""Files that users name: what is opened, what is refused, and that nothing waits without end."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Whether the two judges of a run agree, over many schedules and eras: ``make agreement SEEDS=1..1000 ERA=kip-966``.
+"""Compares the two judges of a run, over many schedules and eras: ``make agreement SEEDS=1..1000 ERA=kip-966``.
 
 The simulator's oracle judges a run while it goes on, ``laststand.emulator.verification`` by what it left on disk. Each
 schedule is drawn, played, written and judged by both, in one process and without Spark. They agree if verdict,
@@ -38,11 +38,10 @@ from laststand.emulator.verification.verdict.report import CheckStatus, VerdictR
 SHARED: Final = tuple(check_id for check_id, promise in PROMISES.items() if promise.judged_by is JudgedBy.BOTH)
 
 TRANSIENT: Final = frozenset({"D3", "D6", "D8", "D9", "D15", "D16", "H4", "L1", "L2", "L3", "L4", "L6"})
-"""What only an observer of every step sees: states between two events (D3, D8, D9, H4), a cluster that never settles,
-of which verification says nothing (L1 to L6), logs that disagree for a time (D6; verification compares final ones), a
-truncation in the very epoch of the commit (D15; nothing orders the two), and a batch that a consumer is given below the
-high watermark of a broker whose log is not what was committed (D16).
-"""
+"""Checks of what only an observer of every step sees: states between two events (D3, D8, D9, H4), a cluster that never
+settles, of which verification says nothing (L1 to L6), logs that disagree for a time (D6; verification compares final
+ones), a truncation in the very epoch of the commit (D15; nothing orders the two), and a batch that a consumer is given
+below the high watermark of a broker whose log is not what was committed (D16)."""
 
 _UNAVAILABLE: Final = frozenset({LossClass.ONLY_UNELECTABLE})
 """Records of a partition that no replica may lead: lost for verification, an excuse in the simulator."""
@@ -85,7 +84,7 @@ def different_findings(played: Played, report: VerdictReport) -> Iterator[str]:
 
 
 def is_beyond_comparison(check_id: str, played: Played, report: VerdictReport) -> bool:
-    """Whether the oracles need not answer alike about a check."""
+    """Returns whether the oracles need not answer alike about a check."""
     if check_id == "D1" and {loss.loss_class for loss in report.losses} == _UNAVAILABLE:
         return True
     # After an unclean election that nobody accepted the guarantee holds for the simulator's oracle (S42). Verification

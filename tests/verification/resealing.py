@@ -14,7 +14,7 @@ _ENDS = (tag(e.NodeStopped), tag(e.RunEnded))
 
 
 def reseal(directory: Path) -> None:
-    """Numbers all events anew, seals each file whose writer closed it, and has the harness vouch for all others."""
+    """Numbers all events again, seals each file whose writer closed it, and has the harness vouch for all others."""
     histories = (*directory.glob("history.jsonl"), *directory.glob("history/*.jsonl"))
     for path in histories:
         _write(path, [line for line in _lines(path) if line["f"] != "sealed"])

@@ -70,7 +70,7 @@ class Batch(msgspec.Struct, kw_only=True):
 
 
 def _given(batch: Batch, position: int) -> dict[str, object]:
-    """What a consumer is given of a batch: all, or the rest from a position within."""
+    """Returns the part of a batch that a consumer is given: all, or the rest from a position within."""
     skipped = position - batch.base_offset if batch.base_offset < position <= batch.last_offset else 0
     return {
         "base_offset": batch.base_offset + skipped,

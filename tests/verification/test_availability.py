@@ -1,4 +1,4 @@
-"""How long clients waited, by hand-written runs whose sums can be done in the head."""
+"""Times that clients waited, by hand-written runs whose sums can be done in the head."""
 
 from pathlib import Path
 

@@ -77,7 +77,7 @@ def jobs_of(spark: SparkSession, group: str, judge_all: Callable[[], object]) ->
 
 
 def test_many_runs_are_judged_by_jobs_of_some(spark: SparkSession, tmp_path: Path) -> None:
-    """What was judged is told before the next job begins."""
+    """Runs that were judged are told of before the next job begins."""
     runs = [healthy(tmp_path / str(number) / "1").finish() for number in range(7)]
     told: list[tuple[int, int]] = []
 

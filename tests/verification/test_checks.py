@@ -152,7 +152,7 @@ def is_deposed(run: RunBuilder) -> None:
 
 
 def leads_again_and_is_sent_to(path: Path) -> Path:
-    """What a leader acknowledges when it leads again, it did not lack when it began to."""
+    """A leader that leads again did not lack, when it began to, what it acknowledges afterwards."""
     run = RunBuilder(path, switches=ROLES_BEFORE_REGISTRATION)
     run.start_brokers(0, 1, 2)
     run.create_topic()
@@ -548,7 +548,7 @@ def appended_in_vain_and_again(path: Path) -> Path:
 
 
 def cut_off_by_two_of_whom_one_leads_later(path: Path) -> Path:
-    """What a leader calls committed is what it has, not what it had at those offsets before it truncated."""
+    """A leader commits what it has, not what it had at those offsets before it truncated."""
     run = healthy(path)
     late = run.new_batch()
     run.append(0, late, leader=True)
@@ -1571,7 +1571,7 @@ def broker_deletes_a_stray(path: Path, *, waited_ms: int) -> Path:
 
 
 def new_topic_takes_the_log_over(path: Path) -> Path:
-    """Where strays are left alone their files tell the id of the topic that is gone."""
+    """Strays that are left alone have the id of the topic that is gone in their files."""
     run = healthy(path, switches={"stray_cleanup": "off"})
     run.note(
         2,
@@ -1606,7 +1606,7 @@ def new_topic_takes_the_log_over(path: Path) -> Path:
 
 
 def new_topic_goes_on_with_the_log(path: Path, *, kept_batches: int) -> Path:
-    """Strays are left alone: broker 2 was down while the topic was made anew, and has the batches of the old one."""
+    """Strays are left alone: broker 2 was down while the topic was made again, and has the batches of the old one."""
     run = RunBuilder(path, switches={"stray_cleanup": "off"})
     run.start_brokers(0, 1, 2)
     run.create_topic()
@@ -1817,7 +1817,7 @@ def zookeeper_member_removes_its_log(path: Path, switches: dict[str, str] | None
 
 
 def zookeeper_topic_is_made_again_and_a_member_removes_its_log(path: Path) -> Path:
-    """That the topic before was to be deleted says nothing of the one that has its name now."""
+    """The request to delete the topic before says nothing of the one that has its name now."""
     run = zookeeper_run(path)
     before = TopicId("orders-before")
     for topic_id in (before, ORDERS_ID):
@@ -1844,7 +1844,7 @@ def zookeeper_notification_is_left(path: Path) -> Path:
 
 
 def zookeeper_topic_gets_an_id_and_loses(path: Path) -> Path:
-    """What was acknowledged before the topic had an id is gone when it has one."""
+    """Records that were acknowledged before the topic had an id are gone when it has one."""
     run = zookeeper_run(path)
     run.create_topic(topic_id="~orders")
     run.poll([run.send()])
@@ -1955,7 +1955,7 @@ def damage_is_never_noticed(path: Path) -> Path:
 
 
 DELETED = frozenset({"D1", "D4", "D5", "E1"})
-"""What is violated where more is deleted than anybody wanted."""
+"""Checks that fire where more is deleted than anybody wanted."""
 
 FIRES: Mapping[str, tuple[Build, frozenset[str]]] = {
     "kafka-3.9 story": (story("kafka-3.9"), frozenset({"D1", "D2", "D4", "D5", "D14", "D15"})),

@@ -226,7 +226,7 @@ def fenced_again_without_a_fault(path: Path) -> Path:
 
 
 def fenced_twice_during_a_fault(path: Path, *, is_disk_held: bool) -> Path:
-    """What the controller decided before the heal is committed after it, where its disk is held up."""
+    """Decisions of the controller before the heal are committed after it, where its disk is held up."""
     run = healthy(path)
     if is_disk_held:
         answer_touched(run, ("hold", f"{CONTROLLER}->{CONTROLLER} Sync response"), api="Sync", broker=CONTROLLER)

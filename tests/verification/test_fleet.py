@@ -53,7 +53,7 @@ BROKEN: Mapping[str, tuple[Spoil, str]] = {
     "no YAML": (lambda run: (run / "cluster.yaml").write_text("switches: ["), ""),
     "other YAML": (lambda run: (run / "cluster.yaml").write_text("switches: [1]\nseed: {a: b}\ndriver: 3"), ""),
 }
-"""What is broken, and what is said of it; nothing is needed of ``cluster.yaml``."""
+"""Ways to break a run, and what is said of each; nothing is needed of ``cluster.yaml``."""
 
 
 def verify(*runs: Path) -> Result:

@@ -20,7 +20,7 @@ from tests.verification.test_slices import SIMULATED, WRITTEN, sliced
 
 
 def told_of(run: Path) -> bytes:
-    """What a verdict says, wherever the run is."""
+    """Returns the verdict on a run as JSON, without its path and with its files under the names of unpacked ones."""
     report = judge(plan_run(0, open_run_directory(run))).report
     content = msgspec.json.encode(msgspec.structs.replace(report, run="", scenario=""))
     return content.replace(SUFFIX.encode(), b".jsonl")

@@ -58,7 +58,7 @@ def rows_of(found: Iterable[SortedSlice], name: tuple[str, int]) -> list[tuple[S
 
 
 def slice_and_judge(plan: RunPlan, slice_bytes: int) -> Sliced:
-    """What Spark has done in tasks, one after the other; slices come in another order than they were dealt."""
+    """Does what Spark does in tasks, one after the other; slices come in another order than they were dealt."""
     found = [sort_slice(plan.run, piece) for piece in reversed(slices_of(plan, slice_bytes=slice_bytes))]
     merged = merge_slices(plan.run, map(summary_of, found))
     return merged, [judge_rows(plan.run, name, merged.rare, rows_of(found, name)) for name in merged.names]

@@ -18,7 +18,7 @@ SEEDS: Final = range(1, 101)
 """Of all profiles, each in the era of its number; ``make soak`` has 1,000 in each era."""
 
 BATCH: Final = 25
-"""How many runs are on the disk at a time."""
+"""The number of runs that are on the disk at a time."""
 
 
 def era_of(seed: int) -> str:

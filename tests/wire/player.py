@@ -160,7 +160,7 @@ def _as_bytes(value: Any) -> Any:
 
 
 class Cluster:
-    """Where the brokers of a listener are.
+    """The addresses of a listener's brokers.
 
     Args:
         bootstrap: any of them.
@@ -415,6 +415,6 @@ def _at(answer: Any, path: str) -> Any:
 
 
 def known_apis(case: dict[str, Any]) -> bool:
-    """Whether this program has the messages of all that a case asks."""
+    """Returns whether this program has the messages of all that a case asks."""
     names = {api.name for api in all_apis().values()}
     return set(case["apis"]) <= names

@@ -1,4 +1,4 @@
-"""Where logs part and what one lacks, against a twin that looks at every offset."""
+"""Comparison of logs, where they part and what one lacks, against a twin that looks at every offset."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Which rule lets a replica lead (KIP-966, "Leader election")."""
+"""The rule that lets a replica lead (KIP-966, "Leader election")."""
 
 import pytest
 

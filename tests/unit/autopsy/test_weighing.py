@@ -1,4 +1,4 @@
-"""What electing each replica would lose."""
+"""Records that the election of each replica would lose."""
 
 from laststand.emulator.autopsy.comparison import Log
 from laststand.emulator.autopsy.weighing import ReplicaLog, weigh

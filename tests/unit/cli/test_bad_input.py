@@ -1,4 +1,4 @@
-"""What is wrong with scenarios and how they are asked for: one line that says where, 254, and nothing has started.
+"""Mistakes in scenarios and in requests for them: one line that says where, 254, and nothing has started.
 
 All run in one process, and one also in a process of its own, as a user has it.
 """

@@ -1,4 +1,4 @@
-"""What ``laststand`` lists: every check, era and scenario, a line each."""
+"""Lists that ``laststand`` prints: every check, era and scenario, a line each."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What progress looks like on a terminal."""
+"""The progress of runs on a terminal."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""How far a transfer is: a line on a terminal, nothing elsewhere."""
+"""The progress of a transfer: a line on a terminal, nothing elsewhere."""
 
 import pytest
 

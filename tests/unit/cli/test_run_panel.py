@@ -1,4 +1,4 @@
-"""What a terminal shows of a run, rate, leaders, faults; and the lines where there is no terminal."""
+"""The panel of a run on a terminal, rate, leaders, faults; and the lines where there is no terminal."""
 
 import io
 from types import SimpleNamespace

@@ -253,7 +253,7 @@ def test_topics_are_described_as_kafka_does() -> None:
 
 
 def told(monkeypatch: pytest.MonkeyPatch, module: str, *arguments: str) -> tuple[list[object], str]:
-    """What an administrator's command asks of the client, and what it prints; every answer is empty."""
+    """Returns the requests of an administrator's command to the client, and its output; every answer is empty."""
     asked: list[object] = []
 
     class Client:

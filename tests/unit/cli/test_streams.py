@@ -96,7 +96,7 @@ def test_a_run_that_cannot_be_told_is_no_verdict(redirections: str, code: int, t
 
 
 def test_a_closed_stream_is_not_one_that_is_opened_later(tmp_path: Path) -> None:
-    """What is printed would go into a file of the run otherwise."""
+    """The output would go into a file of the run otherwise."""
     with start(*RUN, redirections="<&- 2>&-", cwd=tmp_path) as process:
         process.communicate(timeout=60)
     texts = [path.read_bytes() for path in (tmp_path / "store").rglob("*") if path.is_file()]

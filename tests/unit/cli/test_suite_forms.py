@@ -1,4 +1,4 @@
-"""Where the results of a suite are written to."""
+"""Results of a suite, written for JUnit and for GitHub."""
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path

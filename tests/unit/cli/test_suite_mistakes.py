@@ -1,4 +1,4 @@
-"""What a user gets wrong about a suite is one line and exit code 254, before anything starts."""
+"""Mistakes of a user about a suite: one line and exit code 254, before anything starts."""
 
 import os
 import sys

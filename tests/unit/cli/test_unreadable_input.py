@@ -1,6 +1,6 @@
 """Commands by what may stand where they look for a file: each says so in a line, ends with 254, and waits for nothing.
 
-All run in one process. A wait for a FIFO would be a wait for ever: the test's own timeout would end it.
+All run in one process. A wait for a FIFO would never end by itself: the test's own timeout would end it.
 """
 
 import os

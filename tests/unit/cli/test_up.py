@@ -1,4 +1,4 @@
-"""What ``up`` says of a cluster that serves."""
+"""Output of ``up`` about a cluster that serves."""
 
 from pathlib import Path
 from types import SimpleNamespace

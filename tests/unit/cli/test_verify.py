@@ -1,4 +1,4 @@
-"""What ``laststand verify`` says before Spark is started."""
+"""Settings and refusals of ``laststand verify`` before Spark is started."""
 
 import os
 import subprocess

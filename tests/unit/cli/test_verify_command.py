@@ -1,4 +1,4 @@
-"""Where Spark is elsewhere, in a compose project, commands say how to get there."""
+"""The way to Spark that commands name where it is elsewhere, in a compose project."""
 
 import importlib.util
 

@@ -1,4 +1,4 @@
-"""Where typed records go, and how they are cut into batches."""
+"""Partitions of typed records, and the batches that they are cut into."""
 
 import pytest
 

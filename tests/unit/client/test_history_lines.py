@@ -1,4 +1,4 @@
-"""What a client records becomes the history's line, nothing of it lost or made up."""
+"""Operations that a client records become lines of the history, nothing of them lost or made up."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What is said when a version of Apache Kafka is not installed, and by what it is installed."""
+"""Messages about a version of Apache Kafka that is not installed, and the tools that install it."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How a node of Apache Kafka is asked for a sign of life, against a server that counts requests."""
+"""Probes of a node of Apache Kafka for a sign of life, against a server that counts requests."""
 
 import asyncio
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Whose harness is gone: by its lock, or where the run directory was deleted, by its process."""
+"""Containers whose harness is gone: by its lock, or by its process where the run directory was deleted."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What a cluster's nodes are."""
+"""The nodes of a cluster."""
 
 from pathlib import Path
 

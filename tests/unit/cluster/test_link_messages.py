@@ -1,4 +1,4 @@
-"""What is done to messages to a node, over the lives of its processes."""
+"""Orders about messages to a node, over the lives of its processes."""
 
 from collections.abc import Callable
 

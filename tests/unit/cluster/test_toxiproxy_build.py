@@ -1,4 +1,4 @@
-"""Where toxiproxy-server is looked for, and what is said when it is nowhere."""
+"""Places where toxiproxy-server is looked for, and the error when it is in none of them."""
 
 import importlib.util
 from pathlib import Path

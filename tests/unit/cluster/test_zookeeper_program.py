@@ -1,4 +1,4 @@
-"""Where ZooKeeper's server is taken from."""
+"""Places from which ZooKeeper's server is taken."""
 
 from pathlib import Path
 

@@ -43,7 +43,7 @@ class Peer:
         return [int.from_bytes(frame[:4], "big", signed=True) for frame in frames]
 
     async def ends(self) -> bool:
-        """Whether nothing comes any more but the end of the connection."""
+        """Returns whether nothing comes any more but the end of the connection."""
         async with asyncio.timeout(WITHIN_S):
             return not await self.reader.read()
 

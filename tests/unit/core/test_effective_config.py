@@ -1,4 +1,4 @@
-"""Which value of a property counts, and how it is written (Kafka's ``DescribeConfigsResponse``)."""
+"""The value of a property that counts, and how it is written (Kafka's ``DescribeConfigsResponse``)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which functions read a switch, and which call which: what a place that documents name for a rule is held to."""
+"""Functions that read a switch, and who calls whom: the measure of a place that documents name for a rule."""
 
 import ast
 from collections import defaultdict
@@ -24,7 +24,7 @@ class _Function(NamedTuple):
 
 
 def reads_switch(place: str, switch: str) -> bool:
-    """Whether what is named as ``file::name`` reads a switch, or calls a function that does, or is called by one.
+    """Returns whether the place ``file::name`` reads a switch, or calls a function that does, or is called by one.
 
     Calls are told apart by name only. A class, a field or a constant counts by what it contains, or by who uses it.
     """

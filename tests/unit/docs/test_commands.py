@@ -37,12 +37,12 @@ def commands(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def is_drawing(block: str) -> bool:
-    """Whether a block shows boxes and arrows."""
+    """Returns whether a block shows boxes and arrows."""
     return "─" in block
 
 
 def is_synopsis(block: str) -> bool:
-    """Whether a block says what can be typed, rather than what to type."""
+    """Returns whether a block says what can be typed, rather than what to type."""
     return "[--" in block
 
 

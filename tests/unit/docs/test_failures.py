@@ -61,7 +61,7 @@ def rules_of(row: Failure) -> list[str]:
 
 
 def has_switch(row: Failure) -> bool:
-    """Whether a row names a rule that can be switched off, or a protocol version without it."""
+    """Returns whether a row names a rule that can be switched off, or a protocol version without it."""
     return any(is_rule(words.partition("=")[0]) for words in row.named)
 
 
@@ -71,7 +71,7 @@ def places_of(row: Failure) -> list[str]:
 
 
 def is_read_where_it_says(row: Failure) -> bool:
-    """Whether one of the places of a row reads one of its rules: a row may name others as a condition, too."""
+    """Returns whether a place of a row reads one of its rules: a row may name others as a condition, too."""
     return any(reads_switch(place, rule) for place in places_of(row) for rule in rules_of(row))
 
 

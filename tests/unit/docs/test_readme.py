@@ -1,4 +1,4 @@
-"""What the documents show works: scenarios can be read, links lead somewhere, README keeps to one read."""
+"""Documents show what works: scenarios can be read, links lead somewhere, README keeps to one read."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What brokers print about their replicas, in lines of Kafka 3.9.1, 4.2.0 and 4.4.0."""
+"""Lines that brokers of Kafka 3.9.1, 4.2.0 and 4.4.0 print about their replicas."""
 
 from collections.abc import Callable
 from pathlib import Path

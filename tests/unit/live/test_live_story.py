@@ -1,4 +1,4 @@
-"""What the live view makes of event files that grow, beside what the oracle tells of the same run in the end."""
+"""The live view of event files that grow, beside what the oracle tells of the same run in the end."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a node's process does with the effects of its core."""
+"""Effects of a core, carried out by a node's process."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What ``/metrics`` says of a cluster that loses brokers, and how it is served."""
+"""Metrics of a cluster that loses brokers, and how ``/metrics`` serves them."""
 
 import asyncio
 from collections.abc import Callable, Iterable

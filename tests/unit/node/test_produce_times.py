@@ -1,4 +1,4 @@
-"""How long produce requests take: each answer counts once, in every bucket that is wide enough."""
+"""Times of produce requests: each answer counts once, in every bucket that is wide enough."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What begins is told, and what ends, and everything that begins can end."""
+"""Faults are told when they begin and when they end, and everything that begins can end."""
 
 import pytest
 

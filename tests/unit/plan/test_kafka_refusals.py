@@ -1,4 +1,4 @@
-"""What cannot be done to Apache Kafka is refused, and everything else is not."""
+"""Actions that cannot be done to Apache Kafka are refused, and all others are not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What cannot be done to a real ZooKeeper server."""
+"""Actions that cannot be done to a real ZooKeeper server."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who was controller, in what is told and drawn of a run in a cluster with ZooKeeper."""
+"""The controllers in what is told and drawn of a run in a cluster with ZooKeeper."""
 
 from pathlib import Path
 

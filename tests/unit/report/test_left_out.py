@@ -1,4 +1,4 @@
-"""What a page leaves out it says: decisions of the shutdown, rows of a comparison, losses, faults, epochs."""
+"""A page says what it leaves out: decisions of the shutdown, rows of a comparison, losses, actions, epochs."""
 
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def test_losses_beyond_those_that_are_told_are_counted(loss: ReportedRun) -> Non
     assert "3 more are in verdict.json" in Page(render(run)).text
 
 
-def test_a_text_picture_counts_faults_without_a_letter(loss: ReportedRun) -> None:
+def test_a_text_picture_counts_deeds_without_a_letter(loss: ReportedRun) -> None:
     [first, *_] = loss.story.faults
     faults = tuple(msgspec.structs.replace(first, begun_us=place * 1000) for place in range(40))
     story = msgspec.structs.replace(loss.story, faults=faults)

@@ -29,7 +29,7 @@ EVIL = "<script>alert('&')</script>\"'>"
 
 
 class Page(HTMLParser):
-    """What a browser would make of a page, as far as these tests ask: elements, attributes, ids, text."""
+    """A page as a browser would take it, as far as these tests ask: elements, attributes, ids, text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

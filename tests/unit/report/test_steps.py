@@ -1,4 +1,4 @@
-"""Which steps a long story keeps, and what it says of the others; who cut a log to follow whom."""
+"""Steps that a long story keeps, and its note about the others; who cut a log to follow whom."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What each order does to messages, and that nothing else is touched."""
+"""Effects of each order on messages; nothing else is touched."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which requests are orders, and what is noted of them at both ends."""
+"""Requests that are orders, and what is noted of them at both ends."""
 
 import typing
 

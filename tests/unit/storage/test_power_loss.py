@@ -1,4 +1,4 @@
-"""Each shape bites, what was synced survives, names vanish and come back: on real files and in memory alike."""
+"""Each shape takes effect, what was synced survives, names vanish and come back: on real files and in memory alike."""
 
 import os
 from collections.abc import Callable

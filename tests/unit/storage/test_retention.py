@@ -1,4 +1,4 @@
-"""Which whole segments may go."""
+"""Whole segments that may be deleted by retention."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the ledger's folder holds, and that nothing stays in it longer than a power loss could want it back."""
+"""The ledger's folder: its files, none of which stays longer than a power loss could want it back."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who was controller, and who wrote what: by the writes that ZooKeeper's server logged."""
+"""Terms of controllers, and the writer of each record: by the writes that ZooKeeper's server logged."""
 
 from collections.abc import Iterable
 

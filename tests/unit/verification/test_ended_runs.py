@@ -1,4 +1,4 @@
-"""Which runs below a directory have ended."""
+"""Runs below a directory that have ended."""
 
 from pathlib import Path
 

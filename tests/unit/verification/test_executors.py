@@ -1,4 +1,4 @@
-"""What is found out about a Spark cluster before it is given work."""
+"""Facts about a Spark cluster that are found out before it is given work."""
 
 import socket
 import subprocess

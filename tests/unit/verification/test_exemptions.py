@@ -50,11 +50,11 @@ IN_THE_STATEMENT: Final[Mapping[tuple[str, Exemption], str]] = {
     ("L7", Exemption.DELETED_TOPICS): "the log of a deleted topic is a stray",
     ("E1", Exemption.LOST_DISKS): "the harness tells what a power loss took, and it must be gone",
 }
-"""Where a check looks at such a thing because its promise is about it."""
+"""Checks that look at such a thing all the same, because their promise is about it."""
 
 FORGOTTEN: Final = frozenset({Exemption.DELETED_TOPICS, Exemption.KILLED_PROCESSES})
-"""What the simulator's oracle leaves out by construction: promises of a topic go with it, and no process that is killed
-has done anything that the oracle did not see."""
+"""Exemptions that the simulator's oracle makes by construction: promises of a topic go with it, and no process that is
+killed has done anything that the oracle did not see."""
 
 NOT_NEEDED_BY_VERIFICATION: Final = frozenset({("D7", Exemption.DELETED_RECORDS), ("D8", Exemption.DELETED_RECORDS)})
 """Verification compares no batch with the one before it, and begins final logs at their log start."""

@@ -222,7 +222,7 @@ def min_isr_is_lowered_meanwhile(run: RunBuilder) -> None:
 
 
 def min_isr_is_raised_meanwhile(run: RunBuilder) -> None:
-    """What was acknowledged under the smaller one is covered by that."""
+    """Records that were acknowledged under the smaller min ISR are covered by that one."""
     run.configure("orders", "min.insync.replicas", "3")
     run.end(0, e.IncarnationEnd.KILLED)
     run.end(2, e.IncarnationEnd.KILLED)
@@ -259,7 +259,7 @@ def one_is_killed_while_two_are_added(run: RunBuilder) -> None:
 
 
 def one_and_a_new_one_are_killed(run: RunBuilder) -> None:
-    """Who never had what is lost is not missed."""
+    """A replica that never had the lost records is not missed."""
     run.alter(reason="reassignment", replicas=(0, 1, 2, 3), adding=(3,), removing=(2,))
     run.end(0, e.IncarnationEnd.KILLED)
     run.end(3, e.IncarnationEnd.KILLED)

@@ -1,4 +1,4 @@
-"""What a verdict says of lost records, in numbers: where, who, what became of each copy, and the events behind it."""
+"""Lost records in a verdict: numbers, where, who, what became of each copy, and the events behind it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is left of an acknowledged record of a partition that nobody leads in the end."""
+"""Acknowledged records of a partition that nobody leads in the end, by what is left of them."""
 
 import pytest
 

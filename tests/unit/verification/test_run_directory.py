@@ -1,4 +1,4 @@
-"""Which runs a path stands for."""
+"""Runs that a path stands for."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What ``story.json`` tells of a run: what logs held and lost, what was promised, who led, what was broken."""
+"""Contents of ``story.json``: what logs held and lost, what was promised, who led, what was broken."""
 
 import json
 from itertools import pairwise

@@ -253,7 +253,8 @@ TOLD_BY_SEALS: Mapping[str, Tamper] = {
     "the end of a fencing's explanation": without(HARNESS_FILE, "FaultInjected"),
     "a high watermark removed": without("events/0-0.jsonl", "HighWatermarkAdvanced"),
 }
-"""Who renews the seals as well is not found out, and need not be: nothing that decides is altered."""
+"""Alterations that only seals tell of. Somebody who renews the seals as well is not found out, and need not be: nothing
+that decides is altered."""
 
 TOLD_BY_ACCOUNTS: Mapping[str, Tamper] = {
     "a taking over removed": without("events/0-0.jsonl", "BecameLeader"),
@@ -323,7 +324,7 @@ FORMS: Mapping[str, Callable[[Path], VerdictReport]] = {
     "packed": lambda run: verdict_on(packed(run)),
     "packed in slices": lambda run: verdict_in_slices(packed(run)),
 }
-"""How evidence is written and read. Packing renews the digests of seals."""
+"""Forms in which evidence is written and read. Packing renews the digests of seals."""
 
 
 @pytest.fixture(scope="module")
@@ -371,7 +372,7 @@ def test_a_line_that_cannot_be_read_proves_no_loss(name: str, run: Path) -> None
 
 
 def sends_changed(change: Callable[[Line], Line | None]) -> Tamper:
-    """The first send is altered in all its lines, or taken out; the lines after it are numbered anew."""
+    """A tampering that alters the first send in all its lines, or takes it out; later lines are numbered again."""
 
     def of_history(lines: list[Line]) -> list[Line]:
         first = next(line["operation_id"] for line in lines if line["f"] == "send")

@@ -1,4 +1,4 @@
-"""Why a record was written, by what stands beside it and before it."""
+"""Reasons of a record of the metadata log, by what stands beside it and before it."""
 
 import pytest
 from msgspec import UNSET

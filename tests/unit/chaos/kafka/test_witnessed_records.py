@@ -1,4 +1,4 @@
-"""What the harness writes of the records of Kafka's controller."""
+"""Events that the harness writes of the records of Kafka's controller."""
 
 from pathlib import Path
 

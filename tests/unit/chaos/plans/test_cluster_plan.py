@@ -1,4 +1,4 @@
-"""What of a scenario the simulator explores: its cluster, but not its times."""
+"""The part of a scenario that the simulator explores: its cluster, but not its times."""
 
 from laststand.chaos.plans.cluster_plan import cluster_plan
 from laststand.chaos.scenario.scenario_file import find_scenario, load_scenario

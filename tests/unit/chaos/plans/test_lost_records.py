@@ -1,4 +1,4 @@
-"""Which records count as lost: acknowledged by all, and not read at the end."""
+"""Records that count as lost: acknowledged by all, and not read at the end."""
 
 from laststand.chaos.plans.lost_records import RecordName, lost_records
 from laststand.emulator.core.history import OperationType, PolledBatch, PollOperation, SendOperation

@@ -1,4 +1,4 @@
-"""What a step asks of the controller, and which answers it takes."""
+"""Requests of a step to the controller, and the answers that the step takes."""
 
 import asyncio
 from collections.abc import Callable

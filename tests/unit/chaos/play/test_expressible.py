@@ -1,4 +1,4 @@
-"""What the simulator cannot play is found before anything starts, by step and line."""
+"""Parts of a scenario that the simulator cannot play are found before anything starts, by step and line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What comes of a barrier that is not reached: the scenario says whether that is a problem."""
+"""Barriers that are not reached: the scenario says whether that is a problem."""
 
 from pathlib import Path
 

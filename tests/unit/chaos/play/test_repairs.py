@@ -1,4 +1,4 @@
-"""A broker that an administrator unregistered is started anew at the end: until then it is of no use."""
+"""A broker that an administrator unregistered is started again at the end: until then it is of no use."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a scenario requires of rules and era: read, implied by a step, and told where it is not so."""
+"""Rules and eras that a scenario requires: read, implied by a step, and told where it is not so."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What electing a replica would cost, on logs written down as their epochs."""
+"""The cost of electing a replica, on logs written down as their epochs."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What a supervisor remembers for the next one, and what the next one finds."""
+"""The state that a supervisor leaves to the next one, and what the next one finds."""
 
 from datetime import UTC, datetime
 from pathlib import Path

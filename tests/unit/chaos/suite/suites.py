@@ -89,7 +89,7 @@ class Judge:
 
 
 class Heard(Listener):
-    """What a listener heard of each cell."""
+    """A listener that keeps what it hears of each cell."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Which cells a suite has."""
+"""Cells of a suite: their eras and drivers, their repetitions, and those that are skipped."""
 
 from itertools import islice
 

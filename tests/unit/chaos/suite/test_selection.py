@@ -1,4 +1,4 @@
-"""What names on the command line stand for."""
+"""Scenarios that names on the command line stand for."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a suite plays, and plays again."""
+"""Cells that a suite plays, and those that it plays again."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is told of a committed record: every field that somebody else judges by."""
+"""Events that tell of a committed record: every field that somebody else judges by."""
 
 from laststand.emulator.core import admin_messages, events
 from laststand.emulator.core.switches import ClearElr, Switches

@@ -1,4 +1,4 @@
-"""Who leads, by mode: a table over the pure function, and what a draw picks."""
+"""Elections of a leader, by mode: a table over the pure function, and what a draw picks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What metrics tell of the partitions: who is short of replicas, who waits for whom (KIP-966, Metrics)."""
+"""Metrics of the partitions: which are short of replicas, and which wait for whom (KIP-966, Metrics)."""
 
 from typing import Literal
 

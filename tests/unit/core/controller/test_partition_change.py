@@ -1,4 +1,4 @@
-"""What a change of a partition does to those beside the ISR (Kafka's ``PartitionChangeBuilder``)."""
+"""Effects of a partition's change on the replicas beside the ISR (Kafka's ``PartitionChangeBuilder``)."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Which registrations prove that the process before stopped in order (KIP-966)."""
+"""Registrations that prove that the process before stopped in order (KIP-966)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which names a topic may have (Kafka's ``Topic.validate`` and ``ReplicationControlManager.validateNewTopicNames``)."""
+"""Names that a topic may have (Kafka's ``Topic.validate`` and ``ReplicationControlManager.validateNewTopicNames``)."""
 
 import pytest
 

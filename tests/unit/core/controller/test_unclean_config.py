@@ -1,4 +1,4 @@
-"""Which strategy is in effect: KIP-966's property beside the boolean that it replaces."""
+"""The recovery strategy in effect: KIP-966's property beside the boolean that it replaces."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What Kafka relies on of ZooKeeper, as tests that any implementation has to pass.
+"""Properties of ZooKeeper that Kafka relies on, as tests that any implementation has to pass.
 
 ``ZooKeeperContract`` drives an implementation through ``ZooKeeperUnderTest``: the model in memory, or a real server
 behind a client. A subclass provides the fixture ``zookeeper``; whatever it starts is empty but for the root.

@@ -1,4 +1,4 @@
-"""What a crash leaves of a disk."""
+"""The simulator's disk after a crash."""
 
 from collections.abc import Callable
 

@@ -47,7 +47,7 @@ OPERATIONS = st.one_of(
 
 
 class Found(NamedTuple):
-    """What a new process finds."""
+    """Logs and strays that a new process finds."""
 
     logs: tuple[inputs.LoadedLog, ...]
     strays: frozenset[inputs.StrayLog]

@@ -1,4 +1,4 @@
-"""What clients must see: each check in a cluster in which it must fire."""
+"""Checks of what clients see, each in a cluster in which it must fire."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What happened at once: each kind of pair in the events that make it one, and in those that do not."""
+"""Events at once: each kind of pair in the events that make it one, and in those that do not."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a controller may commit: each check in a cluster in which it must fire."""
+"""Checks of what a controller commits, each in a cluster in which it must fire."""
 
 import msgspec
 import pytest
@@ -350,7 +350,7 @@ def asks_again_and_leaves_the_answer_out(world: World) -> None:
 
 
 def counts_an_answer(world: World, answer: events.ReplicaAnswer, *, leader_epoch: int = 1) -> None:
-    """That of broker 0 is counted as it was given, beside one that counts."""
+    """The answer of broker 0 is counted as it was given, beside one that counts."""
     leaderless(world)
     asks(world, LEADER)
     hears(world, answer, leader_epoch=leader_epoch)
@@ -684,7 +684,7 @@ def an_answer_came_before_the_recovery_was_dropped(world: World) -> None:
 
 
 def the_process_that_elected_has_ended(world: World) -> None:
-    """What it dropped last it may not have told of."""
+    """A process may end before it has told of the answer that it dropped last."""
     leaderless(world)
     given = [answer_of(world, LEADER, 0, 3), answer_of(world, FOLLOWER, 0, 7), answer_of(world, OTHER, 0, 5)]
     asks_and_hears(world, *given)

@@ -1,4 +1,4 @@
-"""What was promised and is not on the replicas: each check in a cluster in which it must fire."""
+"""Checks of promised records that are not on the replicas, each in a cluster in which it must fire."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Which alarms are findings; and every promise that the simulator judges has a test in which its check fires."""
+"""Alarms that are findings; and every promise that the simulator judges has a test in which its check fires."""
 
 from laststand.emulator.core.promises import PROMISES, JudgedBy
 from laststand.emulator.core.switches import MaximalIsr, Switches

@@ -1,4 +1,4 @@
-"""What a leader may do: each check in a cluster in which it must fire."""
+"""Checks of what a leader does, each in a cluster in which it must fire."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""What a healed cluster must come to: each property where it is missing, and each excuse."""
+"""Properties that a healed cluster must come to: each where it is missing, and each excuse."""
 
 import re
 

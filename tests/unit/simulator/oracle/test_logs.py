@@ -1,4 +1,4 @@
-"""What may be done to a broker's log: each check in a cluster in which it must fire."""
+"""Checks of what is done to a broker's log, each in a cluster in which it must fire."""
 
 import msgspec
 

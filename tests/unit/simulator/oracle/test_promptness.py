@@ -1,4 +1,4 @@
-"""What must come to pass in time although faults are in force: each property with its rule, and without it."""
+"""Properties that must come to pass in time although faults are in force: each with its rule, and without it."""
 
 import pytest
 
@@ -161,7 +161,7 @@ AT_RISK = (
     (f"{MANAGER} {AGGRESSIVE}", (LOST, "wait 1500", "start 1")),
     (MANAGER, (LOST, "wait 1500", "start 0,1,2")),
 )
-"""What the cluster risks, and how it comes to need an unclean leader."""
+"""Properties by which the cluster is at risk, and the lines by which it comes to need an unclean leader."""
 at_risk = pytest.mark.parametrize(("properties", "lines"), AT_RISK)
 
 

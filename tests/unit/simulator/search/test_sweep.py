@@ -1,4 +1,4 @@
-"""What a sweep adds up to."""
+"""Reports of sweeps: medians, schedules that are kept, conjunctions that are missing."""
 
 import statistics
 from collections import Counter

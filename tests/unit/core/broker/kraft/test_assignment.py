@@ -1,4 +1,4 @@
-"""What a broker does about a difference between two images beyond roles: configuration, wake-ups, leaving."""
+"""Differences between two images that a broker acts on beside roles: configuration, wake-ups, leaving."""
 
 from msgspec import UNSET, UnsetType
 

@@ -1,4 +1,4 @@
-"""Which part of a broker gets which input: what no test of a part sees."""
+"""Inputs of a broker, and the part of it that gets each: what no test of a part sees."""
 
 import msgspec
 import pytest

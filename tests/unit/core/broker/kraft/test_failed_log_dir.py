@@ -1,4 +1,4 @@
-"""A log directory that could not be loaded: reported, and what may lie in it is neither served nor made anew."""
+"""A log directory that could not be loaded: reported, and what may lie in it is neither served nor made again."""
 
 from laststand.emulator.core import inputs, messages, records
 from laststand.emulator.core.effects import CreateLog, SendRequest

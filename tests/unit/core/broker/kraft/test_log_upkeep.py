@@ -1,4 +1,4 @@
-"""What a broker makes of segments that storage dropped, and of a request that names a partition twice."""
+"""Segments that storage dropped, and requests that name a partition twice, as a broker takes them."""
 
 from laststand.emulator.core import inputs, messages, records
 from laststand.emulator.core.effects import AppendToLog, RecordEvent, WriteEpochCheckpoint

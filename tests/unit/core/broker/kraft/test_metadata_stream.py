@@ -1,4 +1,4 @@
-"""When a broker's metadata stream is opened again, and which of its records are taken."""
+"""A broker's metadata stream: when it is opened again, and which of its records are taken."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which fetches wait, what ends their wait, and how much an answer holds (Kafka's ``DelayedFetch``)."""
+"""Delayed fetches (Kafka's ``DelayedFetch``): which wait, what ends their wait, and how much an answer holds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which produce requests wait, what ends their wait, and what is told of it (Kafka's ``DelayedProduce``)."""
+"""Delayed produce requests (Kafka's ``DelayedProduce``): which wait, what ends their wait, and what is told of it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What one partition answers a fetch (Kafka's ``ReplicaManager.readFromLog``, KIP-74, KIP-595)."""
+"""Answers of one partition to a fetch (Kafka's ``ReplicaManager.readFromLog``, KIP-74, KIP-595)."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""How a follower asks its leaders: what a fetch names, which go out together, and when after an error."""
+"""Fetches of a follower: what each of them names, which go out together, and when after an error."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which partitions a broker serves, and what it says of the others."""
+"""Partitions that a broker serves, and its answers about the others."""
 
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions
 from laststand.emulator.core.errors import ErrorCode

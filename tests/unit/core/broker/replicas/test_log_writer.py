@@ -1,4 +1,4 @@
-"""What is done to a log's files, and what is told of it."""
+"""Changes of a log's files, and the events and effects that tell of them."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What a broker does from time to time, and when."""
+"""Periodic tasks of a broker, and their times."""
 
 import msgspec
 

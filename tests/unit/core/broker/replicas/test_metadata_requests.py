@@ -1,4 +1,4 @@
-"""What a broker says of the cluster when a client asks (Kafka's ``KRaftMetadataCache.getTopicMetadata``)."""
+"""Answers of a broker to a client's metadata request (Kafka's ``KRaftMetadataCache.getTopicMetadata``)."""
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.metadata_requests import metadata

@@ -1,4 +1,4 @@
-"""What a leader appends, and what it refuses (Kafka's ``LogValidator``, ``UnifiedLog.analyzeAndValidateRecords``)."""
+"""Batches that a leader appends or refuses (Kafka's ``LogValidator``, ``UnifiedLog.analyzeAndValidateRecords``)."""
 
 import msgspec
 import pytest

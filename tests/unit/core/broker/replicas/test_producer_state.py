@@ -1,4 +1,4 @@
-"""What a log remembers of idempotent producers (Kafka's ``ProducerStateManager``)."""
+"""A log's memory of idempotent producers (Kafka's ``ProducerStateManager``)."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""What a replica says of its log when somebody asks for it (KIP-966, GetReplicaLogInfo)."""
+"""A replica's answer to a request for facts about its log (KIP-966, GetReplicaLogInfo)."""
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.replica_log_info import SERVED_MAX, replica_log_info

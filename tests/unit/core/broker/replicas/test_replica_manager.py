@@ -1,4 +1,4 @@
-"""What every broker does with its replicas, whoever assigns their roles."""
+"""The replica manager: what every broker does with its replicas, whoever assigns their roles."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which control requests are too old to be looked at (KIP-380; Kafka's ``ReplicaManager``)."""
+"""Control requests that are too old to be looked at (KIP-380; Kafka's ``ReplicaManager``)."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Which LeaderAndIsr is a list of all replicas, and what it makes a stray (KIP-550)."""
+"""LeaderAndIsr requests that are a list of all replicas, and the strays that such a list reveals (KIP-550)."""
 
 import pytest
 

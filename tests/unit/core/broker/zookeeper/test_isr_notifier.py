@@ -1,4 +1,4 @@
-"""When a leader tells the controller which ISRs it wrote (Kafka's ``ReplicaManager.maybePropagateIsrChanges``)."""
+"""Times of a leader's notifications about ISRs that it wrote (Kafka's ``ReplicaManager.maybePropagateIsrChanges``)."""
 
 import pytest
 

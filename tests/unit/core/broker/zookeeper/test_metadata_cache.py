@@ -1,4 +1,4 @@
-"""What a broker of a ZooKeeper cluster knows from UpdateMetadata (Kafka's ``ZkMetadataCache``)."""
+"""A broker's knowledge from UpdateMetadata in a ZooKeeper cluster (Kafka's ``ZkMetadataCache``)."""
 
 import msgspec
 

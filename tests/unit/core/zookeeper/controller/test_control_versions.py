@@ -100,7 +100,7 @@ def _sent(
 ) -> tuple[
     control_messages.LeaderAndIsrRequest, control_messages.UpdateMetadataRequest, control_messages.StopReplicaRequest
 ]:
-    """What a controller of era kip-550-zk tells a broker that has just started, at a protocol version."""
+    """Returns what a controller of era kip-550-zk sends a broker that has just started, at a protocol version."""
     batch = Batch(era="kip-550-zk", ibp=ibp)
     batch.batch.name_all_replicas_to((TWO,))
     batch.tell_roles(TWO)

@@ -1,4 +1,4 @@
-"""Elections of which nobody comes out, and what an unclean one leaves in the state node (vectors have the others)."""
+"""Elections without a winner, and what an unclean one leaves in the state node (vectors have the others)."""
 
 import pytest
 
