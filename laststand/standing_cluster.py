@@ -1,7 +1,6 @@
 """A standing cluster for a program: topics, records, faults and barriers, then the verdict on all of it."""
 
 import asyncio
-import base64
 import os
 import secrets
 import subprocess
@@ -34,6 +33,7 @@ from laststand.emulator.core.eras import era_rules, plain_switches
 from laststand.emulator.core.errors import ConfigError, EmulatorError, causes_of
 from laststand.emulator.core.properties import check_topic_properties
 from laststand.emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.node.config import zookeeper_config
 from laststand.emulator.plan.drivers import DriverName
 from laststand.emulator.plan.overrides import parse_overrides
@@ -163,7 +163,7 @@ class StandingCluster:
         check_topic_properties(properties)
         topic = admin_messages.CreatableTopic(
             name=name,
-            topic_id=TopicId(base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")),
+            topic_id=TopicId(uuid_text(os.urandom(16))),
             num_partitions=partitions,
             replication_factor=replication_factor,
             assignments=(),

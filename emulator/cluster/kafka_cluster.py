@@ -13,7 +13,6 @@ The controller advertises such a name, too: otherwise brokers would learn its ow
 import os
 import secrets
 import shutil
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +30,7 @@ from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.cluster.sync_shim import sync_shim_environment
 from laststand.emulator.core.broker.kraft.lifecycle import rack_of
 from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.nodes import CLIENT
 from laststand.emulator.storage.meta_properties import META_PROPERTIES
@@ -253,7 +253,7 @@ def format_log_directory(data: Path, *, template: Path | None, node_id: NodeId, 
     if template is not None:
         shutil.copytree(template, data, dirs_exist_ok=True, ignore=shutil.ignore_patterns(META_PROPERTIES))
     data.mkdir(parents=True, exist_ok=True)
-    directory_id = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+    directory_id = uuid_text(secrets.token_bytes(16))
     meta = {"version": "1", "cluster.id": cluster_id, "node.id": node_id, "directory.id": directory_id}
     _write_properties(data / META_PROPERTIES, meta)
 

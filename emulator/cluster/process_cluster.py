@@ -5,7 +5,6 @@ interpretation are up to the caller.
 """
 
 import asyncio
-import base64
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.eras import plain_switches
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import BrokerId, NodeId
+from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
 from laststand.emulator.node.config import KafkaListenerConfig, NodeConfig, encode_config, zookeeper_config
 from laststand.emulator.plan.channels import Link
@@ -78,7 +78,7 @@ class ProcessCluster:
         self._on_start = on_start
         self._on_unexpected_end = on_unexpected_end
         self._incarnations: dict[NodeId, int] = {}
-        self.cluster_id = layout.cluster_id or base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        self.cluster_id = layout.cluster_id or uuid_text(os.urandom(16))
 
     async def __aenter__(self) -> Self:
         """Reserves the nodes' ports, so that addresses are known from now on, and returns this cluster.

@@ -4,7 +4,6 @@ The schemas are those of ``kio``, which are generated from Kafka's own. Versions
 3.9 on has them; only Produce has two: from version 13 on, topics go by their ids (KIP-516).
 """
 
-import base64
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -19,6 +18,7 @@ from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, NodeId, TopicId
+from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
 
 _NONE: Final = -1
 _KNOWN_ERRORS: Final = frozenset(int(error) for error in ErrorCode)
@@ -50,12 +50,12 @@ def error_of(error: KafkaError) -> ErrorCode:
 
 def uuid_of(topic_id: TopicId | None) -> uuid.UUID | None:
     """Returns a topic's id as 16 bytes."""
-    return None if topic_id is None else uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "=="))
+    return None if topic_id is None else uuid.UUID(bytes=uuid_bytes(topic_id))
 
 
 def topic_id_of(number: uuid.UUID | None) -> TopicId | None:
     """Returns a topic's id as Kafka prints it."""
-    return None if number is None else TopicId(base64.urlsafe_b64encode(number.bytes).decode().rstrip("="))
+    return None if number is None else TopicId(uuid_text(number.bytes))
 
 
 def broker_or_none(number: int) -> BrokerId | None:

@@ -7,12 +7,12 @@
     tagged fields            unsigned varint count | { unsigned varint tag | unsigned varint size | bytes }
 """
 
-import base64
 import struct
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from laststand.emulator.core.errors import EmulatorError
+from laststand.emulator.core.uuid_text import uuid_text
 
 ItemT = TypeVar("ItemT")
 
@@ -76,7 +76,7 @@ class FieldReader:
 
     def uuid(self) -> str:
         """Reads a UUID, and returns it as Kafka prints it: 22 characters of URL-safe base64."""
-        return base64.urlsafe_b64encode(self._bytes(_UUID_BYTES)).decode().rstrip("=")
+        return uuid_text(self._bytes(_UUID_BYTES))
 
     def string(self) -> str | None:
         """Reads a compact string; ``None`` is null."""

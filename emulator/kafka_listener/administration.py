@@ -4,7 +4,6 @@ The controller never answers the client. Where it gives no answer within the req
 """
 
 import secrets
-from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, TypeVar
@@ -12,6 +11,7 @@ from typing import Final, TypeVar
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, TopicId
+from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
@@ -124,7 +124,7 @@ def _creatable(topic: Message) -> admin_messages.CreatableTopic:
     placed = sorted(topic["assignments"], key=lambda each: each["partitionIndex"])
     return admin_messages.CreatableTopic(
         name=topic["name"],
-        topic_id=TopicId(urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")),
+        topic_id=TopicId(uuid_text(secrets.token_bytes(16))),
         num_partitions=None if topic["numPartitions"] == -1 else topic["numPartitions"],
         replication_factor=None if topic["replicationFactor"] == -1 else topic["replicationFactor"],
         assignments=tuple(tuple(map(BrokerId, each["brokerIds"])) for each in placed),

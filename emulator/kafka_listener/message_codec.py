@@ -4,12 +4,12 @@ Bytes that others sent are read with bounds: a length or a count that the rest o
 that no frame makes this process reserve more memory than it has. Unknown tagged fields are skipped.
 """
 
-import base64
 import functools
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
 from laststand.emulator.kafka_listener.messages import FieldDefinition, Message, all_apis
 
 ZERO_UUID: Final = "A" * 22
@@ -249,7 +249,7 @@ def _value_reader(kind: str, *, is_flexible: bool) -> _Read:
     if kind == "bool":
         return lambda reader: reader.number(_INT8) != 0
     if kind == "uuid":
-        return lambda reader: base64.urlsafe_b64encode(reader.take(16)).decode().rstrip("=")
+        return lambda reader: uuid_text(reader.take(16))
     length = _length_reader(_INT16 if kind == "string" else _INT32, is_flexible=is_flexible)
 
     def read_bytes(reader: Reader) -> bytes | None:
@@ -342,7 +342,7 @@ def _value_writer(kind: str, *, is_flexible: bool) -> _Write:
     if kind == "bool":
         return lambda writer, value: writer.put(b"\x01" if value else b"\x00")
     if kind == "uuid":
-        return lambda writer, value: writer.put(base64.urlsafe_b64decode(f"{value or ZERO_UUID}=="))
+        return lambda writer, value: writer.put(uuid_bytes(value or ZERO_UUID))
     length = _length_writer(_INT16 if kind == "string" else _INT32, is_flexible=is_flexible)
 
     def write_string(writer: Writer, value: str | None) -> None:

@@ -7,7 +7,6 @@ process at once, with its traceback on standard error: if the node continued, th
 
 import argparse
 import asyncio
-import base64
 import gc
 import os
 import signal
@@ -20,6 +19,7 @@ from laststand.emulator.core.eras import rule_texts
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.core.events import NodeStarted, NodeStopped
 from laststand.emulator.core.types import IncarnationId, NodeRole
+from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.node.cause_ids import CauseIds
 from laststand.emulator.node.config import NodeConfig, read_config
 from laststand.emulator.node.controller_host import await_controller
@@ -46,7 +46,7 @@ def main() -> int:
         return _EXIT_CONFIG
     events = EventWriter(config.event_file, run=config.run, node_id=config.node_id, incarnation=config.incarnation)
     causes = CauseIds(node_id=config.node_id, incarnation=config.incarnation)
-    incarnation_id = IncarnationId(base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("="))
+    incarnation_id = IncarnationId(uuid_text(os.urandom(16)))
     events.add(_started(role, config, causes, incarnation_id))
     events.flush()
     asyncio.run(_serve(role, config, events, incarnation_id))

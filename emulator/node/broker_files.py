@@ -4,7 +4,6 @@ A new log goes to the directory with the fewest logs. Every method returns when 
 ``StorageError``, which ends the process.
 """
 
-import base64
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from laststand.emulator.core.errors import StorageError
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerEpoch, NodeId, Offset, TopicId, TopicPartition
+from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.storage.batch_memory import BatchMemory
 from laststand.emulator.storage.clean_shutdown import previous_broker_epoch
 from laststand.emulator.storage.filesystem import Buffer, FileSystem
@@ -234,7 +234,7 @@ class BrokerFiles:
 def _format(filesystem: FileSystem, path: str, *, cluster_id: str, node_id: NodeId) -> MetaProperties:
     meta = read_meta_properties(filesystem, path)
     if meta is None:
-        directory_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        directory_id = uuid_text(os.urandom(16))
         meta = MetaProperties(cluster_id=cluster_id, node_id=node_id, directory_id=directory_id)
         write_meta_properties(filesystem, path, meta)
     elif (meta.cluster_id, meta.node_id) != (cluster_id, node_id):

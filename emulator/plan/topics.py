@@ -1,6 +1,5 @@
 """Topics that a plan creates, and how they are written."""
 
-import base64
 import re
 from random import Random
 from typing import Final
@@ -11,6 +10,7 @@ from laststand.emulator.core import admin_messages
 from laststand.emulator.core.errors import ConfigError, suggestion
 from laststand.emulator.core.properties import check_topic_properties
 from laststand.emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
+from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.plan.yaml_cursor import Cursor, Fields
 
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -40,7 +40,7 @@ class PlannedTopic(msgspec.Struct, frozen=True, kw_only=True):
 
 def draw_topic_id(chance: Random) -> TopicId:
     """Returns a new topic id."""
-    return TopicId(base64.urlsafe_b64encode(chance.randbytes(16)).decode().rstrip("="))
+    return TopicId(uuid_text(chance.randbytes(16)))
 
 
 def read_topic(fields: Fields, *, brokers: int) -> PlannedTopic:

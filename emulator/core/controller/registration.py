@@ -5,7 +5,6 @@ old one's session lives, gets the next metadata offset as its epoch, and starts 
 read from the clean-shutdown file, proves that the log survived (KIP-966; Kafka's ``ClusterControlManager``).
 """
 
-import base64
 from enum import Enum
 from typing import Final
 
@@ -20,13 +19,12 @@ from laststand.emulator.core.image import BrokerRegistration
 from laststand.emulator.core.metadata_version import CLEAN_SHUTDOWN_PROOF, METADATA_VERSION
 from laststand.emulator.core.switches import SessionCheck, Switches
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, ChangeReason
+from laststand.emulator.core.uuid_text import uuid_text
 
 _PREVIOUS_EPOCH_SINCE: Final = 3
 
 # Kafka keeps the first 100 directory ids for itself (``DirectoryId.java``).
-_RESERVED_LOG_DIRS: Final = frozenset(
-    base64.urlsafe_b64encode(number.to_bytes(16)).decode().rstrip("=") for number in range(100)
-)
+_RESERVED_LOG_DIRS: Final = frozenset(uuid_text(number.to_bytes(16)) for number in range(100))
 
 
 class Session(Enum):

@@ -1,6 +1,5 @@
 """``laststand topics``: create, delete, describe, alter and list the topics of a standing cluster."""
 
-import base64
 import functools
 import os
 from pathlib import Path
@@ -93,6 +92,7 @@ def create(
     from laststand.emulator.core.errors import ErrorCode
     from laststand.emulator.core.properties import check_topic_properties
     from laststand.emulator.core.types import TopicId
+    from laststand.emulator.core.uuid_text import uuid_text
 
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
         raise UserError("--replica-assignment excludes --partitions and --replication-factor")
@@ -100,7 +100,7 @@ def create(
     check_topic_properties(properties)
     topic = admin_messages.CreatableTopic(
         name=name,
-        topic_id=TopicId(base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")),
+        topic_id=TopicId(uuid_text(os.urandom(16))),
         num_partitions=partitions,
         replication_factor=replication_factor,
         assignments=() if replica_assignment is None else parse_assignment(replica_assignment),

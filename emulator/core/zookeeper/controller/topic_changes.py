@@ -4,10 +4,10 @@ A broker writes a topic's configuration, then its node; the controller's watch d
 while there was no controller, or by one that died in between, is finished by the next one.
 """
 
-import base64
 from collections.abc import Iterable
 
 from laststand.emulator.core.types import TopicId, TopicPartition
+from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.core.zookeeper import operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.context import (
@@ -105,4 +105,4 @@ def topic_id_from(czxid: Zxid) -> TopicId:
 
     Kafka draws it at random; this is as unique, and the same whoever finds the topic first.
     """
-    return TopicId(base64.urlsafe_b64encode(czxid.to_bytes(16, "big")).rstrip(b"=").decode())
+    return TopicId(uuid_text(czxid.to_bytes(16)))
