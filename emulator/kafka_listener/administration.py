@@ -10,12 +10,12 @@ from typing import Final, TypeVar
 
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, TopicId
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
-from laststand.emulator.kafka_listener.topic_names import is_legal
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _TIMEOUT_MS: Final = 30_000

@@ -5,10 +5,10 @@ from typing import Final
 
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
-from laststand.emulator.kafka_listener.topic_names import is_legal
 
 _TIMEOUT_MS: Final = 30_000
 _METADATA_TOPIC: Final = "__cluster_metadata"

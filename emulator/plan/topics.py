@@ -1,6 +1,5 @@
 """Topics that a plan creates, and how they are written."""
 
-import re
 from random import Random
 from typing import Final
 
@@ -9,12 +8,10 @@ import msgspec
 from laststand.emulator.core import admin_messages
 from laststand.emulator.core.errors import ConfigError, suggestion
 from laststand.emulator.core.properties import check_topic_properties
+from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import BrokerId, NodeId, TopicId, TopicPartition
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.plan.yaml_cursor import Cursor, Fields
-
-_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
 
 _FACTOR_KEYS: Final = ("replication_factor", "replication-factor", "replication.factor")
 
@@ -52,7 +49,7 @@ def read_topic(fields: Fields, *, brokers: int) -> PlannedTopic:
         ScenarioError: there can be no such topic.
     """
     name = fields.required("name")
-    if _TOPIC_NAME.fullmatch(name.text()) is None or name.text() in (".", ".."):
+    if not is_legal(name.text()):
         name.fail(f"{name.text()!r} is no topic name, allowed: letters, digits, '.', '_' and '-'")
     replicas = _placement(fields, brokers)
     entries = fields.take_rest()

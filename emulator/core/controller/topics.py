@@ -5,10 +5,8 @@ replica i of partition p on the (p+i)-th unfenced broker by id: the core draws n
 may be chosen once the others are used up; they join the ISR later. Kafka's ``ReplicationControlManager.createTopics``.
 """
 
-import re
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final
 
 import msgspec
 
@@ -18,9 +16,8 @@ from laststand.emulator.core.controller.min_isr import MIN_ISR, MinIsr, configur
 from laststand.emulator.core.controller.view import ClusterView
 from laststand.emulator.core.errors import ConfigError, ErrorCode
 from laststand.emulator.core.properties import check_topic_properties
+from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import BrokerId, ChangeReason, ConfigResource, TopicId, TopicPartition
-
-_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class TopicOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +175,7 @@ def _configured_min_isr(view: ClusterView, topic: admin_messages.CreatableTopic)
 
 
 def _naming_problem(view: ClusterView, topic: admin_messages.CreatableTopic) -> TopicOutcome | None:
-    if not _LEGAL_NAME.fullmatch(topic.name) or topic.name in (".", ".."):
+    if not is_legal(topic.name):
         message = "a topic name has 1 to 249 of a-z A-Z 0-9 . _ - and is neither . nor .."
         return TopicOutcome(error=ErrorCode.INVALID_TOPIC_EXCEPTION, message=message)
     if topic.name in view.image.topics:
