@@ -10,6 +10,8 @@ import contextlib
 import enum
 from typing import Final, Self
 
+from laststand.emulator.core.address import host_and_port
+
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 
 _HEAD_LENGTH: Final = 9
@@ -66,12 +68,12 @@ class ProbeConnection:
     reader: asyncio.StreamReader
 
     def __init__(self, address: str) -> None:
-        self._host, _, self._port = address.rpartition(":")
+        self._address = address
         self._writer: asyncio.StreamWriter | None = None
 
     async def __aenter__(self) -> Self:
         """Dials."""
-        self.reader, self._writer = await asyncio.open_connection(self._host, int(self._port))
+        self.reader, self._writer = await asyncio.open_connection(*host_and_port(self._address))
         self._writer.write(self.greeting)
         return self
 

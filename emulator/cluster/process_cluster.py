@@ -18,6 +18,7 @@ from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.node_files import NodeFiles
 from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
 from laststand.emulator.cluster.supervisor import Supervisor
+from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.eras import plain_switches
 from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import BrokerId, NodeId
@@ -369,7 +370,7 @@ class ProcessCluster:
 
 
 def _port(address: str) -> int:
-    return int(address.rpartition(":")[2])
+    return host_and_port(address)[1]
 
 
 def source_environment() -> dict[str, str]:

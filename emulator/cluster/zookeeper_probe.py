@@ -15,6 +15,7 @@ from typing import Final
 
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.probe import ProbeConnection
+from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.types import NodeId
 
 _TIMEOUT_MS: Final = 10_000
@@ -71,10 +72,9 @@ async def await_zookeeper(address: str, *, timeout_s: float) -> bool:
 
 async def serves(address: str) -> bool:
     """Asks a server once; returns whether it serves."""
-    host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(_ANSWER_WITHIN_S):
-            reader, writer = await asyncio.open_connection(host, int(port))
+            reader, writer = await asyncio.open_connection(*host_and_port(address))
             try:
                 writer.write(b"srvr")
                 return b"Zxid:" in await reader.read()

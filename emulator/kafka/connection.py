@@ -19,6 +19,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i32
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
+from laststand.emulator.core.address import host_and_port
 from laststand.emulator.kafka.calls import Versions
 from laststand.emulator.rpc.channel import Keepalive
 
@@ -54,10 +55,9 @@ class KafkaConnection:
         Raises:
             OSError: nobody answers there.
         """
-        host, _, port = address.rpartition(":")
         try:
             async with asyncio.timeout(_DIAL_TIMEOUT_S if keepalive is None else keepalive.timeout_ms / 1000):
-                reader, writer = await asyncio.open_connection(host, int(port))
+                reader, writer = await asyncio.open_connection(*host_and_port(address))
                 connection = cls(reader, writer, address=address)
                 try:
                     await connection._begin()

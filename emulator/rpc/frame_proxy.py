@@ -8,6 +8,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from typing import Final, Protocol
 
+from laststand.emulator.core.address import host_and_port
 from laststand.emulator.rpc.limits import MESSAGE_BYTES_MAX
 
 _LOOPBACK: Final = "127.0.0.1"
@@ -55,8 +56,7 @@ class FrameProxy(ABC):
         assert task is not None
         self._connections.add(task)
         try:
-            host, _, port = self._target_address.rpartition(":")
-            node_reader, node_writer = await asyncio.open_connection(host, int(port))
+            node_reader, node_writer = await asyncio.open_connection(*host_and_port(self._target_address))
             try:
                 await self.connection(writer, node_writer).run(reader, node_reader)
             finally:

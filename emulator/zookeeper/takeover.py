@@ -10,6 +10,7 @@ import asyncio
 import struct
 from typing import Final
 
+from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.zookeeper.identifiers import SessionId
 
@@ -64,8 +65,7 @@ async def _is_alive_and_closed(address: str, session_id: SessionId) -> bool:
 
     Its owner may take it back between the two: then the server ends this connection, and the session lives.
     """
-    host, _, port = address.rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    reader, writer = await asyncio.open_connection(*host_and_port(address))
     try:
         writer.write(_frame(_connect_request(session_id)) + _frame(struct.pack(">ii", 0, _CLOSE_SESSION)))
         answer = await _read_frame(reader)

@@ -1,0 +1,11 @@
+"""Addresses of processes as text: ``host:port``."""
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Returns the two parts of an address; the host may have colons of its own.
+
+    Raises:
+        ValueError: the port is no number.
+    """
+    host, _, port = address.rpartition(":")
+    return host, int(port)
