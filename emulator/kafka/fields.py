@@ -1,92 +1,125 @@
-"""Reads the fields of Kafka's flexible messages one after the other (KIP-482).
+"""Reads the fields of Kafka's messages one after the other, with bounds.
 
-::
+Flexible messages (KIP-482) have compact lengths, and tagged fields at the end of each structure::
 
     compact string | bytes   unsigned varint length + 1 (0 is null) | bytes
     compact array            unsigned varint count + 1 (0 is null)  | items
     tagged fields            unsigned varint count | { unsigned varint tag | unsigned varint size | bytes }
+
+A length or a count that the rest of the message cannot hold is an error, so that no message makes this process reserve
+more memory than it has.
 """
 
 import struct
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.uuid_text import uuid_text
 
 ItemT = TypeVar("ItemT")
 
-_INT8: Final = struct.Struct(">b")
-_INT16: Final = struct.Struct(">h")
-_UINT16: Final = struct.Struct(">H")
-_INT32: Final = struct.Struct(">i")
-_INT64: Final = struct.Struct(">q")
+INT8: Final = struct.Struct(">b")
+INT16: Final = struct.Struct(">h")
+UINT16: Final = struct.Struct(">H")
+INT32: Final = struct.Struct(">i")
+INT64: Final = struct.Struct(">q")
+
 _UUID_BYTES: Final = 16
-_VARINT_BYTES_MAX: Final = 10
+_VARINT_BYTES_MAX: Final = 5
 
 
 class FieldError(EmulatorError):
-    """Bytes that are not the message that they should be."""
+    """Bytes that are not the message that they should be; the text says why."""
 
 
 class FieldReader:
     """Reads a message from its start; each method reads the next field.
 
+    Args:
+        content: the whole message.
+
+    Attributes:
+        position: of the next field.
+
     Raises:
         FieldError: there are fewer bytes than the field has.
     """
 
+    __slots__ = ("_content", "position")
+
     def __init__(self, content: bytes) -> None:
         self._content = content
-        self._at = 0
+        self.position = 0
+
+    def number(self, form: struct.Struct) -> Any:
+        """Reads a number."""
+        try:
+            (value,) = form.unpack_from(self._content, self.position)
+        except struct.error:
+            raise self._too_short(form.size) from None
+        self.position += form.size
+        return value
 
     def int8(self) -> int:
         """Reads a signed byte."""
-        return self._number(_INT8)
+        return int(self.number(INT8))
 
     def int16(self) -> int:
         """Reads a signed number of two bytes."""
-        return self._number(_INT16)
+        return int(self.number(INT16))
 
     def uint16(self) -> int:
         """Reads an unsigned number of two bytes."""
-        return self._number(_UINT16)
+        return int(self.number(UINT16))
 
     def int32(self) -> int:
         """Reads a signed number of four bytes."""
-        return self._number(_INT32)
+        return int(self.number(INT32))
 
     def int64(self) -> int:
         """Reads a signed number of eight bytes."""
-        return self._number(_INT64)
+        return int(self.number(INT64))
 
     def boolean(self) -> bool:
         """Reads a byte that is 0 or not."""
-        return self._number(_INT8) != 0
+        return bool(self.number(INT8))
 
     def varint(self) -> int:
-        """Reads an unsigned number in as many bytes as it needs."""
-        value = 0
-        for shift in range(0, 7 * _VARINT_BYTES_MAX, 7):
-            byte = self._bytes(1)[0]
+        """Reads an unsigned number in as many bytes as it needs, five at most (Kafka's ``readUnsignedVarint``)."""
+        value = shift = 0
+        for byte in self._content[self.position : self.position + _VARINT_BYTES_MAX]:
+            self.position += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise FieldError(f"a number has more than {_VARINT_BYTES_MAX} bytes")
+            shift += 7
+        raise FieldError("a number of variable length has no end")
 
     def uuid(self) -> str:
-        """Reads a UUID, and returns it as Kafka prints it: 22 characters of URL-safe base64."""
-        return uuid_text(self._bytes(_UUID_BYTES))
+        """Reads a UUID, and returns it as Kafka prints it."""
+        return uuid_text(self.take(_UUID_BYTES))
+
+    def take(self, size: int) -> bytes:
+        """Reads so many bytes."""
+        end = self.position + size
+        if size < 0 or end > len(self._content):
+            raise self._too_short(size)
+        value = self._content[self.position : end]
+        self.position = end
+        return value
+
+    def utf8(self, size: int) -> str:
+        """Reads a text of so many bytes."""
+        try:
+            return self.take(size).decode()
+        except UnicodeDecodeError as error:
+            raise FieldError(f"a text is not UTF-8: {error.reason}") from None
 
     def string(self) -> str | None:
         """Reads a compact string; ``None`` is null."""
         size = self.varint()
-        if size == 0:
-            return None
-        try:
-            return self._bytes(size - 1).decode()
-        except UnicodeDecodeError as error:
-            raise FieldError(f"a string is no UTF-8: {error.reason}") from None
+        return None if size == 0 else self.utf8(size - 1)
 
     def text(self) -> str:
         """Reads a compact string that is not null."""
@@ -95,25 +128,30 @@ class FieldReader:
             raise FieldError("a string is null")
         return found
 
+    def count(self, size: int) -> int:
+        """Returns a number of elements that was read, once it is clear that they can follow: each has a byte."""
+        left = len(self._content) - self.position
+        if size > left:
+            raise FieldError(f"{size} elements are announced in {left} bytes")
+        return size
+
     def array(self, read: Callable[[], ItemT]) -> tuple[ItemT, ...]:
         """Reads a compact array, each item by ``read``; null is empty."""
-        count = self.varint() - 1
-        if count > len(self._content):
-            raise FieldError(f"an array of {count} items in {len(self._content)} bytes")
-        return tuple([read() for _ in range(count)])
+        return tuple([read() for _ in range(self.count(self.varint() - 1))])
 
-    def tagged(self) -> "dict[int, FieldReader]":
-        """Reads the tagged fields that end a message: a reader of each, by its tag."""
-        return {self.varint(): FieldReader(self._bytes(self.varint())) for _ in range(self.varint())}
+    def tagged(self) -> "list[tuple[int, FieldReader]]":
+        """Reads the tagged fields that end a structure: tag and content of each; Kafka reads a repeated tag again."""
+        return [(self.varint(), FieldReader(self.take(self.varint()))) for _ in range(self.count(self.varint()))]
 
-    def _number(self, kind: struct.Struct) -> int:
-        value: int = kind.unpack(self._bytes(kind.size))[0]
-        return value
+    def _too_short(self, size: int) -> FieldError:
+        return FieldError(f"{size} bytes expected at {self.position} of {len(self._content)}")
 
-    def _bytes(self, size: int) -> bytes:
-        end = self._at + size
-        if end > len(self._content):
-            raise FieldError(f"{size} bytes expected at {self._at} of {len(self._content)}")
-        found = self._content[self._at : end]
-        self._at = end
-        return found
+
+def uuid_text(number: bytes) -> str:
+    """Returns a UUID as Kafka prints it: 22 characters of URL-safe base64."""
+    return base64.urlsafe_b64encode(number).decode().rstrip("=")
+
+
+def uuid_bytes(text: str) -> bytes:
+    """Inverse of ``uuid_text``."""
+    return base64.urlsafe_b64decode(f"{text}==")

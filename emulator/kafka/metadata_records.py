@@ -111,7 +111,7 @@ def directories_of(value: bytes) -> tuple[str, ...] | None:
         return reader.array(reader.uuid)
     if api_key == _PARTITION_CHANGE:
         _ = reader.int32(), reader.uuid()
-        directories = reader.tagged().get(_CHANGED_DIRECTORIES)
+        directories = dict(reader.tagged()).get(_CHANGED_DIRECTORIES)
         return None if directories is None else _uuids(directories)
     return None
 
@@ -125,7 +125,7 @@ def _register_broker(reader: FieldReader, version: int) -> records.RegisterBroke
     reader.array(lambda: _skip_feature(reader))
     rack, fenced = reader.string(), reader.boolean()
     in_controlled_shutdown = version >= 1 and reader.boolean()
-    tagged = reader.tagged()
+    tagged = dict(reader.tagged())
     return records.RegisterBrokerRecord(
         broker_id=broker_id,
         incarnation_id=incarnation_id,
@@ -163,7 +163,7 @@ def _partition(reader: FieldReader, version: int) -> records.PartitionRecord:
     leader, leader_epoch, partition_epoch = reader.int32(), reader.int32(), reader.int32()
     if version >= 1:
         reader.array(reader.uuid)
-    tagged = reader.tagged()
+    tagged = dict(reader.tagged())
     return records.PartitionRecord(
         topic_id=topic_id,
         partition=partition,
@@ -182,7 +182,7 @@ def _partition(reader: FieldReader, version: int) -> records.PartitionRecord:
 
 def _partition_change(reader: FieldReader, _: int) -> records.PartitionChangeRecord:
     partition, topic_id = reader.int32(), TopicId(reader.uuid())
-    tagged = reader.tagged()
+    tagged = dict(reader.tagged())
     return records.PartitionChangeRecord(
         topic_id=topic_id,
         partition=partition,
@@ -232,7 +232,7 @@ def _unfence_broker(reader: FieldReader, _: int) -> records.BrokerRegistrationCh
 
 def _registration_change(reader: FieldReader, _: int) -> records.BrokerRegistrationChangeRecord:
     broker_id, broker_epoch = _broker(reader), BrokerEpoch(reader.int64())
-    tagged = reader.tagged()
+    tagged = dict(reader.tagged())
     fenced = tagged[0].int8() if 0 in tagged else 0
     return records.BrokerRegistrationChangeRecord(
         broker_id=broker_id,

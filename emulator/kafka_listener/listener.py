@@ -5,19 +5,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
+from laststand.emulator.kafka.fields import FieldError, FieldReader
 from laststand.emulator.kafka_listener.administration import ADMINISTRATION
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS, api_versions, unsupported_version
 from laststand.emulator.kafka_listener.connection import KafkaConnection, RefusedError
 from laststand.emulator.kafka_listener.data_plane import DATA_PLANE
 from laststand.emulator.kafka_listener.inspection import INSPECTION
-from laststand.emulator.kafka_listener.message_codec import (
-    Buffers,
-    MalformedMessageError,
-    Reader,
-    Writer,
-    request_codec,
-    response_codec,
-)
+from laststand.emulator.kafka_listener.message_codec import Buffers, Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Message, all_apis
 from laststand.emulator.kafka_listener.metadata import METADATA
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
@@ -96,12 +90,12 @@ class KafkaListener:
             if key == API_VERSIONS:
                 return [correlation_id, *_encoded(unsupported_version(), key, 0)]
             raise RefusedError(f"{api.name} has no version {version}")
-        reader = Reader(frame)
+        reader = FieldReader(frame)
         reader.position = _HEADER_BYTES
         try:
             connection.client_id = _client_id(reader, is_flexible=version in api.flexible)
             body = request_codec(key, version).read(reader)
-        except MalformedMessageError as error:
+        except FieldError as error:
             raise RefusedError(f"{api.name} version {version}: {error}") from None
         request = ClientRequest(key, version, body, connection)
         if key == API_VERSIONS:
@@ -112,13 +106,11 @@ class KafkaListener:
         return [correlation_id + (b"\0" if version in api.flexible else b""), *_encoded(answer, key, version)]
 
 
-def _client_id(reader: Reader, *, is_flexible: bool) -> str:
-    size = int.from_bytes(reader.take(2), "big", signed=True)
+def _client_id(reader: FieldReader, *, is_flexible: bool) -> str:
+    size = reader.int16()
     client_id = "" if size < 0 else reader.take(size).decode(errors="replace")
     if is_flexible:
-        for _ in range(reader.count(reader.varint())):
-            reader.varint()
-            reader.take(reader.varint())
+        reader.tagged()
     return client_id
 
 

@@ -1,15 +1,23 @@
 """Kafka's messages as bytes, in both directions, for every API of ``messages.txt``.
 
-Bytes that others sent are read with bounds: a length or a count that the rest of the frame cannot hold is an error, so
-that no frame makes this process reserve more memory than it has. Unknown tagged fields are skipped.
+Bytes that others sent are read with the bounds of ``FieldReader``. Unknown tagged fields are skipped.
 """
 
 import functools
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
+from laststand.emulator.core.uuid_text import uuid_bytes
+from laststand.emulator.kafka.fields import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    UINT16,
+    FieldError,
+    FieldReader,
+)
 from laststand.emulator.kafka_listener.messages import FieldDefinition, Message, all_apis
 
 ZERO_UUID: Final = "A" * 22
@@ -17,64 +25,6 @@ ZERO_UUID: Final = "A" * 22
 
 Buffers: TypeAlias = list[bytes | memoryview]
 """Parts of a message, in order: record batches are not copied."""
-
-_VARINT_BYTES_MAX: Final = 5
-
-
-class MalformedMessageError(Exception):
-    """Bytes that are no message of their API and version; the text says why."""
-
-
-class Reader:
-    """Reads values from a frame, front to back.
-
-    Args:
-        data: the whole frame.
-    """
-
-    __slots__ = ("data", "position")
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.position = 0
-
-    def number(self, form: struct.Struct) -> Any:
-        """Reads a number.
-
-        Raises:
-            MalformedMessageError: the frame ends before it does; likewise in the other methods.
-        """
-        try:
-            (value,) = form.unpack_from(self.data, self.position)
-        except struct.error:
-            raise MalformedMessageError("the message ends too soon") from None
-        self.position += form.size
-        return value
-
-    def take(self, size: int) -> bytes:
-        """Reads so many bytes."""
-        end = self.position + size
-        if size < 0 or end > len(self.data):
-            raise MalformedMessageError(f"{size} bytes are announced, and {len(self.data) - self.position} follow")
-        value = self.data[self.position : end]
-        self.position = end
-        return value
-
-    def varint(self) -> int:
-        """Reads an unsigned number of variable length."""
-        value = 0
-        for shift in range(0, 7 * _VARINT_BYTES_MAX, 7):
-            (byte,) = self.take(1)
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise MalformedMessageError("a number of variable length has no end")
-
-    def count(self, size: int) -> int:
-        """Checks how many elements are announced, each of which takes a byte at least."""
-        if size > len(self.data) - self.position:
-            raise MalformedMessageError(f"{size} elements are announced in {len(self.data) - self.position} bytes")
-        return size
 
 
 class Writer:
@@ -107,23 +57,20 @@ class Writer:
         return [*self._done, bytes(self._open)]
 
 
-_Read: TypeAlias = Callable[[Reader], Any]
+_CoderT = TypeVar("_CoderT")
+_Read: TypeAlias = Callable[[FieldReader], Any]
 _Write: TypeAlias = Callable[[Writer, Any], None]
 
 _NUMBERS: Final = {
-    name: struct.Struct(f">{form}")
-    for name, form in (
-        ("int8", "b"),
-        ("int16", "h"),
-        ("uint16", "H"),
-        ("int32", "i"),
-        ("uint32", "I"),
-        ("int64", "q"),
-        ("float64", "d"),
-    )
+    "int8": INT8,
+    "int16": INT16,
+    "uint16": UINT16,
+    "int32": INT32,
+    "uint32": struct.Struct(">I"),
+    "int64": INT64,
+    "float64": struct.Struct(">d"),
 }
 _NEVER_NULL: Final = frozenset({*_NUMBERS, "bool", "uuid"})
-_INT8, _INT16, _INT32 = _NUMBERS["int8"], _NUMBERS["int16"], _NUMBERS["int32"]
 
 
 class MessageCodec:
@@ -139,11 +86,11 @@ class MessageCodec:
         self._read = _struct_reader(fields, version, is_flexible=is_flexible)
         self._write = _struct_writer(fields, version, is_flexible=is_flexible)
 
-    def read(self, reader: Reader) -> Message:
+    def read(self, reader: FieldReader) -> Message:
         """Reads a message; fields that the version has not, or that are left out, have their defaults.
 
         Raises:
-            MalformedMessageError: the bytes are none.
+            FieldError: the bytes are none.
         """
         message: Message = self._read(reader)
         return message
@@ -167,6 +114,29 @@ def response_codec(key: int, version: int) -> MessageCodec:
     return MessageCodec(api.response, version=version, is_flexible=version in api.flexible)
 
 
+# --- Fields -------------------------------------------------------------------------------------------------------
+
+
+class _Coders(NamedTuple, Generic[_CoderT]):
+    """Makers of readers, or of writers."""
+
+    value: Callable[..., _CoderT]
+    structure: Callable[..., _CoderT]
+    array: Callable[..., _CoderT]
+    nullable_structure: Callable[[_CoderT], _CoderT]
+
+
+def _coder(coders: _Coders[_CoderT], field: FieldDefinition, version: int, *, is_flexible: bool) -> _CoderT:
+    """Returns what reads, or writes, a field: a value or a structure, or an array of these."""
+    if field.type:
+        coder = coders.value(field.type, is_flexible=is_flexible)
+    else:
+        coder = coders.structure(field.fields, version, is_flexible=is_flexible)
+    if field.is_array:
+        return coders.array(coder, is_flexible=is_flexible)
+    return coders.nullable_structure(coder) if field.is_nullable and not field.type else coder
+
+
 # --- Reading ------------------------------------------------------------------------------------------------------
 
 
@@ -183,51 +153,40 @@ def _struct_reader(fields: Sequence[FieldDefinition], version: int, *, is_flexib
     read_in_place = {name for name, _ in in_place}
     defaults = [(field.name, field.default) for field in fields if field.name not in read_in_place]
 
-    def read(reader: Reader) -> Message:
+    def read(reader: FieldReader) -> Message:
         message: Message = {}
         for name, default in defaults:
             message[name] = default
         for name, read_field in in_place:
             message[name] = read_field(reader)
         if is_flexible:
-            for _ in range(reader.count(reader.varint())):
-                known = tagged.get(reader.varint())
-                content = Reader(reader.take(reader.varint()))
-                if known is not None:
-                    message[known[0]] = known[1](content)
+            for tag, content in reader.tagged():
+                if tag in tagged:
+                    name, read_field = tagged[tag]
+                    message[name] = read_field(content)
         return message
 
     return read
 
 
 def _field_reader(field: FieldDefinition, version: int, *, is_flexible: bool) -> _Read:
-    read = _any_field_reader(field, version, is_flexible=is_flexible)
+    read = _coder(_READERS, field, version, is_flexible=is_flexible)
     if field.is_nullable or (field.type in _NEVER_NULL and not field.is_array):
         return read
 
-    def read_value(reader: Reader) -> Any:
+    def read_value(reader: FieldReader) -> Any:
         value = read(reader)
         if value is None:
-            raise MalformedMessageError(f"{field.name} is null")
+            raise FieldError(f"{field.name} is null")
         return value
 
     return read_value
 
 
-def _any_field_reader(field: FieldDefinition, version: int, *, is_flexible: bool) -> _Read:
-    if not field.is_array:
-        if field.type:
-            return _value_reader(field.type, is_flexible=is_flexible)
-        structure = _struct_reader(field.fields, version, is_flexible=is_flexible)
-        return _nullable_struct_reader(structure) if field.is_nullable else structure
-    element = (
-        _value_reader(field.type, is_flexible=is_flexible)
-        if field.type
-        else _struct_reader(field.fields, version, is_flexible=is_flexible)
-    )
-    length = _length_reader(_INT32, is_flexible=is_flexible)
+def _array_reader(element: _Read, *, is_flexible: bool) -> _Read:
+    length = _length_reader(INT32, is_flexible=is_flexible)
 
-    def read(reader: Reader) -> list[Any] | None:
+    def read(reader: FieldReader) -> list[Any] | None:
         size = length(reader)
         return None if size < 0 else [element(reader) for _ in range(reader.count(size))]
 
@@ -235,10 +194,10 @@ def _any_field_reader(field: FieldDefinition, version: int, *, is_flexible: bool
 
 
 def _nullable_struct_reader(structure: _Read) -> _Read:
-    return lambda reader: None if reader.number(_INT8) < 0 else structure(reader)
+    return lambda reader: None if reader.number(INT8) < 0 else structure(reader)
 
 
-def _length_reader(form: struct.Struct, *, is_flexible: bool) -> Callable[[Reader], int]:
+def _length_reader(form: struct.Struct, *, is_flexible: bool) -> Callable[[FieldReader], int]:
     return (lambda reader: reader.varint() - 1) if is_flexible else (lambda reader: int(reader.number(form)))
 
 
@@ -247,24 +206,22 @@ def _value_reader(kind: str, *, is_flexible: bool) -> _Read:
         form = _NUMBERS[kind]
         return lambda reader: reader.number(form)
     if kind == "bool":
-        return lambda reader: reader.number(_INT8) != 0
+        return FieldReader.boolean
     if kind == "uuid":
-        return lambda reader: uuid_text(reader.take(16))
-    length = _length_reader(_INT16 if kind == "string" else _INT32, is_flexible=is_flexible)
+        return FieldReader.uuid
+    length = _length_reader(INT16 if kind == "string" else INT32, is_flexible=is_flexible)
+    content = FieldReader.utf8 if kind == "string" else FieldReader.take
 
-    def read_bytes(reader: Reader) -> bytes | None:
+    def read(reader: FieldReader) -> Any:
         size = length(reader)
-        return None if size < 0 else reader.take(size)
+        return None if size < 0 else content(reader, size)
 
-    def read_string(reader: Reader) -> str | None:
-        value = read_bytes(reader)
-        try:
-            return None if value is None else value.decode()
-        except UnicodeDecodeError:
-            raise MalformedMessageError("a text is not UTF-8") from None
+    return read
 
-    return read_string if kind == "string" else read_bytes
 
+_READERS: Final[_Coders[_Read]] = _Coders(
+    value=_value_reader, structure=_struct_reader, array=_array_reader, nullable_structure=_nullable_struct_reader
+)
 
 # --- Writing ------------------------------------------------------------------------------------------------------
 
@@ -300,17 +257,11 @@ def _struct_writer(fields: Sequence[FieldDefinition], version: int, *, is_flexib
 
 
 def _field_writer(field: FieldDefinition, version: int, *, is_flexible: bool) -> _Write:
-    if not field.is_array:
-        if field.type:
-            return _value_writer(field.type, is_flexible=is_flexible)
-        structure = _struct_writer(field.fields, version, is_flexible=is_flexible)
-        return _nullable_struct_writer(structure) if field.is_nullable else structure
-    element = (
-        _value_writer(field.type, is_flexible=is_flexible)
-        if field.type
-        else _struct_writer(field.fields, version, is_flexible=is_flexible)
-    )
-    length = _length_writer(_INT32, is_flexible=is_flexible)
+    return _coder(_WRITERS, field, version, is_flexible=is_flexible)
+
+
+def _array_writer(element: _Write, *, is_flexible: bool) -> _Write:
+    length = _length_writer(INT32, is_flexible=is_flexible)
 
     def write(writer: Writer, values: Sequence[Any] | None) -> None:
         length(writer, -1 if values is None else len(values))
@@ -343,7 +294,7 @@ def _value_writer(kind: str, *, is_flexible: bool) -> _Write:
         return lambda writer, value: writer.put(b"\x01" if value else b"\x00")
     if kind == "uuid":
         return lambda writer, value: writer.put(uuid_bytes(value or ZERO_UUID))
-    length = _length_writer(_INT16 if kind == "string" else _INT32, is_flexible=is_flexible)
+    length = _length_writer(INT16 if kind == "string" else INT32, is_flexible=is_flexible)
 
     def write_string(writer: Writer, value: str | None) -> None:
         write_bytes(writer, None if value is None else value.encode())
@@ -360,3 +311,8 @@ def _value_writer(kind: str, *, is_flexible: bool) -> _Write:
 
     writers: dict[str, _Write] = {"string": write_string, "bytes": write_bytes, "records": write_records}
     return writers[kind]
+
+
+_WRITERS: Final[_Coders[_Write]] = _Coders(
+    value=_value_writer, structure=_struct_writer, array=_array_writer, nullable_structure=_nullable_struct_writer
+)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from laststand.emulator.kafka_listener.message_codec import Reader, Writer, request_codec, response_codec
+from laststand.emulator.kafka.fields import FieldReader as Reader
+from laststand.emulator.kafka_listener.message_codec import Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Api, FieldDefinition, all_apis, api_named
 from tests.wire.batches import make_batch, summarize
 

@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laststand.emulator.kafka_listener.message_codec import (
-    MalformedMessageError,
-    Reader,
-    Writer,
-    request_codec,
-    response_codec,
-)
+from laststand.emulator.kafka.fields import FieldError as MalformedMessageError
+from laststand.emulator.kafka.fields import FieldReader as Reader
+from laststand.emulator.kafka_listener.message_codec import Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import all_apis, api_named, parse_fields
 
 METADATA = api_named("Metadata").key
