@@ -145,13 +145,3 @@ class FieldReader:
 
     def _too_short(self, size: int) -> FieldError:
         return FieldError(f"{size} bytes expected at {self.position} of {len(self._content)}")
-
-
-def uuid_text(number: bytes) -> str:
-    """Returns a UUID as Kafka prints it: 22 characters of URL-safe base64."""
-    return base64.urlsafe_b64encode(number).decode().rstrip("=")
-
-
-def uuid_bytes(text: str) -> bytes:
-    """Inverse of ``uuid_text``."""
-    return base64.urlsafe_b64decode(f"{text}==")

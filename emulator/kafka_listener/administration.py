@@ -5,7 +5,7 @@ The controller never answers the client. Where it gives no answer within the req
 
 import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 from laststand.emulator.core import admin_messages, messages
@@ -15,7 +15,7 @@ from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgra
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
-from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _TIMEOUT_MS: Final = 30_000
@@ -494,7 +494,7 @@ async def _describe_acls(_: Served, __: ClientRequest) -> Message:
     return {"errorCode": WireError.SECURITY_DISABLED, "errorMessage": "No Authorizer is configured."}
 
 
-ADMINISTRATION: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {
+ADMINISTRATION: Final[Mapping[int, Handler]] = {
     api_named(name).key: handler
     for name, handler in (
         ("CreateTopics", _create_topics),

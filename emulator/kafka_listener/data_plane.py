@@ -1,6 +1,6 @@
 """The handlers of what producers and consumers ask."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from laststand.emulator.kafka_listener.fetch import fetch
@@ -10,11 +10,11 @@ from laststand.emulator.kafka_listener.lookups import (
     list_offsets,
     offset_for_leader_epoch,
 )
-from laststand.emulator.kafka_listener.messages import Message, api_named
+from laststand.emulator.kafka_listener.messages import api_named
 from laststand.emulator.kafka_listener.produce import produce
-from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.requests import Handler
 
-DATA_PLANE: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {
+DATA_PLANE: Final[Mapping[int, Handler]] = {
     api_named("Produce").key: produce,
     api_named("Fetch").key: fetch,
     api_named("ListOffsets").key: list_offsets,

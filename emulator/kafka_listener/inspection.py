@@ -1,6 +1,6 @@
 """A broker's answers about its own logs and the metadata quorum: producers, log directories, DescribeQuorum."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from laststand.emulator.core import admin_messages
@@ -8,7 +8,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import TopicPartition
 from laststand.emulator.kafka_listener.messages import Message, api_named
-from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
 
 _TIMEOUT_MS: Final = 30_000
 _METADATA_TOPIC: Final = "__cluster_metadata"
@@ -136,7 +136,7 @@ async def _list_config_resources(served: Served, request: ClientRequest) -> Mess
     return {"errorCode": ErrorCode.NONE, "configResources": resources}
 
 
-INSPECTION: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {
+INSPECTION: Final[Mapping[int, Handler]] = {
     api_named("DescribeProducers").key: _describe_producers,
     api_named("DescribeLogDirs").key: _describe_log_dirs,
     api_named("DescribeQuorum").key: _describe_quorum,

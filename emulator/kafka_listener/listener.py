@@ -1,9 +1,9 @@
 """A broker's listener for clients that speak Kafka's protocol."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from laststand.emulator.kafka.fields import FieldError, FieldReader
 from laststand.emulator.kafka_listener.administration import ADMINISTRATION
@@ -14,10 +14,8 @@ from laststand.emulator.kafka_listener.inspection import INSPECTION
 from laststand.emulator.kafka_listener.message_codec import Buffers, Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Message, all_apis
 from laststand.emulator.kafka_listener.metadata import METADATA
-from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
 from laststand.emulator.kafka_listener.sasl import SASL
-
-Handler: TypeAlias = Callable[[Served, ClientRequest], Awaitable[Message | None]]
 
 _HANDLERS: Final[Mapping[int, Handler]] = {**DATA_PLANE, **METADATA, **ADMINISTRATION, **INSPECTION, **SASL}
 _HEADER_BYTES: Final = 8

@@ -3,7 +3,7 @@
 Nothing here waits for the controller. A broker that is cut off goes on to answer, and what it answers is stale.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from laststand.emulator.core import messages
@@ -14,7 +14,7 @@ from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import BrokerId, TopicPartition
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
-from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
 from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
@@ -184,7 +184,7 @@ async def _describe_topic_partitions(served: Served, request: ClientRequest) -> 
     }
 
 
-METADATA: Final[Mapping[int, Callable[[Served, ClientRequest], Awaitable[Message | None]]]] = {
+METADATA: Final[Mapping[int, Handler]] = {
     api_named("Metadata").key: _metadata,
     api_named("DescribeCluster").key: _describe_cluster,
     api_named("DescribeTopicPartitions").key: _describe_topic_partitions,

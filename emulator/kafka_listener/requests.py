@@ -1,8 +1,8 @@
 """A request of a client, and the broker that it is asked of."""
 
 import random
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol, TypeAlias
 
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.image import MetadataImage
@@ -122,3 +122,7 @@ class Served(NamedTuple):
         if name or topic.get("topicId") is None:
             return name
         return self.broker.image.topic_names.get(topic["topicId"])
+
+
+Handler: TypeAlias = Callable[[Served, ClientRequest], Awaitable[Message | None]]
+"""Answers the requests of an API; ``None`` to a request that has no answer."""
