@@ -4,7 +4,7 @@ Frozen values; the codec of ``laststand.emulator.rpc`` translates them to protob
 Every response answers exactly one request. What administrators ask is in ``admin_messages``.
 """
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -374,6 +374,15 @@ class FetchResponse(Message, frozen=True, kw_only=True):
 
     error: ErrorCode = ErrorCode.NONE
     partitions: tuple[FetchPartitionResponse, ...]
+
+
+LATEST_TIMESTAMP: Final = -1
+EARLIEST_TIMESTAMP: Final = -2
+MAX_TIMESTAMP: Final = -3
+"""Stands for the offset of the record with the largest timestamp (KIP-734)."""
+
+DEBUGGING_CONSUMER: Final = -2
+"""Replica id of a consumer that may ask any replica (Kafka's ``DEBUGGING_CONSUMER_ID``)."""
 
 
 class ListOffsetsPosition(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,17 +32,18 @@ from kio.static.primitive import i8, i16, i32, i64
 from kio.static.protocol import Entity
 
 from laststand.emulator.core import admin_messages, messages
-from laststand.emulator.core.types import ConfigResource, FeatureUpgradeType, MetadataOffset, NodeId, Offset
+from laststand.emulator.core.types import MetadataOffset, NodeId
 from laststand.emulator.kafka.calls import Call, error_of, to_kafka, to_milliseconds, to_name
+from laststand.emulator.kafka.numbers import (
+    OPERATION_NUMBERS,
+    RESOURCE_NUMBERS,
+    RESOURCES,
+    UPGRADE_NUMBERS,
+    number_of,
+    offset_or_none,
+)
 
 _TIMEOUT: Final = to_milliseconds(10_000)
-_RESOURCES: Final = {ConfigResource.TOPIC: 2, ConfigResource.BROKER: 4}
-_UPGRADE_TYPES: Final = {
-    FeatureUpgradeType.UPGRADE: 1,
-    FeatureUpgradeType.SAFE_DOWNGRADE: 2,
-    FeatureUpgradeType.UNSAFE_DOWNGRADE: 3,
-}
-_OPERATIONS: Final = {admin_messages.ConfigOperation.SET: 0, admin_messages.ConfigOperation.DELETE: 1}
 _METADATA_TOPIC: Final = to_name("__cluster_metadata")
 _UP_TO_HIGH_WATERMARK: Final = -1
 
@@ -51,8 +52,8 @@ def _create_topics(request: admin_messages.CreateTopicsRequest) -> Call:
     topics = tuple(
         create_topics.CreatableTopic(
             name=to_name(topic.name),
-            num_partitions=i32(-1 if topic.num_partitions is None else topic.num_partitions),
-            replication_factor=i16(-1 if topic.replication_factor is None else topic.replication_factor),
+            num_partitions=i32(number_of(topic.num_partitions)),
+            replication_factor=i16(number_of(topic.replication_factor)),
             assignments=tuple(
                 create_topics.CreatableReplicaAssignment(partition_index=i32(index), broker_ids=to_kafka(replicas))
                 for index, replicas in enumerate(topic.assignments)
@@ -122,11 +123,11 @@ def _partitions_created(told: partitions_created.CreatePartitionsResponse) -> ad
 def _alter_configs(request: admin_messages.IncrementalAlterConfigsRequest) -> Call:
     resources = tuple(
         alter_configs.AlterConfigsResource(
-            resource_type=i8(_RESOURCES[each.resource]),
+            resource_type=i8(RESOURCE_NUMBERS[each.resource]),
             resource_name=each.resource_name,
             configs=tuple(
                 alter_configs.AlterableConfig(
-                    name=config.name, config_operation=i8(_OPERATIONS[config.operation]), value=config.value
+                    name=config.name, config_operation=i8(OPERATION_NUMBERS[config.operation]), value=config.value
                 )
                 for config in each.configs
             ),
@@ -143,11 +144,10 @@ def _alter_configs(request: admin_messages.IncrementalAlterConfigsRequest) -> Ca
 def _configs_altered(
     told: configs_altered.IncrementalAlterConfigsResponse,
 ) -> admin_messages.IncrementalAlterConfigsResponse:
-    kinds = {number: resource for resource, number in _RESOURCES.items()}
     return admin_messages.IncrementalAlterConfigsResponse(
         resources=tuple(
             admin_messages.ConfigResourceResult(
-                resource=kinds[each.resource_type],
+                resource=RESOURCES[each.resource_type],
                 resource_name=each.resource_name,
                 error=error_of(each.error_code),
                 error_message=each.error_message or "",
@@ -230,7 +230,7 @@ def _update_features(request: admin_messages.UpdateFeaturesRequest) -> Call:
         update_features.FeatureUpdateKey(
             feature=each.feature,
             max_version_level=i16(each.max_version_level),
-            upgrade_type=i8(_UPGRADE_TYPES[each.upgrade_type]),
+            upgrade_type=i8(UPGRADE_NUMBERS[each.upgrade_type]),
         )
         for each in request.feature_updates
     )
@@ -290,7 +290,7 @@ def _records_deleted(told: records_deleted.DeleteRecordsResponse) -> messages.De
                 topic=topic.name,
                 partition=each.partition_index,
                 error=error_of(each.error_code),
-                low_watermark=None if each.low_watermark < 0 else Offset(each.low_watermark),
+                low_watermark=offset_or_none(each.low_watermark),
             )
             for topic in told.topics
             for each in topic.partitions

@@ -19,8 +19,8 @@ from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, NodeId, TopicId
 from laststand.emulator.core.uuid_text import uuid_bytes, uuid_text
+from laststand.emulator.kafka.numbers import number_of
 
-_NONE: Final = -1
 _KNOWN_ERRORS: Final = frozenset(int(error) for error in ErrorCode)
 
 
@@ -58,11 +58,6 @@ def topic_id_of(number: uuid.UUID | None) -> TopicId | None:
     return None if number is None else TopicId(uuid_text(number.bytes))
 
 
-def broker_or_none(number: int) -> BrokerId | None:
-    """Returns a broker's id where Kafka has -1 for none."""
-    return None if number == _NONE else BrokerId(NodeId(number))
-
-
 def brokers_of(numbers: tuple[int, ...]) -> tuple[BrokerId, ...]:
     """Returns brokers' ids."""
     return tuple(BrokerId(NodeId(number)) for number in numbers)
@@ -85,4 +80,4 @@ def to_milliseconds(duration_ms: int) -> i32Timedelta:
 
 def to_epoch(epoch: int | None) -> i32:
     """Returns an epoch, -1 for none."""
-    return i32(_NONE if epoch is None else epoch)
+    return i32(number_of(epoch))

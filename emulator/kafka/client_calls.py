@@ -21,11 +21,10 @@ from kio.static.primitive import Records, i8, i16, i32, i64
 from kio.static.protocol import Entity
 
 from laststand.emulator.core import messages
-from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, Offset, ProducerEpoch, ProducerId
+from laststand.emulator.core.types import BrokerId, LeaderEpoch, NodeId, ProducerEpoch, ProducerId
 from laststand.emulator.kafka.calls import (
     Call,
     Versions,
-    broker_or_none,
     brokers_of,
     error_of,
     to_epoch,
@@ -34,12 +33,13 @@ from laststand.emulator.kafka.calls import (
     topic_id_of,
     uuid_of,
 )
+from laststand.emulator.kafka.numbers import NONE, broker_or_none, leader_epoch_or_none, number_of, offset_or_none
 from laststand.emulator.rpc.data_codec import Attachment, ParseFetched
 from laststand.emulator.storage.batch_scan import BatchValidation, BytesFile, scan_batches
 
 _PRODUCE: Final = 0
 _BY_ID: Final = 13
-_CONSUMER: Final = KafkaBrokerId(-1)
+_CONSUMER: Final = KafkaBrokerId(NONE)
 
 
 def metadata_call(request: messages.MetadataRequest) -> Call:
@@ -85,8 +85,8 @@ def init_producer_id_call(request: messages.InitProducerIdRequest) -> Call:
         init_producer_id.InitProducerIdRequest(
             transactional_id=None,
             transaction_timeout=to_milliseconds(60_000),
-            producer_id=KafkaProducerId(-1 if request.producer_id is None else request.producer_id),
-            producer_epoch=i16(-1 if request.producer_epoch is None else request.producer_epoch),
+            producer_id=KafkaProducerId(number_of(request.producer_id)),
+            producer_epoch=i16(number_of(request.producer_epoch)),
         ),
         producer_id_given.InitProducerIdResponse,
         _producer_id,
@@ -151,10 +151,10 @@ def _produced(
                 topic=each.topic,
                 partition=each.partition,
                 error=error_of(answer.error_code),
-                base_offset=_offset(answer.base_offset),
-                log_start_offset=_offset(answer.log_start_offset),
+                base_offset=offset_or_none(answer.base_offset),
+                log_start_offset=offset_or_none(answer.log_start_offset),
                 current_leader=broker_or_none(answer.current_leader.leader_id),
-                current_leader_epoch=_epoch(answer.current_leader.leader_epoch),
+                current_leader_epoch=leader_epoch_or_none(answer.current_leader.leader_epoch),
             )
             for each, answer in zip(asked, answers, strict=True)
         )
@@ -207,12 +207,12 @@ def _fetched(
                 topic=each.topic,
                 partition=each.partition,
                 error=error_of(answer.error_code),
-                high_watermark=_offset(answer.high_watermark),
-                log_start_offset=_offset(answer.log_start_offset),
-                diverging_epoch=_epoch(answer.diverging_epoch.epoch),
-                diverging_end_offset=_offset(answer.diverging_epoch.end_offset),
+                high_watermark=offset_or_none(answer.high_watermark),
+                log_start_offset=offset_or_none(answer.log_start_offset),
+                diverging_epoch=leader_epoch_or_none(answer.diverging_epoch.epoch),
+                diverging_end_offset=offset_or_none(answer.diverging_epoch.end_offset),
                 current_leader=broker_or_none(answer.current_leader.leader_id),
-                current_leader_epoch=_epoch(answer.current_leader.leader_epoch),
+                current_leader_epoch=leader_epoch_or_none(answer.current_leader.leader_epoch),
                 preferred_read_replica=broker_or_none(answer.preferred_read_replica),
                 batches=parse(block) if block else (),
             )
@@ -264,19 +264,11 @@ def _listed(
                 topic=each.topic,
                 partition=each.partition,
                 error=error_of(answer.error_code),
-                offset=_offset(answer.offset),
-                leader_epoch=_epoch(answer.leader_epoch),
+                offset=offset_or_none(answer.offset),
+                leader_epoch=leader_epoch_or_none(answer.leader_epoch),
             )
             for each, answer in zip(asked, answers, strict=True)
         )
         return messages.ListOffsetsResponse(partitions=partitions), ()
 
     return decode
-
-
-def _offset(number: int) -> Offset | None:
-    return None if number < 0 else Offset(number)
-
-
-def _epoch(number: int) -> LeaderEpoch | None:
-    return None if number < 0 else LeaderEpoch(number)

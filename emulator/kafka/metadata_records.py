@@ -18,7 +18,6 @@ from laststand.emulator.core import records
 from laststand.emulator.core.types import (
     BrokerEpoch,
     BrokerId,
-    ConfigResource,
     IncarnationId,
     LeaderEpoch,
     LeaderRecoveryState,
@@ -28,11 +27,9 @@ from laststand.emulator.core.types import (
     TopicId,
 )
 from laststand.emulator.kafka.fields import FieldError, FieldReader
+from laststand.emulator.kafka.numbers import RESOURCES, broker_or_none
 
 _FRAME_VERSION: Final = 1
-_NO_LEADER: Final = -1
-_RESOURCES: Final = {2: ConfigResource.TOPIC, 4: ConfigResource.BROKER}
-"""The resources by Kafka's ``ConfigResource.Type``."""
 
 
 class OtherRecord(msgspec.Struct, frozen=True):
@@ -169,7 +166,7 @@ def _partition(reader: FieldReader, version: int) -> records.PartitionRecord:
         partition=partition,
         replicas=replicas,
         isr=isr,
-        leader=_broker_or_none(leader),
+        leader=broker_or_none(leader),
         leader_epoch=LeaderEpoch(leader_epoch),
         partition_epoch=PartitionEpoch(partition_epoch),
         leader_recovery_state=LeaderRecoveryState(tagged[0].int8() if 0 in tagged else 0),
@@ -187,7 +184,7 @@ def _partition_change(reader: FieldReader, _: int) -> records.PartitionChangeRec
         topic_id=topic_id,
         partition=partition,
         isr=_brokers(tagged[0]) if 0 in tagged else UNSET,
-        leader=_broker_or_none(tagged[1].int32()) if 1 in tagged else UNSET,
+        leader=broker_or_none(tagged[1].int32()) if 1 in tagged else UNSET,
         replicas=_brokers(tagged[2]) if 2 in tagged else UNSET,
         removing_replicas=_brokers(tagged[3]) if 3 in tagged else UNSET,
         adding_replicas=_brokers(tagged[4]) if 4 in tagged else UNSET,
@@ -199,10 +196,10 @@ def _partition_change(reader: FieldReader, _: int) -> records.PartitionChangeRec
 
 def _config(reader: FieldReader, _: int) -> records.ConfigRecord | OtherRecord:
     kind = reader.int8()
-    if kind not in _RESOURCES:
+    if kind not in RESOURCES:
         return OtherRecord("ConfigRecord")
     return records.ConfigRecord(
-        resource=_RESOURCES[kind], resource_name=reader.text(), name=reader.text(), value=reader.string()
+        resource=RESOURCES[kind], resource_name=reader.text(), name=reader.text(), value=reader.string()
     )
 
 
@@ -270,10 +267,6 @@ def _broker(reader: FieldReader) -> BrokerId:
 
 def _brokers(reader: FieldReader) -> tuple[BrokerId, ...]:
     return reader.array(lambda: _broker(reader))
-
-
-def _broker_or_none(number: int) -> BrokerId | None:
-    return None if number == _NO_LEADER else BrokerId(NodeId(number))
 
 
 def _last_known_leader(reader: FieldReader) -> BrokerId | None:

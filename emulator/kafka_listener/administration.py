@@ -5,7 +5,7 @@ The controller never answers the client. Where it gives no answer within the req
 
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, TypeVar
 
 from laststand.emulator.core import admin_messages, messages
@@ -13,36 +13,22 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, TopicId
 from laststand.emulator.core.uuid_text import uuid_text
+from laststand.emulator.kafka.numbers import OPERATIONS, RESOURCES, UPGRADES
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
+from laststand.emulator.kafka_listener.topic_entries import by_topic, partitions_of
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _TIMEOUT_MS: Final = 30_000
 """Of requests that bring none."""
 
-_RESOURCES: Final = {2: ConfigResource.TOPIC, 4: ConfigResource.BROKER}
-_OPERATIONS: Final = dict(
-    enumerate(
-        (
-            admin_messages.ConfigOperation.SET,
-            admin_messages.ConfigOperation.DELETE,
-            admin_messages.ConfigOperation.APPEND,
-            admin_messages.ConfigOperation.SUBTRACT,
-        )
-    )
-)
 _SOURCES: Final = {
     admin_messages.ConfigSource.DYNAMIC_TOPIC_CONFIG: 1,
     admin_messages.ConfigSource.DYNAMIC_BROKER_CONFIG: 2,
     admin_messages.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: 3,
     admin_messages.ConfigSource.STATIC_BROKER_CONFIG: 4,
     admin_messages.ConfigSource.DEFAULT_CONFIG: 5,
-}
-_UPGRADES: Final = {
-    1: FeatureUpgradeType.UPGRADE,
-    2: FeatureUpgradeType.SAFE_DOWNGRADE,
-    3: FeatureUpgradeType.UNSAFE_DOWNGRADE,
 }
 _INTS: Final = frozenset({"max.message.bytes", "message.max.bytes", "segment.bytes", "log.segment.bytes"})
 _RESULTS_OF_FEATURES_BELOW: Final = 2
@@ -227,7 +213,7 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
     wanted = body["electionType"]
     if wanted not in (0, 1):
         failed = _result(ErrorCode.INVALID_REQUEST, f"Unknown election type {wanted}")
-        results = _by_topic((each.topic, {**failed, "partitionId": each.partition}) for each in partitions or ())
+        results = by_topic((each.topic, {**failed, "partitionId": each.partition}) for each in partitions or ())
         return {
             "errorCode": ErrorCode.INVALID_REQUEST,
             "replicaElectionResults": _listed(results, "partitionResult", "topic"),
@@ -240,7 +226,7 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
     )
     if response is None:
         return {"errorCode": ErrorCode.REQUEST_TIMED_OUT}
-    results = _by_topic(
+    results = by_topic(
         (each.topic, {**_result(each.error, each.error_message), "partitionId": each.partition})
         for each in response.partitions
     )
@@ -257,12 +243,11 @@ async def _alter_reassignments(served: Served, request: ClientRequest) -> Messag
     body = request.body
     asked = [
         admin_messages.ReassignablePartition(
-            topic=topic["name"],
+            topic=topic,
             partition=each["partitionIndex"],
             replicas=None if each["replicas"] is None else tuple(map(BrokerId, each["replicas"])),
         )
-        for topic in body["topics"]
-        for each in topic["partitions"]
+        for topic, each in partitions_of(body["topics"])
     ]
     is_free = body["allowReplicationFactorChange"]
     response = await _forward(
@@ -275,7 +260,7 @@ async def _alter_reassignments(served: Served, request: ClientRequest) -> Messag
     )
     if response is None:
         return {**_TIMED_OUT, "allowReplicationFactorChange": is_free}
-    results = _by_topic(
+    results = by_topic(
         (each.topic, {**_result(each.error, each.error_message), "partitionIndex": each.partition})
         for each in response.partitions
     )
@@ -300,7 +285,7 @@ async def _list_reassignments(served: Served, request: ClientRequest) -> Message
     )
     if response is None:
         return _TIMED_OUT
-    ongoing = _by_topic(
+    ongoing = by_topic(
         (
             each.topic,
             {
@@ -315,13 +300,6 @@ async def _list_reassignments(served: Served, request: ClientRequest) -> Message
     return {**_result(response.error), "topics": _listed(ongoing, "partitions", "name")}
 
 
-def _by_topic(entries: Iterable[tuple[str, Message]]) -> dict[str, list[Message]]:
-    topics: dict[str, list[Message]] = {}
-    for topic, entry in entries:
-        topics.setdefault(topic, []).append(entry)
-    return topics
-
-
 def _listed(topics: Mapping[str, list[Message]], entries: str, name: str) -> list[Message]:
     return [{name: topic, entries: listed} for topic, listed in topics.items()]
 
@@ -330,7 +308,7 @@ def _listed(topics: Mapping[str, list[Message]], entries: str, name: str) -> lis
 
 
 def _resource_problem(served: Served, resource: Message) -> Message | None:
-    kind, name = _RESOURCES.get(resource["resourceType"]), resource["resourceName"]
+    kind, name = RESOURCES.get(resource["resourceType"]), resource["resourceName"]
     if kind is None:
         return _result(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource['resourceType']}")
     if kind is ConfigResource.BROKER and name not in ("", str(served.broker_id)):
@@ -346,7 +324,7 @@ async def _describe_configs(served: Served, request: ClientRequest) -> Message:
     problems = [_resource_problem(served, resource) for resource in body["resources"]]
     asked = [
         admin_messages.DescribeConfigsResource(
-            resource=_RESOURCES[resource["resourceType"]],
+            resource=RESOURCES[resource["resourceType"]],
             resource_name=resource["resourceName"],
             configuration_keys=None if resource["configurationKeys"] is None else tuple(resource["configurationKeys"]),
         )
@@ -406,14 +384,14 @@ async def _alter_configs(served: Served, request: ClientRequest) -> Message:
     problems = [_resource_problem(served, resource) or _changes_problem(resource) for resource in body["resources"]]
     asked = [
         admin_messages.AlterConfigsResource(
-            resource=_RESOURCES[resource["resourceType"]],
+            resource=RESOURCES[resource["resourceType"]],
             resource_name=resource["resourceName"],
             configs=tuple(
                 admin_messages.AlterableConfig(
                     name=config["name"],
-                    operation=_OPERATIONS[config["configOperation"]],
+                    operation=OPERATIONS[config["configOperation"]],
                     value=None
-                    if _OPERATIONS[config["configOperation"]] is admin_messages.ConfigOperation.DELETE
+                    if OPERATIONS[config["configOperation"]] is admin_messages.ConfigOperation.DELETE
                     else config["value"],
                 )
                 for config in resource["configs"]
@@ -441,7 +419,7 @@ async def _alter_configs(served: Served, request: ClientRequest) -> Message:
 def _changes_problem(resource: Message) -> Message | None:
     counts = Counter(config["name"] for config in resource["configs"])
     for config in resource["configs"]:
-        operation = _OPERATIONS.get(config["configOperation"])
+        operation = OPERATIONS.get(config["configOperation"])
         if operation is None:
             return {"errorCode": ErrorCode.UNKNOWN_SERVER_ERROR, "errorMessage": None}
         if counts[config["name"]] > 1:
@@ -462,7 +440,7 @@ async def _update_features(served: Served, request: ClientRequest) -> Message:
             max_version_level=each["maxVersionLevel"],
             upgrade_type=FeatureUpgradeType.SAFE_DOWNGRADE
             if each["allowDowngrade"]
-            else _UPGRADES.get(each["upgradeType"], FeatureUpgradeType.UPGRADE),
+            else UPGRADES.get(each["upgradeType"], FeatureUpgradeType.UPGRADE),
         )
         for each in body["featureUpdates"]
     ]

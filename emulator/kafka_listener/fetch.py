@@ -4,18 +4,20 @@ from typing import Final
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import BrokerId, IsolationLevel, LeaderEpoch, Offset, TopicId
+from laststand.emulator.core.types import BrokerId, IsolationLevel, Offset, TopicId
+from laststand.emulator.kafka.numbers import NONE, leader_epoch_or_none, number_of
 from laststand.emulator.kafka_listener.fetch_sessions import Place
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.topic_entries import by_topic
 from laststand.emulator.rpc.data_codec import Attachment
 
 _RACK_VERSION: Final = 11
 _HINT_VERSION: Final = 16
 _BY_ID_VERSION: Final = 13
 _UNKNOWN: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-_CONSUMERS: Final = (-1, -2)
-"""Replica ids of clients; -2 is a consumer that may ask followers."""
+_CONSUMERS: Final = (NONE, messages.DEBUGGING_CONSUMER)
+"""Replica ids of clients."""
 
 _MAX_BYTES: Final = 55 << 20
 """``fetch.max.bytes`` of a broker."""
@@ -50,12 +52,9 @@ async def fetch(served: Served, request: ClientRequest) -> Message:
             hint = {"leaderId": answer.current_leader, "leaderEpoch": answer.current_leader_epoch}
             answers[place]["currentLeader"] = hint
             leaders.add(answer.current_leader)
-    topics: dict[str, list[Message]] = {}
-    session = resolved.session
-    for place in resolved.partitions:
-        has_news = session is None or session.has_news(place, answers[place])
-        if has_news or not resolved.is_incremental:
-            topics.setdefault(place[0], []).append(answers[place])
+    topics = by_topic(
+        (place[0], answers[place]) for place in resolved.partitions if resolved.is_sent(place, answers[place])
+    )
     return {
         "sessionId": resolved.session_id,
         "responses": [
@@ -71,14 +70,10 @@ def _asked(topic: str, topic_id: TopicId | None, partition: Message) -> messages
         topic_id=topic_id,
         partition=partition["partition"],
         fetch_offset=Offset(partition["fetchOffset"]),
-        current_leader_epoch=_epoch(partition["currentLeaderEpoch"]),
-        last_fetched_epoch=_epoch(partition["lastFetchedEpoch"]),
+        current_leader_epoch=leader_epoch_or_none(partition["currentLeaderEpoch"]),
+        last_fetched_epoch=leader_epoch_or_none(partition["lastFetchedEpoch"]),
         partition_max_bytes=partition["partitionMaxBytes"],
     )
-
-
-def _epoch(value: int) -> LeaderEpoch | None:
-    return None if value < 0 else LeaderEpoch(value)
 
 
 def _core_request(
@@ -92,9 +87,7 @@ def _core_request(
         max_wait_ms=body["maxWaitMs"] if waits else 0,
         min_bytes=body["minBytes"],
         max_bytes=min(body["maxBytes"], _MAX_BYTES),
-        isolation_level=IsolationLevel.READ_COMMITTED
-        if body["isolationLevel"] == 1
-        else IsolationLevel.READ_UNCOMMITTED,
+        isolation_level=request.isolation_level,
         client_rack=body["rackId"] if request.version >= _RACK_VERSION else None,
     )
 
@@ -115,15 +108,15 @@ def _failed(partition: int, error: ErrorCode) -> Message:
 def _answer(answer: messages.FetchPartitionResponse, records: Attachment, *, is_committed: bool) -> Message:
     if answer.error is not ErrorCode.NONE:
         return _failed(answer.partition, answer.error)
-    high_watermark = -1 if answer.high_watermark is None else answer.high_watermark
+    high_watermark = number_of(answer.high_watermark)
     fields: Message = {
         "partitionIndex": answer.partition,
         "errorCode": ErrorCode.NONE,
         "highWatermark": high_watermark,
         "lastStableOffset": high_watermark,
-        "logStartOffset": -1 if answer.log_start_offset is None else answer.log_start_offset,
+        "logStartOffset": number_of(answer.log_start_offset),
         "abortedTransactions": [] if is_committed else None,
-        "preferredReadReplica": -1 if answer.preferred_read_replica is None else answer.preferred_read_replica,
+        "preferredReadReplica": number_of(answer.preferred_read_replica),
         "records": records,
     }
     if answer.diverging_epoch is not None:

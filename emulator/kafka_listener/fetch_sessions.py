@@ -75,8 +75,13 @@ class Resolved(NamedTuple):
 
     @property
     def session_id(self) -> int:
-        """The partitions that the answer names."""
+        """The id of the session; 0 without one."""
         return _NO_SESSION if self.session is None else self.session.id
+
+    def is_sent(self, place: Place, answer: Message) -> bool:
+        """Returns whether the answer has to have this partition; its session remembers what it says."""
+        has_news = self.session is None or self.session.has_news(place, answer)
+        return has_news or not self.is_incremental
 
 
 class FetchSessions:

@@ -4,17 +4,20 @@ from collections.abc import Mapping
 from typing import Final
 
 from laststand.emulator.core import admin_messages
+from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.topic_names import is_legal
-from laststand.emulator.core.types import TopicPartition
+from laststand.emulator.core.types import ConfigResource, TopicPartition
+from laststand.emulator.kafka.numbers import RESOURCE_NUMBERS
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
+from laststand.emulator.kafka_listener.topic_entries import by_topic
 
 _TIMEOUT_MS: Final = 30_000
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _MESSAGE_VERSION: Final = 2
 _UNKNOWN_BYTES: Final = -1
-_TOPIC_TYPE, _BROKER_TYPE = 2, 4
+_TOPIC_TYPE, _BROKER_TYPE = RESOURCE_NUMBERS[ConfigResource.TOPIC], RESOURCE_NUMBERS[ConfigResource.BROKER]
 
 
 async def _describe_producers(served: Served, request: ClientRequest) -> Message:
@@ -57,15 +60,11 @@ def _producers(served: Served, topic: str, index: int) -> Message:
 async def _describe_log_dirs(served: Served, request: ClientRequest) -> Message:
     asked = request.body["topics"]
     wanted = None if asked is None else {(topic["topic"], index) for topic in asked for index in topic["partitions"]}
-    topics: dict[str, list[Message]] = {}
-    for partition in served.broker.partitions:
-        name = partition.name
-        if wanted is None or (name.topic, name.partition) in wanted:
-            log = partition.log
-            size = log.size_between(log.log_start_offset, log.log_end_offset)
-            lag = max(0, log.high_watermark - log.log_end_offset)
-            entry = {"partitionIndex": name.partition, "partitionSize": size, "offsetLag": lag, "isFutureKey": False}
-            topics.setdefault(name.topic, []).append(entry)
+    topics = by_topic(
+        (partition.name.topic, _log_size(partition))
+        for partition in served.broker.partitions
+        if wanted is None or (partition.name.topic, partition.name.partition) in wanted
+    )
     listed = [{"name": topic, "partitions": partitions} for topic, partitions in sorted(topics.items())]
     return {
         "results": [
@@ -76,6 +75,16 @@ async def _describe_log_dirs(served: Served, request: ClientRequest) -> Message:
                 "usableBytes": _UNKNOWN_BYTES,
             }
         ]
+    }
+
+
+def _log_size(partition: Partition) -> Message:
+    log = partition.log
+    return {
+        "partitionIndex": partition.name.partition,
+        "partitionSize": log.size_between(log.log_start_offset, log.log_end_offset),
+        "offsetLag": max(0, log.high_watermark - log.log_end_offset),
+        "isFutureKey": False,
     }
 
 

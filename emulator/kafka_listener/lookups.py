@@ -5,24 +5,29 @@ from typing import Final
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import BrokerId, IsolationLevel, LeaderEpoch, Offset
+from laststand.emulator.core.types import BrokerId, LeaderEpoch
+from laststand.emulator.kafka.numbers import broker_or_none, leader_epoch_or_none, number_of, offset_or_none
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.topic_entries import in_topics, partitions_of
 from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
-_CONSUMER: Final = -1
-_FIRST_VERSIONS: Final = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
+_EARLIEST_LOCAL: Final = -4
+_LATEST_TIERED: Final = -5
+_EARLIEST_PENDING_UPLOAD: Final = -6
+_FIRST_VERSIONS: Final = {
+    messages.LATEST_TIMESTAMP: 1,
+    messages.EARLIEST_TIMESTAMP: 1,
+    messages.MAX_TIMESTAMP: 7,
+    _EARLIEST_LOCAL: 8,
+    _LATEST_TIERED: 9,
+    _EARLIEST_PENDING_UPLOAD: 11,
+}
 """Version of ListOffsets from which each special timestamp may be asked for."""
 
-_EARLIEST: Final = -2
-_EARLIEST_LOCAL: Final = -4
-_TIERED: Final = (-5, -6)
+_TIERED: Final = (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD)
 _OFFSET_NOT_AVAILABLE_VERSION: Final = 5
-
-
-def _epoch(value: int) -> LeaderEpoch | None:
-    return None if value < 0 else LeaderEpoch(value)
 
 
 async def list_offsets(served: Served, request: ClientRequest) -> Message:
@@ -30,56 +35,46 @@ async def list_offsets(served: Served, request: ClientRequest) -> Message:
     body = request.body
     asked: dict[tuple[str, int], messages.ListOffsetsPosition] = {}
     answers: dict[tuple[str, int], Message] = {}
-    counts = Counter(
-        (topic["name"], each["partitionIndex"]) for topic in body["topics"] for each in topic["partitions"]
-    )
-    for topic in body["topics"]:
-        for partition in topic["partitions"]:
-            place = topic["name"], partition["partitionIndex"]
-            timestamp = partition["timestamp"]
-            if counts[place] > 1:
-                answers[place] = _no_offset(place[1], ErrorCode.INVALID_REQUEST)
-            elif timestamp < 0 and _FIRST_VERSIONS.get(timestamp, 1 << 15) > request.version:
-                answers[place] = _no_offset(place[1], ErrorCode.UNSUPPORTED_VERSION)
-            else:
-                asked[place] = messages.ListOffsetsPosition(
-                    topic=place[0],
-                    partition=place[1],
-                    timestamp=_EARLIEST if timestamp == _EARLIEST_LOCAL else timestamp,
-                    current_leader_epoch=_epoch(partition["currentLeaderEpoch"]),
-                )
+    entries = [((topic, each["partitionIndex"]), each) for topic, each in partitions_of(body["topics"])]
+    counts = Counter(place for place, _ in entries)
+    for place, each in entries:
+        timestamp = each["timestamp"]
+        if counts[place] > 1:
+            answers[place] = _no_offset(place[1], ErrorCode.INVALID_REQUEST)
+        elif timestamp < 0 and _FIRST_VERSIONS.get(timestamp, 1 << 15) > request.version:
+            answers[place] = _no_offset(place[1], ErrorCode.UNSUPPORTED_VERSION)
+        else:
+            asked[place] = messages.ListOffsetsPosition(
+                topic=place[0],
+                partition=place[1],
+                timestamp=messages.EARLIEST_TIMESTAMP if timestamp == _EARLIEST_LOCAL else timestamp,
+                current_leader_epoch=leader_epoch_or_none(each["currentLeaderEpoch"]),
+            )
     if asked:
-        is_committed = body["isolationLevel"] == 1
-        replica_id = body["replicaId"]
         core_request = messages.ListOffsetsRequest(
             partitions=tuple(asked.values()),
-            replica_id=None if replica_id == _CONSUMER else BrokerId(replica_id),
-            isolation_level=IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED,
+            replica_id=broker_or_none(body["replicaId"]),
+            isolation_level=request.isolation_level,
         )
         response = (await served.core.ask(core_request)).response
         assert isinstance(response, messages.ListOffsetsResponse), "a ListOffsets request has this response"
-        for place, found in zip(asked, response.partitions, strict=True):
-            error = found.error
-            if error is ErrorCode.OFFSET_NOT_AVAILABLE and request.version < _OFFSET_NOT_AVAILABLE_VERSION:
-                error = ErrorCode.LEADER_NOT_AVAILABLE
-            if error is not ErrorCode.NONE or found.offset is None or asked[place].timestamp in _TIERED:
-                answers[place] = _no_offset(place[1], error)
-            else:
-                answers[place] = {
-                    "partitionIndex": place[1],
-                    "errorCode": error,
-                    "timestamp": -1 if found.timestamp is None else found.timestamp,
-                    "offset": found.offset,
-                    "leaderEpoch": -1 if found.leader_epoch is None else found.leader_epoch,
-                }
+        for (place, position), found in zip(asked.items(), response.partitions, strict=True):
+            answers[place] = _found(position, found, version=request.version)
+    return {"topics": in_topics(body["topics"], (answers[place] for place, _ in entries))}
+
+
+def _found(asked: messages.ListOffsetsPosition, found: messages.ListOffsetsResult, *, version: int) -> Message:
+    error = found.error
+    if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < _OFFSET_NOT_AVAILABLE_VERSION:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    if error is not ErrorCode.NONE or found.offset is None or asked.timestamp in _TIERED:
+        return _no_offset(asked.partition, error)
     return {
-        "topics": [
-            {
-                "name": topic["name"],
-                "partitions": [answers[topic["name"], each["partitionIndex"]] for each in topic["partitions"]],
-            }
-            for topic in body["topics"]
-        ]
+        "partitionIndex": asked.partition,
+        "errorCode": error,
+        "timestamp": number_of(found.timestamp),
+        "offset": found.offset,
+        "leaderEpoch": number_of(found.leader_epoch),
     }
 
 
@@ -92,13 +87,12 @@ async def offset_for_leader_epoch(served: Served, request: ClientRequest) -> Mes
     body = request.body
     positions = [
         messages.EpochPosition(
-            topic=topic["topic"],
+            topic=topic,
             partition=each["partition"],
             leader_epoch=LeaderEpoch(each["leaderEpoch"]),
-            current_leader_epoch=_epoch(each["currentLeaderEpoch"]),
+            current_leader_epoch=leader_epoch_or_none(each["currentLeaderEpoch"]),
         )
-        for topic in body["topics"]
-        for each in topic["partitions"]
+        for topic, each in partitions_of(body["topics"], "topic")
     ]
     replica_id = body["replicaId"]
     core_request = messages.OffsetForLeaderEpochRequest(
@@ -108,24 +102,16 @@ async def offset_for_leader_epoch(served: Served, request: ClientRequest) -> Mes
     assert isinstance(response, messages.OffsetForLeaderEpochResponse), (
         "an OffsetForLeaderEpoch request has this response"
     )
-    results = iter(response.partitions)
-    return {
-        "topics": [
-            {
-                "topic": topic["topic"],
-                "partitions": [
-                    {
-                        "errorCode": result.error,
-                        "partition": result.partition,
-                        "leaderEpoch": -1 if result.leader_epoch is None else result.leader_epoch,
-                        "endOffset": -1 if result.end_offset is None else result.end_offset,
-                    }
-                    for _, result in zip(topic["partitions"], results, strict=False)
-                ],
-            }
-            for topic in body["topics"]
-        ]
-    }
+    ends = (
+        {
+            "errorCode": result.error,
+            "partition": result.partition,
+            "leaderEpoch": number_of(result.leader_epoch),
+            "endOffset": number_of(result.end_offset),
+        }
+        for result in response.partitions
+    )
+    return {"topics": in_topics(body["topics"], ends, "topic")}
 
 
 async def delete_records(served: Served, request: ClientRequest) -> Message:
@@ -133,16 +119,16 @@ async def delete_records(served: Served, request: ClientRequest) -> Message:
     body = request.body
     targets: dict[tuple[str, int], messages.DeleteRecordsTarget] = {}
     answers: dict[tuple[str, int], Message] = {}
-    for topic in body["topics"]:
-        for each in topic["partitions"]:
-            place = topic["name"], each["partitionIndex"]
-            if topic["name"] in INTERNAL_TOPICS:
-                answers[place] = _no_watermark(place[1], ErrorCode.INVALID_TOPIC_EXCEPTION)
-            elif each["offset"] < -1:
-                answers[place] = _no_watermark(place[1], ErrorCode.OFFSET_OUT_OF_RANGE)
-            else:
-                offset = None if each["offset"] < 0 else Offset(each["offset"])
-                targets[place] = messages.DeleteRecordsTarget(topic=place[0], partition=place[1], offset=offset)
+    entries = [((topic, each["partitionIndex"]), each) for topic, each in partitions_of(body["topics"])]
+    for place, each in entries:
+        if place[0] in INTERNAL_TOPICS:
+            answers[place] = _no_watermark(place[1], ErrorCode.INVALID_TOPIC_EXCEPTION)
+        elif each["offset"] < -1:
+            answers[place] = _no_watermark(place[1], ErrorCode.OFFSET_OUT_OF_RANGE)
+        else:
+            targets[place] = messages.DeleteRecordsTarget(
+                topic=place[0], partition=place[1], offset=offset_or_none(each["offset"])
+            )
     if targets:
         core_request = messages.DeleteRecordsRequest(partitions=tuple(targets.values()), timeout_ms=body["timeoutMs"])
         response = (await served.core.ask(core_request)).response
@@ -150,18 +136,10 @@ async def delete_records(served: Served, request: ClientRequest) -> Message:
         for place, result in zip(targets, response.partitions, strict=True):
             answers[place] = {
                 "partitionIndex": place[1],
-                "lowWatermark": -1 if result.low_watermark is None else result.low_watermark,
+                "lowWatermark": number_of(result.low_watermark),
                 "errorCode": result.error,
             }
-    return {
-        "topics": [
-            {
-                "name": topic["name"],
-                "partitions": [answers[topic["name"], each["partitionIndex"]] for each in topic["partitions"]],
-            }
-            for topic in body["topics"]
-        ]
-    }
+    return {"topics": in_topics(body["topics"], (answers[place] for place, _ in entries))}
 
 
 def _no_watermark(partition: int, error: ErrorCode) -> Message:

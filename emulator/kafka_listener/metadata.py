@@ -12,6 +12,7 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import PartitionState
 from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import BrokerId, TopicPartition
+from laststand.emulator.kafka.numbers import number_of
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
@@ -86,7 +87,7 @@ def _partition(served: Served, partition: TopicPartition, version: int) -> Messa
     return {
         "errorCode": error,
         "partitionIndex": partition.partition,
-        "leaderId": -1 if leader is None else leader,
+        "leaderId": number_of(leader),
         "leaderEpoch": state.leader_epoch,
         "replicaNodes": state.replicas,
         "isrNodes": state.isr,
@@ -164,7 +165,7 @@ async def _describe_topic_partitions(served: Served, request: ClientRequest) -> 
                     {
                         "errorCode": partition.error,
                         "partitionIndex": partition.partition,
-                        "leaderId": -1 if partition.leader is None else partition.leader,
+                        "leaderId": number_of(partition.leader),
                         "leaderEpoch": partition.leader_epoch,
                         "replicaNodes": partition.replicas,
                         "isrNodes": partition.isr,

@@ -8,6 +8,7 @@ from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import Acks, TopicPartition
+from laststand.emulator.kafka.numbers import number_of
 from laststand.emulator.kafka_listener.client_history import Sent
 from laststand.emulator.kafka_listener.connection import RefusedError
 from laststand.emulator.kafka_listener.messages import Message
@@ -176,11 +177,9 @@ def _outcome(outcome: messages.ProducePartitionResponse, asked: _Asked, *, versi
     answer: Message = {
         "index": outcome.partition,
         "errorCode": outcome.error,
-        "baseOffset": -1 if outcome.base_offset is None else outcome.base_offset,
+        "baseOffset": number_of(outcome.base_offset),
         "logAppendTimeMs": -1,
-        "logStartOffset": -1
-        if outcome.log_start_offset is None or not _has_log_start(outcome, asked.records)
-        else outcome.log_start_offset,
+        "logStartOffset": number_of(outcome.log_start_offset) if _has_log_start(outcome, asked.records) else -1,
     }
     if outcome.error is ErrorCode.CORRUPT_MESSAGE and isinstance(asked.entry.batch, InvalidBatch):
         answer["errorMessage"] = asked.entry.batch.reason

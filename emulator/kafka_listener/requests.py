@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
-from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
+from laststand.emulator.core.types import BrokerId, IsolationLevel, NodeId, TopicPartition
 from laststand.emulator.kafka_listener.client_history import ClientHistory
 from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
@@ -64,6 +64,12 @@ class ClientRequest(NamedTuple):
     version: int
     body: Message
     connection: KafkaConnection
+
+    @property
+    def isolation_level(self) -> IsolationLevel:
+        """The isolation level of a request that has one; unknown levels count as the weaker one."""
+        is_committed = self.body["isolationLevel"] == IsolationLevel.READ_COMMITTED
+        return IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
 
 
 class Served(NamedTuple):

@@ -13,11 +13,12 @@ from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightR
 from laststand.emulator.core.broker.replicas.isr import Committed, PendingExpand, PendingRecovery, PendingShrink
 from laststand.emulator.core.broker.replicas.isr_changes import handle_answer, maybe_expand_isr
 from laststand.emulator.core.broker.replicas.leader_recovery import LeaderRecovery
-from laststand.emulator.core.broker.replicas.list_offsets import LATEST_TIMESTAMP, list_offsets
+from laststand.emulator.core.broker.replicas.list_offsets import list_offsets
 from laststand.emulator.core.broker.replicas.offset_for_leader_epoch import offsets_for_leader_epochs
 from laststand.emulator.core.broker.replicas.produce import Appended, append_batch
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import LATEST_TIMESTAMP
 from laststand.emulator.core.types import (
     Acks,
     BrokerEpoch,

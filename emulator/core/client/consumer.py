@@ -28,7 +28,10 @@ from laststand.emulator.core.history import OperationType, PolledBatch
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerId, CauseId, CorrelationId, NodeId, Offset, TopicPartition
 
-_TIMESTAMP: Final = {OffsetReset.EARLIEST: -2, OffsetReset.LATEST: -1}
+_TIMESTAMP: Final = {
+    OffsetReset.EARLIEST: messages.EARLIEST_TIMESTAMP,
+    OffsetReset.LATEST: messages.LATEST_TIMESTAMP,
+}
 """The timestamp that ListOffsets carries to ask for the log start or end."""
 
 _METADATA: Final = "metadata"

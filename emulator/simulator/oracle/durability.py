@@ -7,7 +7,7 @@ controller knows. No other replica owes anything to the outside.
 
 from laststand.emulator.core import events, messages
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.broker.replicas.list_offsets import LATEST_TIMESTAMP, Asker, list_offset
+from laststand.emulator.core.broker.replicas.list_offsets import Asker, list_offset
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import PartitionState
@@ -245,7 +245,9 @@ class DurabilityChecks:
         """C3: what a settled leader would tell a client of the log's end has reached its epoch, and is no step back."""
         if partition.is_recovering:
             return
-        asked = messages.ListOffsetsPosition(topic=name.topic, partition=name.partition, timestamp=LATEST_TIMESTAMP)
+        asked = messages.ListOffsetsPosition(
+            topic=name.topic, partition=name.partition, timestamp=messages.LATEST_TIMESTAMP
+        )
         answer = list_offset(partition, asked, Asker.CLIENT)
         if answer.error is not ErrorCode.NONE or answer.offset is None:
             return

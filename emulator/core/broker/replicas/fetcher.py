@@ -31,9 +31,6 @@ from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.timers import TimerQueue
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, LeaderEpoch, NodeId, TopicPartition, TruncationReason
 
-LATEST_TIMESTAMP: Final = -1
-EARLIEST_TIMESTAMP: Final = -2
-
 _BACKOFF_INITIAL_MS: Final = 20
 _RESPONSE_SLACK_MS: Final = 2000
 """Time that a response may take beyond the wait of its request: two slow network legs and a busy machine."""
@@ -235,7 +232,7 @@ class FetcherPool:
             target = messages.ListOffsetsPosition(
                 topic=name.topic,
                 partition=name.partition,
-                timestamp=LATEST_TIMESTAMP if wants_end else EARLIEST_TIMESTAMP,
+                timestamp=messages.LATEST_TIMESTAMP if wants_end else messages.EARLIEST_TIMESTAMP,
                 current_leader_epoch=followed.leader_epoch,
             )
             request = messages.ListOffsetsRequest(partitions=(target,), replica_id=self._config.broker_id)
@@ -375,7 +372,7 @@ class FetcherPool:
             self._handle_error(turn, followed, result.error)
             return
         log = followed.partition.log
-        if asked.timestamp == LATEST_TIMESTAMP:
+        if asked.timestamp == messages.LATEST_TIMESTAMP:
             if result.offset >= log.log_end_offset:
                 followed.state = FollowState.ASKING_START
                 return

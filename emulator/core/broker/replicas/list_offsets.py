@@ -5,7 +5,6 @@ epoch: before, offsets could seem to go back (KIP-207). Replicas see everything.
 """
 
 from enum import Enum
-from typing import Final
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.broker.replicas.hosted import HostedPartitions, check_leader_epoch
@@ -13,12 +12,6 @@ from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset, TopicPartition
-
-LATEST_TIMESTAMP: Final = -1
-EARLIEST_TIMESTAMP: Final = -2
-MAX_TIMESTAMP: Final = -3
-_DEBUGGING_CONSUMER: Final = -2
-"""Replica id of a consumer that may ask any replica (Kafka's ``DEBUGGING_CONSUMER_ID``)."""
 
 
 class Asker(Enum):
@@ -45,7 +38,7 @@ def list_offsets(hosted: HostedPartitions, request: messages.ListOffsetsRequest)
 def _asker(replica_id: BrokerId | None) -> Asker:
     if replica_id is None:
         return Asker.CLIENT
-    return Asker.DEBUGGER if replica_id == _DEBUGGING_CONSUMER else Asker.REPLICA
+    return Asker.DEBUGGER if replica_id == messages.DEBUGGING_CONSUMER else Asker.REPLICA
 
 
 def list_offset(partition: Partition, asked: messages.ListOffsetsPosition, asker: Asker) -> messages.ListOffsetsResult:
@@ -63,14 +56,14 @@ def list_offset(partition: Partition, asked: messages.ListOffsetsPosition, asker
         log = partition.log
         end_offset = log.high_watermark if asker is Asker.CLIENT else log.log_end_offset
         is_behind = asker is Asker.CLIENT and log.high_watermark < partition.epoch_start_offset
-        if asked.timestamp == EARLIEST_TIMESTAMP:
+        if asked.timestamp == messages.EARLIEST_TIMESTAMP:
             offset, leader_epoch = log.log_start_offset, _epoch_at_start(log)
-        elif asked.timestamp == LATEST_TIMESTAMP:
+        elif asked.timestamp == messages.LATEST_TIMESTAMP:
             offset, leader_epoch = end_offset, log.epochs.latest_epoch
             if is_behind:
                 error = ErrorCode.OFFSET_NOT_AVAILABLE
         else:
-            is_max = asked.timestamp == MAX_TIMESTAMP
+            is_max = asked.timestamp == messages.MAX_TIMESTAMP
             found = log.offset_for_max_timestamp() if is_max else log.offset_for_timestamp(asked.timestamp)
             if found is not None and found[0] < end_offset:
                 offset, leader_epoch, timestamp = found

@@ -6,17 +6,13 @@ import pytest
 from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.batch import BatchDescriptor, EpochEndOffset, EpochEntry
 from laststand.emulator.core.broker.replicas.epoch_cache import LeaderEpochCache
-from laststand.emulator.core.broker.replicas.fetcher import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
-    FetcherPool,
-    FollowState,
-)
+from laststand.emulator.core.broker.replicas.fetcher import FetcherPool, FollowState
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.log_opening import open_log
 from laststand.emulator.core.broker.replicas.truncation import truncation_target
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from laststand.emulator.core.switches import Switches, Truncation
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch, ProducerId, TruncationReason
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, SECOND, TOPIC_ID, Hosting, batch, events_of

@@ -5,9 +5,10 @@ import pytest
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor
-from laststand.emulator.core.broker.replicas.list_offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
+from laststand.emulator.core.broker.replicas.list_offsets import list_offsets
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.messages import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from laststand.emulator.core.types import BrokerId, LeaderEpoch, Offset
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID, Hosting, batch
 
