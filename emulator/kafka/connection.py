@@ -72,7 +72,7 @@ class KafkaConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether requests can be sent."""
+        """Requests can be sent."""
         return not self._writer.is_closing()
 
     def send(self, request: RequestPayload) -> int:

@@ -37,7 +37,7 @@ class KafkaListener:
 
     @property
     def is_open(self) -> bool:
-        """Whether clients are served."""
+        """Requests of clients are answered."""
         return self._served is not None
 
     async def start(self, host: str, port: int) -> None:
