@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from laststand.emulator.client.history import History
+from laststand.emulator.client.records import UNKNOWN_PRODUCER
 from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.history import FOREIGN_CLIENT, Attempt, OperationType, PolledBatch
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, Offset, TopicId, TopicPartition
 from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.rpc.data_codec import Attachment
-from laststand.emulator.storage.record_batch import split_batches
-
-_UNKNOWN_PRODUCER = "?"
-_LIVE = "live"
+from laststand.emulator.storage.record_batch import describe_batches
 
 
 class Sent(NamedTuple):
@@ -46,6 +45,20 @@ class Sent(NamedTuple):
     def operation_id(self) -> CauseId:
         """The cause id of everything that follows from it."""
         return self.invoked.operation_id
+
+
+class Polled(NamedTuple):
+    """The outcome of a fetch for one partition.
+
+    Attributes:
+        asked: the client's request.
+        answer: to it.
+        records: whole batches.
+    """
+
+    asked: messages.FetchPartition
+    answer: messages.FetchPartitionResponse
+    records: Attachment
 
 
 class ClientHistory:
@@ -152,45 +165,36 @@ class ClientHistory:
             outcome=error.name,
         )
 
-    def polled(
-        self,
-        connection: KafkaConnection,
-        asked: messages.FetchPartition,
-        answer: messages.FetchPartitionResponse,
-        records: Attachment,
-    ) -> None:
-        """Puts on record what one fetch gave a client of one partition; call ``flush`` afterwards."""
-        batches = split_batches(bytes(records))
-        assert isinstance(batches, list), "a log holds whole batches"
-        line = PollRecorded(
-            type=OperationType.OK,
-            operation_id=self._operation_id(),
-            partition=asked.topic_partition,
-            topic_id=asked.topic_id,
-            node=self._broker_id,
-            leader_epoch=asked.current_leader_epoch,
-            position=asked.fetch_offset,
-            seek=True,
-            high_watermark=answer.high_watermark,
-            log_start_offset=answer.log_start_offset,
-            batches=tuple(
-                PolledBatch(
-                    base_offset=batch.base_offset,
-                    last_offset=batch.last_offset,
-                    leader_epoch=batch.leader_epoch,
-                    crc=batch.crc,
-                    producer=_UNKNOWN_PRODUCER,
-                    first_record_id=0,
-                    record_count=batch.record_count,
-                )
-                for _, batch in batches
-            ),
-        )
-        self._history().add_poll(line, process=self.process_of(connection), phase=_LIVE)
-
-    def flush(self) -> None:
-        """Writes the lines."""
-        self._history().flush()
+    def add_polls(self, connection: KafkaConnection, polls: Sequence[Polled]) -> None:
+        """Puts the outcome of a fetch on record, before its answer leaves."""
+        for asked, answer, records in polls:
+            line = PollRecorded(
+                type=OperationType.OK,
+                operation_id=self._operation_id(),
+                partition=asked.topic_partition,
+                topic_id=asked.topic_id,
+                node=self._broker_id,
+                leader_epoch=asked.current_leader_epoch,
+                position=asked.fetch_offset,
+                seek=True,
+                high_watermark=answer.high_watermark,
+                log_start_offset=answer.log_start_offset,
+                batches=tuple(
+                    PolledBatch(
+                        base_offset=batch.base_offset,
+                        last_offset=batch.last_offset,
+                        leader_epoch=batch.leader_epoch,
+                        crc=batch.crc,
+                        producer=UNKNOWN_PRODUCER,
+                        first_record_id=0,
+                        record_count=batch.record_count,
+                    )
+                    for batch in describe_batches(records)
+                ),
+            )
+            self._history().add_poll(line, process=self.process_of(connection), phase=Phase.LIVE.value)
+        if polls:
+            self._history().flush()
 
     def close(self) -> None:
         """Seals the history."""

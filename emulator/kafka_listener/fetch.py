@@ -6,6 +6,7 @@ from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, IsolationLevel, Offset, TopicId
 from laststand.emulator.kafka.numbers import NONE, leader_epoch_or_none, number_of
+from laststand.emulator.kafka_listener.client_history import Polled
 from laststand.emulator.kafka_listener.fetch_sessions import Place
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
@@ -44,14 +45,16 @@ async def fetch(served: Served, request: ClientRequest) -> Message:
     response, attachments = await served.core.ask(core_request)
     assert isinstance(response, messages.FetchResponse), "a fetch request has this response"
     is_committed = core_request.isolation_level is IsolationLevel.READ_COMMITTED
+    polls: list[Polled] = []
     for (place, entry), answer, records in zip(asked.items(), response.partitions, attachments, strict=True):
         if len(records) and core_request.replica_id is None:
-            served.history.polled(request.connection, entry, answer, records)
+            polls.append(Polled(entry, answer, records))
         answers[place] = _answer(answer, records, is_committed=is_committed)
         if request.version >= _HINT_VERSION and answer.current_leader is not None:
             hint = {"leaderId": answer.current_leader, "leaderEpoch": answer.current_leader_epoch}
             answers[place]["currentLeader"] = hint
             leaders.add(answer.current_leader)
+    served.history.add_polls(request.connection, polls)
     topics = by_topic(
         (place[0], answers[place]) for place in resolved.partitions if resolved.is_sent(place, answers[place])
     )

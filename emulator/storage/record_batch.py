@@ -16,6 +16,7 @@ leader epoch without touching it, and a flipped bit there is not detected. Sourc
 """
 
 import struct
+from collections.abc import Iterator
 from typing import Final
 
 import crc32c
@@ -171,6 +172,14 @@ def split_batches(buffer: Buffer) -> list[tuple[memoryview, BatchDescriptor]] | 
         batches.append((batch, parsed))
         position += size
     return batches
+
+
+def describe_batches(buffer: Buffer) -> Iterator[BatchDescriptor]:
+    """Yields the headers of concatenated batches, unchecked, up to the first that is not whole."""
+    position = 0
+    while (size := batch_size_at(buffer, position)) is not None:
+        yield describe_header(buffer, position)
+        position += size
 
 
 def batch_size_at(buffer: Buffer, position: int) -> int | None:
