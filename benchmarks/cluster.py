@@ -101,8 +101,8 @@ class BenchmarkCluster(AbstractAsyncContextManager["BenchmarkCluster"]):
         address, token = self.processes.direct_addresses()[CONTROLLER_ID], self.processes.token
         keepalive = keepalive_for(session_timeout_ms=self.session_timeout_ms)
         self._watch = MetadataObserver(address, keepalive=keepalive, token=token, on_change=self._changed.set)
-        self._watching = asyncio.create_task(self._watch.run())
         await nodes
+        self._watching = asyncio.create_task(self._watch.run())
         await self.wait_until(are_all_active, what="three active brokers")
         plan = PlannedTopic(name=TOPIC, replicas=REPLICAS, properties=(("min.insync.replicas", str(MIN_ISR)),))
         await create_topics(

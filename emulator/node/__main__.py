@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 import traceback
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from laststand.emulator.core.eras import rule_texts
 from laststand.emulator.core.errors import ConfigError
@@ -25,6 +25,11 @@ from laststand.emulator.node.config import NodeConfig, read_config
 from laststand.emulator.node.controller_host import await_controller
 from laststand.emulator.node.environment import config_from_environment
 from laststand.emulator.node.event_writer import EventWriter
+
+if TYPE_CHECKING:
+    from laststand.emulator.node.broker_shell import BrokerShell
+    from laststand.emulator.node.controller_shell import ControllerShell
+    from laststand.emulator.storage.filesystem import FileSystem
 
 _EXIT_CONFIG: Final = 254
 _EXIT_FAILURE: Final = 255
@@ -76,9 +81,7 @@ def _started(role: NodeRole, config: NodeConfig, causes: CauseIds, incarnation_i
 
 
 async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId) -> None:
-    # Imported here because gRPC takes a tenth of a second, and the event log must exist before that.
-    from laststand.emulator.node.broker_shell import BrokerShell
-    from laststand.emulator.node.controller_shell import ControllerShell
+    # Imported here, and only for the role of this process: the event log must exist before anything slow is imported.
     from laststand.emulator.node.handshake import report_ready
     from laststand.emulator.node.logging_setup import configure_logging
     from laststand.emulator.storage.os_filesystem import OsFileSystem
@@ -88,17 +91,12 @@ async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarn
     loop.set_exception_handler(_stop_on_bug)
     filesystem = OsFileSystem(ledger_folder=config.ledger_dir)
     shell: ControllerShell | BrokerShell
-    match role:
-        case NodeRole.CONTROLLER:
-            shell = ControllerShell(config, events, filesystem)
-        case _ if config.zookeeper is not None:
-            from laststand.emulator.node.zookeeper_shell import ZooKeeperBrokerShell
-
-            shell = ZooKeeperBrokerShell(config, events, incarnation_id, filesystem)
-        case _:
-            shell = BrokerShell(config, events, incarnation_id, filesystem)
-    if config.kafka_listener is not None and isinstance(shell, BrokerShell):
-        await shell.serve_kafka(config.kafka_listener)
+    if role is NodeRole.CONTROLLER:
+        shell = _controller_shell(config, events, filesystem)
+    else:
+        shell = _broker_shell(config, events, incarnation_id, filesystem)
+        if config.kafka_listener is not None:
+            await shell.serve_kafka(config.kafka_listener)
     port = await shell.listen()
     metrics_port = None if config.metrics_port is None else await shell.serve_metrics(config.metrics_port)
     # What was imported lives as long as the process: the collector need not look at it again.
@@ -107,6 +105,24 @@ async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarn
     loop.add_signal_handler(signal.SIGUSR1, filesystem.disk.notice)
     report_ready(port, metrics_port)
     await shell.run()
+
+
+def _controller_shell(config: NodeConfig, events: EventWriter, filesystem: "FileSystem") -> "ControllerShell":
+    from laststand.emulator.node.controller_shell import ControllerShell
+
+    return ControllerShell(config, events, filesystem)
+
+
+def _broker_shell(
+    config: NodeConfig, events: EventWriter, incarnation_id: IncarnationId, filesystem: "FileSystem"
+) -> "BrokerShell":
+    if config.zookeeper is not None:
+        from laststand.emulator.node.zookeeper_shell import ZooKeeperBrokerShell
+
+        return ZooKeeperBrokerShell(config, events, incarnation_id, filesystem)
+    from laststand.emulator.node.broker_shell import BrokerShell
+
+    return BrokerShell(config, events, incarnation_id, filesystem)
 
 
 def _stop_on_bug(_loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

@@ -42,7 +42,7 @@ _TRANSPORT_OPTIONS: Final = (
 _RECONNECT_OPTIONS: Final = (
     ("grpc.initial_reconnect_backoff_ms", 20),
     ("grpc.min_reconnect_backoff_ms", 1000),  # the connect deadline, too
-    ("grpc.max_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 100),
 )
 
 
