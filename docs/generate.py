@@ -207,6 +207,12 @@ CLUSTER_KEYS: Final = (
     ("brokers", f"whole number, 1 to {BROKERS_MAX}", "required", "Ids are 0 to N-1. There is one controller."),
     ("properties", "mapping", "", "[Properties](properties.md) of every node."),
     (
+        "kafka_clients",
+        "list of names",
+        "",
+        "[Clients of Kafka](clients.md) with links of their own, which steps name as the source of a link.",
+    ),
+    (
         PROPERTY,
         "version, `2.7,0:2.6` for another one of broker 0",
         "the era's",

@@ -36,6 +36,7 @@ from laststand.emulator.core.types import TopicId, TopicPartition
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.node.config import zookeeper_config
 from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import KAFKA, check_kafka_clients
 from laststand.emulator.plan.overrides import parse_overrides
 from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_word
 from laststand.emulator.report.failure_picture import failure_picture
@@ -78,6 +79,7 @@ class StandingCluster:
         settings: Mapping[str, str] | None = None,
         seed: int | None = None,
         kafka: bool = False,
+        kafka_clients: Sequence[str] = (),
     ) -> None:
         """Starts it, and returns when all brokers are unfenced.
 
@@ -89,6 +91,7 @@ class StandingCluster:
             settings: switches and Kafka's properties that differ, by name.
             seed: of what power losses take and of nodes that are drawn; any, if not given.
             kafka: whether brokers serve clients of Apache Kafka, at ``bootstrap_servers``.
+            kafka_clients: the same, with links of their own for clients of these names.
 
         Raises:
             ConfigError: a name or value is none.
@@ -102,6 +105,10 @@ class StandingCluster:
         check_store(store)
         if name is not None and not is_path_word(name):
             raise ConfigError(key="name", value=name, expected=PATH_WORD_RULE)
+        clients = tuple(kafka_clients) or ((KAFKA,) if kafka else ())
+        problem = check_kafka_clients(clients)
+        if problem is not None:
+            raise ConfigError(key="kafka_clients", value=", ".join(clients), expected=problem)
         folder = STANDING if name is None else f"{STANDING}/{name}"
         self.directory = new_directory(store, folder, now=datetime.now(UTC))
         self._report: VerdictReport | None = None
@@ -115,7 +122,7 @@ class StandingCluster:
                 properties=dict(overrides.properties),
                 seed=secrets.randbits(_SEED_BITS) if seed is None else seed,
                 toxiproxy=str(toxiproxy),
-                kafka=kafka,
+                kafka_clients=clients,
             )
         )
 
@@ -136,8 +143,12 @@ class StandingCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Addresses to which clients of Apache Kafka connect: their property ``bootstrap.servers``."""
-        return ",".join(self.status().bootstrap_servers)
+        """Addresses to which clients of Apache Kafka connect, by default those of the first that has a name."""
+        return self.bootstrap_servers_of(next(iter(self.status().bootstrap_servers)))
+
+    def bootstrap_servers_of(self, client: str) -> str:
+        """Returns the addresses to which a client of Apache Kafka connects: its property ``bootstrap.servers``."""
+        return ",".join(self.status().bootstrap_servers[client])
 
     def create_topic(
         self,

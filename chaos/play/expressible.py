@@ -6,6 +6,7 @@ from functools import partial
 from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.requirements import rules_of, unmet
 from laststand.chaos.scenario.scenario import Scenario, Step
+from laststand.chaos.scenario.scenario_file import KAFKA_CLIENTS
 from laststand.emulator.cluster.zookeeper_program import session_refusal
 from laststand.emulator.core.eras import era_kind
 from laststand.emulator.core.properties import node_properties
@@ -84,6 +85,8 @@ def not_expressible(scenario: Scenario, properties: tuple[tuple[str, str], ...],
     ]
     if driver is DriverName.SIMULATOR:
         refused += _timed_flushes(scenario, properties)
+    if scenario.kafka_clients and driver is not DriverName.PROCESS:
+        refused.append(f"{KAFKA_CLIENTS}: brokers serve clients of Kafka only with --driver process")
     return tuple(refused)
 
 

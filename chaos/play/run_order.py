@@ -67,4 +67,5 @@ class RunOrder:
             switches=self.switches,
             properties=tuple(properties.items()),
             toxiproxy=self.toxiproxy if self.scenario.needs_proxies(self.driver) else None,
+            kafka_clients=self.scenario.kafka_clients,
         )

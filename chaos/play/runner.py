@@ -152,7 +152,7 @@ class Run:
     async def _play(self) -> None:
         self._tell(0, "start the cluster")
         async with self._driver.open() as target:
-            player = StepPlayer(target=target, seed=self.order.seed)
+            player = StepPlayer(target=target, seed=self.order.seed, kafka_clients=self.order.scenario.kafka_clients)
             await self._prepare(target)
             self.target = target
             try:
@@ -245,7 +245,9 @@ class Run:
             if self.target is None:
                 raise StepError("the steps of the plan are not being played")
             if self._beside is None:
-                self._beside = StepPlayer(target=self.target, seed=self.order.seed)
+                self._beside = StepPlayer(
+                    target=self.target, seed=self.order.seed, kafka_clients=self.order.scenario.kafka_clients
+                )
             self._asked_for += 1
             number = len(self.order.scenario.steps) + self._asked_for
             self.target.cause_id = CauseId(f"step-{number}")

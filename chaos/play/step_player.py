@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from collections.abc import Iterable
 
 import msgspec
 
@@ -15,17 +16,24 @@ from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.scenario import Step
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.nodes import DrawnFrom, DrawnNodes, NodeGroup, NodeRef
+from laststand.emulator.plan.nodes import DrawnFrom, DrawnNodes, NamedNode, NodeGroup, NodeRef, kafka_client_ids
 from laststand.emulator.plan.power import SEED_BITS
 
 
 class StepPlayer:
-    """Plays steps one after the other, and remembers the names that they give to nodes."""
+    """Plays steps one after the other, and remembers the names that they give to nodes.
 
-    def __init__(self, *, target: Target, seed: int) -> None:
+    Args:
+        target: the cluster.
+        seed: of random choices.
+        kafka_clients: names of the clients of Kafka.
+    """
+
+    def __init__(self, *, target: Target, seed: int, kafka_clients: Iterable[str] = ()) -> None:
         self._target = target
         self._seed = seed
-        self._names: dict[str, NodeId] = {}
+        self._kafka_clients = kafka_client_ids(kafka_clients)
+        self._names: dict[str, NodeId] = {name: client_id for client_id, name in self._kafka_clients.items()}
         self._repairs: list[actions.Action] = []
         self._unregistered: set[NodeId] = set()
         self._began_ms: list[int] = []
@@ -49,7 +57,16 @@ class StepPlayer:
         if step.bind is not None:
             (self._names[step.bind],) = (node for node in actions.nodes_of(action) if isinstance(node, int))
         outcome = await self.perform(action, number=number)
-        return PlayedStep(action=action, outcome=outcome)
+        return PlayedStep(action=self._with_clients_named(action), outcome=outcome)
+
+    def _with_clients_named(self, action: actions.Action) -> actions.ActionTemplate:
+        """Returns an action as it can be played again: their ids are none that a plan may name."""
+
+        def named(node: NodeRef) -> NodeRef:
+            name = self._kafka_clients.get(node) if isinstance(node, int) else None
+            return node if name is None else NamedNode(name=name)
+
+        return actions.with_nodes(action, named)
 
     def left_out(self, step: Step) -> int:
         """Returns the number of steps, from this one on, that are left out because the time of ``every`` is over."""

@@ -54,6 +54,7 @@ class ProcessDriver:
             wall_time_ns=time.time_ns(),
             driver=order.driver,
             ending=order.scenario.end,
+            kafka_clients=order.scenario.kafka_clients,
         )
         self._cluster = self._make_cluster()
         self._target: ProcessTarget

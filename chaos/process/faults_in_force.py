@@ -1,8 +1,10 @@
 """The faults that are in force, folded from the harness's own events: what was injected, and not healed since."""
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from laststand.emulator.core import events
+from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.faults import EVERYTHING
 
@@ -20,10 +22,11 @@ class FaultInForce(NamedTuple):
     event: events.FaultInjected
     since_s: float
 
-    def describe(self, *, now_s: float) -> str:
+    def describe(self, *, now_s: float, kafka_clients: Mapping[NodeId, str]) -> str:
         """Returns name, target, age and effect in one line."""
         effect = "no effect was seen" if self.event.bit is None else self.event.bit
-        return f"{self.event.fault} on {_target(self.event)} for {now_s - self.since_s:.1f} s: {effect}"
+        target = _target(self.event, kafka_clients)
+        return f"{self.event.fault} on {target} for {now_s - self.since_s:.1f} s: {effect}"
 
 
 class FaultsInForce:
@@ -31,10 +34,13 @@ class FaultsInForce:
 
     def __init__(self) -> None:
         self._faults: dict[tuple[str, str], FaultInForce] = {}
+        self._kafka_clients: Mapping[NodeId, str] = {}
 
     def note(self, event: events.Event, *, now_s: float) -> None:
         """Takes an event of the harness into account; ``now_s`` is by the monotonic clock."""
         match event:
+            case events.NodeStarted():
+                self._kafka_clients = event.kafka_clients
             case events.FaultInjected():
                 begun_s = now_s if event.begun_ns is None else event.begun_ns / 1e9
                 self._faults[event.fault, event.target] = FaultInForce(event, begun_s)
@@ -47,7 +53,7 @@ class FaultsInForce:
 
     def describe(self, *, now_s: float) -> tuple[str, ...]:
         """Returns a line for each fault."""
-        return tuple(each.describe(now_s=now_s) for each in self._faults.values())
+        return tuple(each.describe(now_s=now_s, kafka_clients=self._kafka_clients) for each in self._faults.values())
 
 
 def _is_ended_by(healed: events.FaultHealed, injected: events.FaultInjected) -> bool:
@@ -58,7 +64,9 @@ def _is_ended_by(healed: events.FaultHealed, injected: events.FaultInjected) -> 
     return healed.mends(fault=injected.fault, target=injected.target)
 
 
-def _target(event: events.FaultInjected) -> str:
+def _target(event: events.FaultInjected, kafka_clients: Mapping[NodeId, str]) -> str:
     if event.target.isdigit():
         return f"node {event.target}"
-    return f"{'messages' if ' ' in event.target else 'link'} {event.target}"
+    source, arrow, rest = event.target.partition("->")
+    dialler = kafka_clients.get(event.links[0].source, source) if event.links else source
+    return f"{'messages' if ' ' in rest else 'link'} {dialler}{arrow}{rest}"

@@ -1,6 +1,7 @@
 """The harness's own event file, ``events/harness-<incarnation>.jsonl``: what it started, broke, healed and observed."""
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,7 @@ from laststand.emulator.core.types import (
 )
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import kafka_client_ids
 from laststand.emulator.storage.bit_flip import FlippedBit
 from laststand.emulator.storage.evidence_files import vouchers
 
@@ -48,6 +50,7 @@ class HarnessLog:
         driver: what plays the run.
         ending: what becomes of the cluster at the end of its scenario; ``None`` where it has none.
         incarnation: which of the run's harnesses this is, from 0; only a standing cluster has several.
+        kafka_clients: names of the clients of Kafka that have links of their own.
 
     Attributes:
         cause_id: of new events: the step that is being played.
@@ -64,6 +67,7 @@ class HarnessLog:
         driver: DriverName,
         ending: Ending | None,
         incarnation: int = 0,
+        kafka_clients: Iterable[str] = (),
     ) -> None:
         self.cause_id = CauseId("harness")
         self.is_by_hand = ending is None
@@ -82,6 +86,7 @@ class HarnessLog:
                 driver=driver.value,
                 ending=None if ending is None else ending.value,
                 evidence_format=EVIDENCE_FORMAT,
+                kafka_clients=kafka_client_ids(kafka_clients),
             )
         )
 

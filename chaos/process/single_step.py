@@ -36,7 +36,12 @@ def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driv
     Raises:
         UnplayableStepError: it is no step, names what does not exist, or needs what this cluster lacks.
     """
-    names = Names(brokers=len(target.cluster.layout.broker_ids), partitions=sorted(target.image.partitions))
+    layout = target.cluster.layout
+    names = Names(
+        brokers=len(layout.broker_ids),
+        partitions=sorted(target.image.partitions),
+        kafka_clients=layout.kafka_clients,
+    )
     step = _read(wanted, names) if isinstance(wanted, str) else _checked(wanted, names)
     action = step.action
     if isinstance(action, conditions.Until):

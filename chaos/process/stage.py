@@ -16,6 +16,7 @@ from laststand.emulator.live.stage import LinkRow, NodeRow, Offer, PartitionRow,
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.drivers import DriverName
+from laststand.emulator.plan.nodes import NamedNode, NodeRef, kafka_client_ids
 from laststand.emulator.plan.plan_lint import refusal
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.steps import action_text
@@ -67,7 +68,7 @@ class ProcessStage:
         links = target.cluster.toxiproxy
         return StageState(
             nodes=tuple(_node(target, node, self._driver) for node in target.cluster.layout.node_ids),
-            links=() if links is None else tuple(_link(links, link, self._driver) for link in links.links),
+            links=() if links is None else tuple(_link(target, links, link, self._driver) for link in links.links),
             partitions=tuple(
                 PartitionRow(
                     name=str(partition),
@@ -145,14 +146,16 @@ def _actions_of_node(target: ProcessTarget, node: NodeId) -> Iterator[actions.Ac
             yield actions.HealNodes(nodes=(node,))
 
 
-def _link(links: Toxiproxy, link: Link[NodeId], driver: DriverName) -> LinkRow:
+def _link(target: ProcessTarget, links: Toxiproxy, link: Link[NodeId], driver: DriverName) -> LinkRow:
     toxics = links.toxics(link)
-    offered = (
-        (actions.HealLink(link=link),)
+    client = kafka_client_ids(target.cluster.layout.kafka_clients).get(link.source)
+    named: Link[NodeRef] = Link(link.source if client is None else NamedNode(name=client), link.target)
+    offered: tuple[actions.ActionTemplate, ...] = (
+        (actions.HealLink(link=named),)
         if toxics
-        else (actions.Cut(link=link), actions.LoseResponses(link=link), actions.Reset(link=link))
+        else (actions.Cut(link=named), actions.LoseResponses(link=named), actions.Reset(link=named))
     )
-    return LinkRow(name=str(link), broken=", ".join(map(str, toxics)), offers=_offers(offered, driver))
+    return LinkRow(name=str(named), broken=", ".join(map(str, toxics)), offers=_offers(offered, driver))
 
 
 def _offers(offered: Iterable[actions.ActionTemplate], driver: DriverName) -> tuple[Offer, ...]:

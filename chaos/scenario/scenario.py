@@ -194,6 +194,7 @@ class Scenario:
         brokers: there are brokers 0 to ``brokers`` - 1, and one controller.
         properties: of every node, by Kafka's names.
         protocol: what brokers of a cluster with ZooKeeper speak, and where the file says so; ``None`` for the era's.
+        kafka_clients: names of the clients of Kafka that have links of their own.
         seed: for random choices, where the file fixes it (a recorded plan does).
         rules: under which it was played, where the file is a recorded plan.
         zookeeper_at: line at which a step first names ZooKeeper's server by that word; ``None`` if none does.
@@ -224,6 +225,7 @@ class Scenario:
     rules: Rules | None = None
     requires: tuple[Requirement, ...] = ()
     zookeeper_at: int | None = None
+    kafka_clients: tuple[str, ...] = ()
 
     @property
     def broker_ids(self) -> tuple[BrokerId, ...]:
@@ -263,7 +265,7 @@ class Scenario:
             return False
         if driver is DriverName.KAFKA and self.channels:
             return True
-        return any(
+        return bool(self.kafka_clients) or any(
             not isinstance(step.action, conditions.Until) and actions.spec_of(step.action).breaks_links
             for step in self.steps
         )

@@ -41,6 +41,7 @@ from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, pa
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.fields import milliseconds, take_enum
 from laststand.emulator.plan.names import Names
+from laststand.emulator.plan.nodes import check_kafka_clients
 from laststand.emulator.plan.overrides import parse_overrides
 from laststand.emulator.plan.path_words import PATH_WORD_RULE, is_path_name
 from laststand.emulator.plan.topics import PlannedTopic, config_reason, read_topic
@@ -58,6 +59,9 @@ TITLE_LENGTH_MAX: Final = 78
 """Characters of a scenario's title: a line of a terminal, indented."""
 
 DEFAULT_RECORD_SIZE: Final = 100
+
+KAFKA_CLIENTS: Final = "kafka_clients"
+"""Key of the clients of Kafka that have links of their own."""
 
 _PRODUCER_NAME: Final = re.compile(r"[a-z0-9-]{1,64}")
 
@@ -124,6 +128,8 @@ def read_scenario(path: Path, text: str) -> Scenario:
         with top.required("cluster").fields() as cluster:
             brokers = cluster.required("brokers").integer(low=1, high=BROKERS_MAX)
             node_cursor, protocol_cursor = cluster.optional("properties"), cluster.optional(PROPERTY)
+            clients_cursor = cluster.optional(KAFKA_CLIENTS)
+        kafka_clients = () if clients_cursor is None else _kafka_clients(clients_cursor)
         properties = () if node_cursor is None else _node_properties(node_cursor)
         topics = _topics(top.required("topics"), brokers)
         producers, consumers = _workload(top.required("workload"))
@@ -131,6 +137,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
             brokers=brokers,
             partitions=[each for topic in topics for each in topic.partitions],
             producers=tuple(producer.name for producer, _ in producers),
+            kafka_clients=kafka_clients,
         )
         steps = _steps(top.required("steps"), names, topics)
         first = tuple(topic.name for topic in topics)
@@ -166,6 +173,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
                 *(() if missed_step is MissedStep.END else requirements_of(steps)),
             ),
             zookeeper_at=names.zookeeper_at,
+            kafka_clients=kafka_clients,
         )
 
 
@@ -181,6 +189,14 @@ def _title(cursor: Cursor) -> str:
     if not 1 <= len(cursor.text()) <= TITLE_LENGTH_MAX or "\n" in cursor.text():
         cursor.fail(f"expected one line of at most {TITLE_LENGTH_MAX} characters")
     return cursor.text()
+
+
+def _kafka_clients(cursor: Cursor) -> tuple[str, ...]:
+    names = tuple(each.text() for each in cursor.items())
+    problem = check_kafka_clients(names)
+    if problem is not None:
+        cursor.fail(problem)
+    return names
 
 
 def _rules(era: Cursor, switches: Cursor | None) -> Rules:

@@ -7,7 +7,7 @@ from laststand.chaos.scenario import conditions
 from laststand.chaos.scenario.conditions_yaml import ACKS, ANY, CONDITION_KEYS, SUBJECTS
 from laststand.chaos.scenario.requirements import ERAS_KEY, RULES
 from laststand.chaos.scenario.scenario import Ending, MissedStep, VerdictName
-from laststand.chaos.scenario.scenario_file import BROKERS_MAX, TITLE_LENGTH_MAX
+from laststand.chaos.scenario.scenario_file import BROKERS_MAX, KAFKA_CLIENTS, TITLE_LENGTH_MAX
 from laststand.chaos.scenario.step_reader import EVERY, PARALLEL, REPEAT, REPEATS_MAX
 from laststand.emulator.core.client.settings import CONSUMER_PROPERTIES, PRODUCER_PROPERTIES
 from laststand.emulator.core.eras import ALL_ERAS, ZOOKEEPER_RULES
@@ -42,7 +42,12 @@ def scenario_schema() -> Schema:
                 "title": {**_TEXT, "minLength": 1, "maxLength": TITLE_LENGTH_MAX},
                 "source": _TEXT,
                 "cluster": _mapping(
-                    {"brokers": _whole(1, BROKERS_MAX), PROPERTY: _ANY, "properties": {"type": "object"}},
+                    {
+                        "brokers": _whole(1, BROKERS_MAX),
+                        PROPERTY: _ANY,
+                        "properties": {"type": "object"},
+                        KAFKA_CLIENTS: _list(_TEXT),
+                    },
                     required=("brokers",),
                 ),
                 "topics": _list(_topic()),

@@ -104,6 +104,7 @@ class StandingCluster:
             driver=order.driver,
             ending=None,
             incarnation=self._leftovers.harnesses,
+            kafka_clients=self._layout.kafka_clients,
         )
         self._cluster = self._make_cluster()
         self._client_link = ClientLink(on_counts=self._changes.change)
@@ -168,7 +169,9 @@ class StandingCluster:
             stack.push_async_callback(self._client_link.close)
             await self._cluster.start()
             self._target = await stack.enter_async_context(self._open_target())
-            self._player = StepPlayer(target=self._target, seed=self._order.seed)
+            self._player = StepPlayer(
+                target=self._target, seed=self._order.seed, kafka_clients=self._layout.kafka_clients
+            )
             await self._changes.wait(self._is_serving, timeout_s=READY_TIMEOUT_S)
             if self._before is not None:
                 self._put_on_record(

@@ -58,9 +58,8 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
         zookeeper: more rules; ``None`` in a KRaft cluster.
         run: its run's id; by default, the name of the directory.
         view: whether the supervisor serves a live view.
-        kafka: whether brokers serve clients of Apache Kafka.
-        kafka_ports: where, if somebody said so; the others have any port.
-
+        kafka_clients: names of the clients of Apache Kafka that brokers serve.
+        kafka_ports: where each of them reaches each broker, if somebody said so; the others have any port.
     """
 
     directory: str
@@ -76,8 +75,8 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: ZooKeeperConfig | None = None
     run: str | None = None
     view: bool = False
-    kafka: bool = False
-    kafka_ports: dict[int, int] = msgspec.field(default_factory=dict)
+    kafka_clients: tuple[str, ...] = ()
+    kafka_ports: dict[str, dict[int, int]] = msgspec.field(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -114,9 +113,10 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     def scenario_text(self) -> str:
         """Returns the cluster as a scenario without topics and workload, as its recorded plan begins."""
+        clients = {"kafka_clients": list(self.kafka_clients)} if self.kafka_clients else {}
         document = {
             "name": STANDING,
-            "cluster": {"brokers": self.brokers, "properties": self.properties},
+            "cluster": {"brokers": self.brokers, "properties": self.properties, **clients},
             "topics": [],
             "workload": {"producers": []},
         }
@@ -124,10 +124,10 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     def layout(self, before: StandingState | None) -> ClusterLayout:
         """Returns the cluster's layout; with the data, and as far as they are free the ports, of ``before``."""
-        kept, kept_metrics, kept_kafka = (
-            {node: port for node, port in ports.items() if is_free(port)}
-            for ports in (({}, {}, {}) if before is None else (before.ports, before.metrics_ports, before.kafka_ports))
+        kept, kept_metrics = (
+            _free(ports) for ports in (({}, {}) if before is None else (before.ports, before.metrics_ports))
         )
+        kept_kafka = {} if before is None else {name: _free(ports) for name, ports in before.kafka_ports.items()}
         return ClusterLayout(
             run=self.run or self.path.name,
             directory=self.path,
@@ -140,12 +140,16 @@ class StandingOrder(msgspec.Struct, frozen=True, kw_only=True):
             cluster_id=None if before is None else before.cluster_id,
             ports={**kept, **self.ports},
             metrics_ports=kept_metrics,
-            kafka=self.kafka,
+            kafka_clients=self.kafka_clients,
             kafka_ports={**kept_kafka, **self.kafka_ports},
         )
 
     def _layout_properties(self) -> dict[str, str]:
         return self.properties if self.zookeeper is None else with_quick_shutdown(self.properties)
+
+
+def _free(ports: dict[int, int]) -> dict[int, int]:
+    return {node: port for node, port in ports.items() if is_free(port)}
 
 
 _DECODER: Final = msgspec.json.Decoder(StandingOrder)

@@ -43,7 +43,7 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
         cluster_id: of the nodes' data.
         ports: where each node listens.
         metrics_ports: where each node serves its metrics.
-        kafka_ports: where each broker serves clients of Apache Kafka.
+        kafka_ports: where each client of Apache Kafka reaches each broker, by the client's name.
         steps: how many steps were played, over all supervisors.
         step: the one that is being played; ``None`` between steps.
         problem: what will make the verdict ``unknown``; ``None`` if nothing will.
@@ -59,7 +59,7 @@ class StandingState(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     ports: dict[int, int]
     metrics_ports: dict[int, int]
-    kafka_ports: dict[int, int] = {}
+    kafka_ports: dict[str, dict[int, int]] = {}
     steps: int = 0
     step: str | None = None
     problem: str | None = None
@@ -87,7 +87,7 @@ def new_state(
     cluster_id: str,
     ports: dict[int, int],
     metrics: dict[int, int],
-    kafka: dict[int, int] | None = None,
+    kafka: dict[str, dict[int, int]] | None = None,
     before: StandingState | None = None,
 ) -> StandingState:
     """Returns the state of a cluster that this process starts now; ``before`` is what the last supervisor left."""

@@ -117,7 +117,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
         problem: what will make the verdict ``unknown``, as far as known by now.
         view: address of the live view; ``None`` where none is served.
         zookeeper: what is in ZooKeeper; ``None`` in a KRaft cluster.
-        bootstrap_servers: where clients of Apache Kafka connect; none where brokers do not serve them.
+        bootstrap_servers: where each client of Apache Kafka connects, by its name.
     """
 
     directory: str
@@ -132,7 +132,7 @@ class StatusReport(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
     view: str | None = None
     zookeeper: ZooKeeperStatus | None = None
-    bootstrap_servers: tuple[str, ...] = ()
+    bootstrap_servers: dict[str, tuple[str, ...]] = {}
 
     @property
     def controller_id(self) -> NodeId:
@@ -167,7 +167,9 @@ def status_report(
         faults=target.in_force(),
         view=view,
         zookeeper=zookeeper,
-        bootstrap_servers=tuple(target.cluster.kafka_addresses().values()),
+        bootstrap_servers={
+            name: tuple(addresses.values()) for name, addresses in target.cluster.kafka_addresses().items()
+        },
         clients=clients,
         problem=problem,
     )

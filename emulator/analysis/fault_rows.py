@@ -13,7 +13,7 @@ from laststand.emulator.analysis.schema import Nanoseconds
 from laststand.emulator.analysis.tables import FaultRow
 from laststand.emulator.core.events import FaultHealed, FaultInjected
 from laststand.emulator.core.types import NodeId
-from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.plan.nodes import is_client
 from laststand.emulator.verification.tables.timeline import CollectedEvent
 
 _EVERYTHING: Final = "all"
@@ -86,7 +86,7 @@ def _nodes(injected: FaultInjected) -> Iterator[NodeId]:
     """Yields the nodes that a fault was done to, and those at the ends of its link."""
     yield from injected.nodes
     for link in injected.links:
-        yield from (node for node in (link.source, link.target) if node != CLIENT)
+        yield from (node for node in (link.source, link.target) if not is_client(node))
 
 
 def _row(action: list[_Target], begin_ns: Nanoseconds, source: RunSource) -> FaultRow:

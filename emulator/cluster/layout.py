@@ -10,7 +10,7 @@ Layout below the run's directory::
     token                                 the cluster's token, mode 0600; removed when the cluster ends
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -19,7 +19,8 @@ import msgspec
 from laststand.emulator.core.packed.layout import SUFFIX
 from laststand.emulator.core.switches import Switches
 from laststand.emulator.core.types import BrokerId, ClusterKind, NodeId, NodeRole
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.channels import Link
+from laststand.emulator.plan.nodes import CONTROLLER, kafka_client_ids
 from laststand.emulator.storage.line_file import line_files
 
 
@@ -38,8 +39,8 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
         cluster_id: a UUID in Kafka's text form; drawn if not given. Nodes refuse data of another cluster.
         ports: where nodes listen; those without an entry get a port that is free.
         metrics_ports: the same for ``/metrics``.
-        kafka: whether brokers serve clients of Apache Kafka.
-        kafka_ports: where; those without an entry get a port that is free.
+        kafka_clients: names of the clients of Apache Kafka that brokers serve, each at addresses of its own.
+        kafka_ports: where each of them reaches brokers, by its name; those without an entry get a port that is free.
     """
 
     run: str
@@ -53,8 +54,8 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str | None = None
     ports: Mapping[int, int] = MappingProxyType({})
     metrics_ports: Mapping[int, int] = MappingProxyType({})
-    kafka: bool = False
-    kafka_ports: Mapping[int, int] = MappingProxyType({})
+    kafka_clients: tuple[str, ...] = ()
+    kafka_ports: Mapping[str, Mapping[int, int]] = MappingProxyType({})
 
     @property
     def kind(self) -> ClusterKind:
@@ -73,6 +74,17 @@ class ClusterLayout(msgspec.Struct, frozen=True, kw_only=True):
     def node_ids(self) -> tuple[NodeId, ...]:
         """All nodes, the controller first."""
         return (self.controller_id, *self.broker_ids)
+
+    @property
+    def kafka_links(self) -> Iterator[Link[NodeId]]:
+        """The links of clients of Kafka."""
+        for client_id in kafka_client_ids(self.kafka_clients):
+            yield from (Link(client_id, broker_id) for broker_id in self.broker_ids)
+
+    def kafka_port(self, link: Link[NodeId]) -> int | None:
+        """Returns the port at which a client of Kafka reaches a broker; ``None`` for any that is free."""
+        name = kafka_client_ids(self.kafka_clients)[link.source]
+        return self.kafka_ports.get(name, {}).get(link.target)
 
     def node_directory(self, node_id: NodeId) -> Path:
         """Returns the directory of a node's files, events aside."""

@@ -16,6 +16,7 @@ from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.module_command import module_command
+from laststand.emulator.plan.channels import Link
 from laststand.emulator.rpc.run_token import RunToken
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ class NodeHost(Protocol):
         """Returns ``host:port`` of a node, for the harness and for other nodes, past all proxies."""
         ...
 
-    def kafka_address(self, node_id: NodeId) -> str | None:
-        """Returns where a broker serves clients of Apache Kafka, host and port; ``None`` if it does not."""
+    def kafka_address(self, link: Link[NodeId]) -> str:
+        """Returns where a broker listens for a client of Apache Kafka, host and port, past all proxies."""
         ...
 
     def metrics_address(self, node_id: NodeId) -> str | None:
@@ -161,7 +162,7 @@ class LocalHost:
         self.token: RunToken
         self._ports: dict[NodeId, ReservedPort] = {}
         self._metrics_ports: dict[NodeId, ReservedPort] = {}
-        self._kafka_ports: dict[NodeId, ReservedPort] = {}
+        self._kafka_ports: dict[Link[NodeId], ReservedPort] = {}
 
     @property
     def children(self) -> Mapping[str, NodeProcess]:
@@ -181,8 +182,9 @@ class LocalHost:
             self._ports[node_id] = ReservedPort(layout.ports.get(node_id))
             if layout.metrics:
                 self._metrics_ports[node_id] = ReservedPort(layout.metrics_ports.get(node_id))
-            if layout.kafka and node_id in layout.broker_ids:
-                self._kafka_ports[node_id] = ReservedPort(layout.kafka_ports.get(node_id))
+        for link in layout.kafka_links:
+            # Proxies listen at the ports of the layout where there are any.
+            self._kafka_ports[link] = ReservedPort(layout.kafka_port(link) if layout.toxiproxy is None else None)
 
     async def close(self) -> None:
         """Lets go of the ports, and removes the token; the supervisor ends the children."""
@@ -199,10 +201,9 @@ class LocalHost:
         port = self._metrics_ports.get(node_id)
         return None if port is None else port.address
 
-    def kafka_address(self, node_id: NodeId) -> str | None:
-        """Returns where a broker serves clients of Apache Kafka."""
-        port = self._kafka_ports.get(node_id)
-        return None if port is None else port.address
+    def kafka_address(self, link: Link[NodeId]) -> str:
+        """Returns where a broker listens for a client of Apache Kafka."""
+        return self._kafka_ports[link].address
 
     async def start(self, node_id: NodeId, arguments: tuple[str, ...]) -> NodeProcess:
         """Starts a child and waits for its ready line."""
@@ -221,9 +222,12 @@ class LocalHost:
     def _ports_lent(self, node_id: NodeId) -> Iterator[None]:
         """Lets a node that starts have its ports, which nobody can take while it is down."""
         with ExitStack() as lent:
-            for ports in (self._ports, self._metrics_ports, self._kafka_ports):
+            for ports in (self._ports, self._metrics_ports):
                 if node_id in ports:
                     lent.enter_context(ports[node_id].lent())
+            for link, port in self._kafka_ports.items():
+                if link.target == node_id:
+                    lent.enter_context(port.lent())
             yield
 
     async def disconnect(self, node_id: NodeId) -> bool:

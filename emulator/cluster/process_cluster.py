@@ -17,6 +17,7 @@ from laststand.emulator.cluster.child import EndCause, ProcessEnd, StartError
 from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.node_files import NodeFiles
 from laststand.emulator.cluster.node_host import LocalHost, NodeHost, NodeProcess
+from laststand.emulator.cluster.ports import LOOPBACK
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.address import host_and_port
 from laststand.emulator.core.eras import plain_switches
@@ -24,9 +25,9 @@ from laststand.emulator.core.node_clock import NORMAL_RATE_PPM
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.core.zookeeper.inter_broker_protocol import IbpLevel
-from laststand.emulator.node.config import KafkaListenerConfig, NodeConfig, encode_config, zookeeper_config
+from laststand.emulator.node.config import KafkaConfig, KafkaListenerConfig, NodeConfig, encode_config, zookeeper_config
 from laststand.emulator.plan.channels import Link
-from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.plan.nodes import CLIENT, kafka_client_ids
 from laststand.emulator.rpc.interception import InterceptionOrder
 from laststand.emulator.rpc.run_token import RunToken
 
@@ -191,6 +192,7 @@ class ProcessCluster:
             if source != node
         }
         upstreams |= await self._detours()
+        upstreams |= {link: self._host.kafka_address(link) for link in self.layout.kafka_links}
         await self.toxiproxy.create(upstreams, listeners=self._listeners(upstreams))
 
     async def _detours(self) -> Mapping[Link[NodeId], str]:
@@ -199,7 +201,8 @@ class ProcessCluster:
 
     def _listeners(self, _: Iterable[Link[NodeId]]) -> Mapping[Link[NodeId], str]:
         """Returns where the proxies of links listen, if that matters."""
-        return {}
+        ports = {link: self.layout.kafka_port(link) for link in self.layout.kafka_links}
+        return {link: f"{LOOPBACK}:{port}" for link, port in ports.items() if port is not None}
 
     async def start_node(self, node_id: NodeId) -> int:
         """Starts the next incarnation of a node that is down, waits until it listens, and returns its number.
@@ -338,29 +341,42 @@ class ProcessCluster:
             host=self._host.listen_host,
             port=_port(self._host.address(node_id)),
             metrics_port=None if metrics_address is None else _port(metrics_address),
-            kafka_listener=self._kafka_listener(node_id, incarnation),
+            kafka=self._kafka_config(node_id, incarnation),
             addresses={NodeId(node): address for node, address in addresses.items()},
             clock_rate_ppm=self.clock_rates.get(node_id, NORMAL_RATE_PPM),
             interceptions=self.interceptions.get(node_id, ()),
         )
 
-    def kafka_addresses(self) -> dict[BrokerId, str]:
-        """Returns where brokers serve clients of Apache Kafka; nothing where the layout has none."""
-        served = {broker_id: self._host.kafka_address(NodeId(broker_id)) for broker_id in self.layout.broker_ids}
-        return {broker_id: address for broker_id, address in served.items() if address is not None}
+    def kafka_addresses(self) -> dict[str, dict[BrokerId, str]]:
+        """Returns where each client of Apache Kafka reaches the brokers, by its name."""
+        reached = self._host.kafka_address if self.toxiproxy is None else self.toxiproxy.address
+        return {
+            name: {broker_id: reached(Link(client_id, broker_id)) for broker_id in self.layout.broker_ids}
+            for client_id, name in kafka_client_ids(self.layout.kafka_clients).items()
+        }
 
-    def kafka_ports(self) -> dict[int, int]:
+    def kafka_ports(self) -> dict[str, dict[int, int]]:
         """Returns the ports of these addresses."""
-        return {int(broker_id): _port(address) for broker_id, address in self.kafka_addresses().items()}
+        return {
+            name: {int(broker_id): _port(address) for broker_id, address in addresses.items()}
+            for name, addresses in self.kafka_addresses().items()
+        }
 
-    def _kafka_listener(self, node_id: NodeId, incarnation: int) -> KafkaListenerConfig | None:
-        addresses = self.kafka_addresses()
-        own = addresses.get(BrokerId(node_id))
-        if own is None:
+    def _kafka_config(self, node_id: NodeId, incarnation: int) -> KafkaConfig | None:
+        advertised = self.kafka_addresses()
+        if not advertised or node_id not in self.layout.broker_ids:
             return None
         history = self.layout.foreign_history_file(node_id, incarnation)
         history.parent.mkdir(exist_ok=True)
-        return KafkaListenerConfig(port=_port(own), advertised=addresses, history=str(history))
+        listeners = tuple(
+            KafkaListenerConfig(
+                client_id=client_id,
+                port=_port(self._host.kafka_address(Link(client_id, node_id))),
+                advertised=advertised[name],
+            )
+            for client_id, name in kafka_client_ids(self.layout.kafka_clients).items()
+        )
+        return KafkaConfig(listeners=listeners, history=str(history))
 
     def _ended(self, end: ProcessEnd) -> None:
         if end.name in self._doomed:

@@ -34,13 +34,14 @@ from toxiproxy.api import validate_response
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
 from laststand.emulator.cluster.child import ProcessEnd, ProcessSpec
+from laststand.emulator.cluster.kafka_probe import KafkaProbeConnection
 from laststand.emulator.cluster.ports import LOOPBACK, ReservedPort
 from laststand.emulator.cluster.probe import ProbeConnection, ProbeOutcome, probe
 from laststand.emulator.cluster.supervisor import Supervisor
 from laststand.emulator.core.errors import EmulatorError
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan.channels import Link as LinkOf
-from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.plan.nodes import CLIENT, is_kafka_client
 from laststand.emulator.rpc.run_token import RunToken
 
 PROCESS_NAME = "toxiproxy"
@@ -433,6 +434,8 @@ class Toxiproxy:
         return self._probe_of(link)(self.address(link))
 
     def _probe_of(self, link: Link) -> type[ProbeConnection]:
+        if is_kafka_client(link.source):
+            return KafkaProbeConnection
         return self._probes.get(link.target, self._probe_connection)
 
     async def stop(self) -> None:

@@ -101,6 +101,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
         driver: of a harness: what plays the run, as in ``cluster.yaml``; else ``None``.
         ending: of the harness of a scenario: ``restore`` if it mends everything at the end, ``as_is`` if not.
         evidence_format: of a harness: ``EVIDENCE_FORMAT`` of its version; ``None`` before there was one.
+        kafka_clients: of a harness: names of the clients of Kafka that have links of their own, by their ids.
     """
 
     role: NodeRole
@@ -112,6 +113,7 @@ class NodeStarted(Event, frozen=True, kw_only=True):
     driver: str | None = None
     ending: str | None = None
     evidence_format: int | None = None
+    kafka_clients: dict[NodeId, str] = {}
 
 
 EVIDENCE_FORMAT: Final = 2
@@ -741,7 +743,7 @@ class BitFlipped(PartitionEvent, frozen=True, kw_only=True):
 
 
 class FaultLink(msgspec.Struct, frozen=True):
-    """Connections that ``source`` dials to ``target``; the clients are one node, 1000."""
+    """Connections that ``source`` dials to ``target``; 1000 are the clients, 1001 and up clients of Kafka."""
 
     source: NodeId
     target: NodeId

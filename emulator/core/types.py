@@ -14,7 +14,8 @@ NodeId = NewType("NodeId", int)
 """A process of the cluster: brokers are 0..N-1, controllers 100 and up."""
 
 CLIENT_ID: Final = NodeId(1000)
-"""All client processes together, as an end of links; no node of the cluster."""
+"""All client processes together, as an end of links; no node of the cluster. Clients of Kafka with links of their own
+are 1001 and up."""
 
 BrokerId = NewType("BrokerId", NodeId)
 """A node that is a broker."""

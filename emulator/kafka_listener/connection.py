@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, cast
 
+from laststand.emulator.core.types import NodeId
 from laststand.emulator.kafka_listener.message_codec import Buffers
 
 _log: Final = logging.getLogger(__name__)
@@ -43,12 +44,14 @@ class KafkaConnection(asyncio.Protocol):
     """A connection of a client.
 
     Args:
+        link: the client of Kafka, as an end of links, whose listener was dialled.
         number: of it, unique in this process.
         max_bytes: the largest frame (``socket.request.max.bytes``).
         handle: answers frames; ``None`` where nobody is served yet.
         on_end: called once the connection is over.
 
     Attributes:
+        link: as given.
         number: as given.
         peer: the client's address, ``host:port``.
         client_id: of the newest request.
@@ -56,8 +59,15 @@ class KafkaConnection(asyncio.Protocol):
     """
 
     def __init__(
-        self, *, number: int, max_bytes: int, handle: Handle | None, on_end: "Callable[[KafkaConnection], None]"
+        self,
+        *,
+        link: NodeId,
+        number: int,
+        max_bytes: int,
+        handle: Handle | None,
+        on_end: "Callable[[KafkaConnection], None]",
     ) -> None:
+        self.link = link
         self.number = number
         self.peer = ""
         self.client_id = ""
@@ -77,6 +87,10 @@ class KafkaConnection(asyncio.Protocol):
     def when_written(self, callback: Callable[[bool], None]) -> None:
         """Has a callback told whether the next answer was handed to the socket of a connection that stood."""
         self._awaiting_write.append(callback)
+
+    def give_up_answer(self) -> None:
+        """Tells those who wait for the next answer that it was not handed to the socket."""
+        self._report_written(is_written=False)
 
     def close(self) -> None:
         """Closes the connection; what was written still leaves."""
@@ -129,7 +143,7 @@ class KafkaConnection(asyncio.Protocol):
         """Gives up what is not answered."""
         if self._task is not None:
             self._task.cancel()
-        self._report_written(is_written=False)
+        self.give_up_answer()
         self._on_end(self)
 
     # --- Requests -------------------------------------------------------------------------------------------------
@@ -167,6 +181,23 @@ class KafkaConnection(asyncio.Protocol):
     def _refuse(self, reason: str) -> None:
         _log.warning("connection=%d peer=%s client=%s closed reason=%s", self.number, self.peer, self.client_id, reason)
         self._transport.close()
+
+
+class AnswerlessConnection(KafkaConnection):
+    """Stands for the connection of a request that arrives once more: its answer goes nowhere.
+
+    Args:
+        number: of it, unique in this process.
+        original: connection that the request came by.
+    """
+
+    def __init__(self, *, number: int, original: KafkaConnection) -> None:
+        super().__init__(link=original.link, number=number, max_bytes=0, handle=None, on_end=lambda _: None)
+        self.peer = original.peer
+        self.software = original.software
+
+    def close(self) -> None:
+        """Changes nothing: no client is connected."""
 
 
 def _size_problem(head: bytes, size: int) -> str:

@@ -1,21 +1,24 @@
 """A broker's listener for clients that speak Kafka's protocol."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from laststand.emulator.core.types import CauseId, NodeId, Way
 from laststand.emulator.kafka.fields import FieldError, FieldReader
 from laststand.emulator.kafka_listener.administration import ADMINISTRATION
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS, api_versions, unsupported_version
-from laststand.emulator.kafka_listener.connection import KafkaConnection, RefusedError
+from laststand.emulator.kafka_listener.connection import AnswerlessConnection, KafkaConnection, RefusedError
 from laststand.emulator.kafka_listener.data_plane import DATA_PLANE
 from laststand.emulator.kafka_listener.inspection import INSPECTION
 from laststand.emulator.kafka_listener.message_codec import Buffers, Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Message, all_apis
 from laststand.emulator.kafka_listener.metadata import METADATA
-from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
+from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints, Handler, Served
 from laststand.emulator.kafka_listener.sasl import SASL
+from laststand.emulator.rpc.interception import Interceptor
 
 _HANDLERS: Final[Mapping[int, Handler]] = {**DATA_PLANE, **METADATA, **ADMINISTRATION, **INSPECTION, **SASL}
 _HEADER_BYTES: Final = 8
@@ -25,49 +28,74 @@ class KafkaListener:
     """Serves clients once it is open; until then, whoever connects is turned away.
 
     Args:
+        interceptor: interferes with single messages.
         max_bytes: of a request (``socket.request.max.bytes``).
     """
 
-    def __init__(self, *, max_bytes: int = 100 << 20) -> None:
+    def __init__(self, interceptor: Interceptor, *, max_bytes: int = 100 << 20) -> None:
+        self._interceptor = interceptor
         self._max_bytes = max_bytes
+        self._repeats: set[asyncio.Task[None]] = set()
         self._connections: dict[int, KafkaConnection] = {}
         self._count = 0
         self._served: Served | None = None
-        self._server: asyncio.Server | None = None
+        self._endpoints: Mapping[NodeId, Endpoints] = {}
+        self._servers: list[asyncio.Server] = []
 
     @property
     def is_open(self) -> bool:
         """Requests of clients are answered."""
         return self._served is not None
 
-    async def start(self, host: str, port: int) -> None:
+    @property
+    def ports(self) -> list[int]:
+        """Returns where it listens, in the order of the clients."""
+        return [server.sockets[0].getsockname()[1] for server in self._servers]
+
+    async def start(self, host: str, ports: Mapping[NodeId, int]) -> None:
         """Listens.
 
-        Raises:
-            OSError: somebody else has the port.
-        """
-        self._server = await asyncio.get_running_loop().create_server(self._connection, host, port)
+        Args:
+            host: interface.
+            ports: one for each client, by its id as an end of links.
 
-    def open(self, served: Served) -> None:
-        """Serves clients of this broker from now on."""
+        Raises:
+            OSError: somebody else has a port.
+        """
+        create_server = asyncio.get_running_loop().create_server
+        for link, port in ports.items():
+            self._servers.append(await create_server(partial(self._connection, link), host, port))
+
+    def open(self, served: Served, endpoints: Mapping[NodeId, Endpoints]) -> None:
+        """Serves from now on.
+
+        Args:
+            served: this broker.
+            endpoints: where each client reaches each broker.
+        """
         self._served = served
+        self._endpoints = endpoints
 
     async def close(self) -> None:
         """Accepts nothing more, and closes all connections."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         for connection in [*self._connections.values()]:
             connection.close()
+        for task in self._repeats:
+            task.cancel()
         if self._served is not None:
             await self._served.controller.close()
             self._served.history.close()
 
-    def _connection(self) -> KafkaConnection:
+    def _connection(self, link: NodeId) -> KafkaConnection:
         self._count += 1
+        served = None if self._served is None else self._served._replace(endpoints=self._endpoints[link])
         connection = KafkaConnection(
+            link=link,
             number=self._count,
             max_bytes=self._max_bytes,
-            handle=None if self._served is None else partial(self._handle, self._served),
+            handle=None if served is None else partial(self._receive, served),
             on_end=self._forget,
         )
         self._connections[connection.number] = connection
@@ -75,6 +103,72 @@ class KafkaListener:
 
     def _forget(self, connection: KafkaConnection) -> None:
         self._connections.pop(connection.number, None)
+
+    # --- Single messages ------------------------------------------------------------------------------------------
+
+    async def _receive(self, served: Served, connection: KafkaConnection, frame: bytes) -> Buffers | None:
+        """Answers a request; what is done to single messages is done to it and to its answer.
+
+        To hold one is to hold what comes after it on its connection. A stream cannot lose one frame, so that the
+        connection is closed whose message is lost.
+
+        Raises:
+            RefusedError: it is not served, or a message is lost.
+        """
+        if not self._interceptor.is_idle:
+            arrive_again = partial(self._repeat, served, connection, frame)
+            await self._pass(connection, frame, Way.REQUEST, arrive_again=arrive_again)
+        answer = await self._handle(served, connection, frame)
+        if answer is not None and not self._interceptor.is_idle:
+            await self._pass(connection, frame, Way.RESPONSE, arrive_again=lambda: None)
+        return answer
+
+    async def _pass(
+        self, connection: KafkaConnection, request: bytes, way: Way, *, arrive_again: Callable[[], None]
+    ) -> None:
+        """Waits until a request or its answer may go on.
+
+        Args:
+            connection: of the client.
+            request: the frame.
+            way: which of them.
+            arrive_again: called if it arrives once more, or when nobody waits for it any more.
+
+        Raises:
+            RefusedError: it is lost.
+        """
+        api = all_apis().get(int.from_bytes(request[:2], "big"))
+        if api is None:
+            return
+        cause_id = CauseId(f"kafka-{connection.link}-{connection.number}-{int.from_bytes(request[4:8], 'big')}")
+        passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def arrive() -> None:
+            if passed.done():
+                arrive_again()
+            else:
+                passed.set_result(None)
+
+        def lose() -> None:
+            if not passed.done():
+                passed.set_exception(RefusedError(f"a {way.value} of {api.name} is lost"))
+
+        self._interceptor.send(connection.link, api.name, way, cause_id, arrive, lose)
+        await passed
+
+    def _repeat(self, served: Served, original: KafkaConnection, frame: bytes) -> None:
+        self._count += 1
+        connection = AnswerlessConnection(number=self._count, original=original)
+        task = asyncio.get_running_loop().create_task(self._handle_unanswered(served, connection, frame))
+        self._repeats.add(task)
+        task.add_done_callback(self._repeats.discard)
+
+    async def _handle_unanswered(self, served: Served, connection: KafkaConnection, frame: bytes) -> None:
+        with suppress(RefusedError):
+            await self._handle(served, connection, frame)
+        connection.give_up_answer()
+
+    # --- Requests -------------------------------------------------------------------------------------------------
 
     async def _handle(self, served: Served, connection: KafkaConnection, frame: bytes) -> Buffers | None:
         if len(frame) < _HEADER_BYTES:

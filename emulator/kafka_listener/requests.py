@@ -28,6 +28,10 @@ class Endpoint(NamedTuple):
         return cls(host, int(port))
 
 
+Endpoints: TypeAlias = Mapping[BrokerId, Endpoint]
+"""The addresses at which a client reaches each broker."""
+
+
 class BrokerView(Protocol):
     """The part of its broker that the listener reads."""
 
@@ -82,7 +86,7 @@ class Served(NamedTuple):
         broker: its state.
         log_dir: where its logs are.
         properties: of the node.
-        endpoints: where each broker is reached by clients of this listener.
+        endpoints: of brokers, for the client of this listener.
         core: takes requests to this broker.
         controller: takes forwarded requests.
         fetch_sessions: of its clients.
@@ -95,7 +99,7 @@ class Served(NamedTuple):
     broker: BrokerView
     log_dir: str
     properties: NodeProperties
-    endpoints: Mapping[BrokerId, Endpoint]
+    endpoints: Endpoints
     core: CoreGateway
     controller: ControllerGateway
     fetch_sessions: FetchSessions

@@ -95,8 +95,8 @@ async def _serve(role: NodeRole, config: NodeConfig, events: EventWriter, incarn
         shell = _controller_shell(config, events, filesystem)
     else:
         shell = _broker_shell(config, events, incarnation_id, filesystem)
-        if config.kafka_listener is not None:
-            await shell.serve_kafka(config.kafka_listener)
+        if config.kafka is not None:
+            await shell.serve_kafka(config.kafka)
     port = await shell.listen()
     metrics_port = None if config.metrics_port is None else await shell.serve_metrics(config.metrics_port)
     # What was imported lives as long as the process: the collector need not look at it again.

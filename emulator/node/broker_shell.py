@@ -23,7 +23,7 @@ from laststand.emulator.core.zookeeper import exchange
 from laststand.emulator.node.batch_bytes import batch_bytes, parse_fetched, parse_produced
 from laststand.emulator.node.broker_files import BrokerFiles
 from laststand.emulator.node.cause_ids import CauseIds
-from laststand.emulator.node.config import KafkaListenerConfig, NodeConfig
+from laststand.emulator.node.config import KafkaConfig, NodeConfig
 from laststand.emulator.node.event_log import log_event
 from laststand.emulator.node.event_writer import EventWriter
 from laststand.emulator.node.log_maintenance import LogMaintenance
@@ -41,7 +41,6 @@ from laststand.emulator.storage.log_scan import LogScan
 if TYPE_CHECKING:
     from laststand.emulator.core.broker.zookeeper.broker import ZooKeeperBroker
     from laststand.emulator.kafka_listener.listener import KafkaListener
-    from laststand.emulator.kafka_listener.requests import Served
     from laststand.emulator.node.metrics_server import ServedMetrics
     from laststand.emulator.node.produce_times import ProduceTimes
 
@@ -159,13 +158,13 @@ class BrokerShell:
         is_unfenced = registration is not None and not registration.fenced
         return self._broker.state is BrokerState.RUNNING and is_unfenced
 
-    async def serve_kafka(self, config: KafkaListenerConfig) -> None:
+    async def serve_kafka(self, config: KafkaConfig) -> None:
         """Listens for clients of Apache Kafka; they are let in once this broker is unfenced, as in Kafka."""
         # Imported where it is asked for: everybody else starts without it.
         from laststand.emulator.kafka_listener.listener import KafkaListener
 
-        self._kafka = KafkaListener()
-        await self._kafka.start(self._config.host, config.port)
+        self._kafka = KafkaListener(self._server.interceptor)
+        await self._kafka.start(self._config.host, {each.client_id: each.port for each in config.listeners})
 
     async def serve_metrics(self, port: int) -> int:
         """Serves ``/metrics`` from now on and returns the port."""
@@ -229,28 +228,33 @@ class BrokerShell:
     def _deliver(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> None:
         self._loop.put(Arrival(incoming=outcome, attachments=attachments))
 
-    def _served_to_kafka(self) -> "Served":
+    def _open_kafka(self, listener: "KafkaListener") -> None:
         from laststand.emulator.kafka_listener.client_history import ClientHistory
         from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
         from laststand.emulator.kafka_listener.gateway import ControllerGateway, CoreGateway
         from laststand.emulator.kafka_listener.requests import Endpoint, Served
 
-        config = self._config.kafka_listener
+        config = self._config.kafka
         assert config is not None, "it listens"
         name = f"{self._config.node_id}-{self._config.incarnation}"
-        return Served(
+        served = Served(
             broker_id=BrokerId(self._config.node_id),
             cluster_id=self._config.cluster_id,
             controller_id=self._config.controller_id,
             broker=self._broker,
             log_dir=self._config.data_dirs[0],
             properties=self._config.node_properties(),
-            endpoints={broker_id: Endpoint.parse(address) for broker_id, address in config.advertised.items()},
+            endpoints={},
             core=CoreGateway(self._receive, name=name),
             controller=ControllerGateway(self._make_outbound),
             fetch_sessions=FetchSessions(),
             history=ClientHistory(Path(config.history), broker_id=BrokerId(self._config.node_id), name=name),
         )
+        endpoints = {
+            each.client_id: {broker_id: Endpoint.parse(address) for broker_id, address in each.advertised.items()}
+            for each in config.listeners
+        }
+        listener.open(served, endpoints)
 
     def _make_outbound(self, deliver: Deliver) -> Outbound:
         return Outbound(
@@ -282,7 +286,7 @@ class BrokerShell:
         for depart in departures:
             depart()
         if self._kafka is not None and not self._kafka.is_open and self._can_lead():
-            self._kafka.open(self._served_to_kafka())
+            self._open_kafka(self._kafka)
         if end is not None:
             self._end(end)
 

@@ -69,16 +69,28 @@ def with_quick_shutdown(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 class KafkaListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A listener for clients that speak Kafka's protocol.
+    """A listener for one client that speaks Kafka's protocol.
 
     Attributes:
+        client_id: of the client, as an end of links.
         port: where this broker listens.
-        advertised: where its clients reach each broker (``host:port``).
-        history: file for what its clients ask and are answered; must not exist yet.
+        advertised: where the client reaches each broker (``host:port``).
     """
 
+    client_id: NodeId
     port: int
     advertised: dict[BrokerId, str]
+
+
+class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The part of a broker's configuration about clients that speak Kafka's protocol.
+
+    Attributes:
+        listeners: one for each of them.
+        history: file for what they ask and are answered; must not exist yet.
+    """
+
+    listeners: tuple[KafkaListenerConfig, ...]
     history: str
 
 
@@ -101,7 +113,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         host: interface to listen on.
         port: where to listen; 0 picks any. A node keeps its port for a run.
         metrics_port: where ``/metrics`` is served, 0 for any; ``None`` for a node that shows none.
-        kafka_listener: of a broker that serves clients of Apache Kafka.
+        kafka: of a broker that serves clients of Apache Kafka.
         addresses: where this very process reaches each node (``host:port``), which may be a proxy.
         has_health_checks: whether it serves ``grpc.health.v1``.
         clock_rate_ppm: rate of its clock, in parts per million of the right one.
@@ -123,7 +135,7 @@ class NodeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     host: str = "127.0.0.1"
     port: int = 0
     metrics_port: int | None = None
-    kafka_listener: KafkaListenerConfig | None = None
+    kafka: KafkaConfig | None = None
     addresses: dict[NodeId, str] = {}
     has_health_checks: bool = False
     clock_rate_ppm: int = NORMAL_RATE_PPM

@@ -1014,7 +1014,10 @@ ActionTemplate: TypeAlias = _AnyAction[NodeRef]
 """Actions as a scenario or a person asks for them: nodes may be roles or names."""
 
 
-def with_nodes(action: ActionTemplate, find: Callable[[NodeRef], NodeId]) -> Action:
+FoundT = TypeVar("FoundT", bound=NodeRef)
+
+
+def with_nodes(action: ActionTemplate, find: Callable[[NodeRef], FoundT]) -> "_AnyAction[FoundT]":
     """Returns an action with its nodes found."""
     changes: dict[str, object] = {}
     match action:
@@ -1026,7 +1029,7 @@ def with_nodes(action: ActionTemplate, find: Callable[[NodeRef], NodeId]) -> Act
             changes["channel"] = channel._replace(source=find(channel.source), target=find(channel.target))
         case _:
             pass
-    return cast(Action, msgspec.structs.replace(action, **changes) if changes else action)
+    return cast(_AnyAction[FoundT], msgspec.structs.replace(action, **changes) if changes else action)
 
 
 def with_members(action: ActionTemplate, members: Callable[[NodeGroup], tuple[NodeId, ...]]) -> ActionTemplate:

@@ -38,6 +38,29 @@ ZOOKEEPER_APIS: Final = (
 )
 """Messages that only clusters with ZooKeeper have: of sessions with its server, and of controllers with brokers."""
 
+KAFKA_APIS: Final = (
+    "ApiVersions",
+    "DeleteGroups",
+    "DescribeAcls",
+    "DescribeGroups",
+    "DescribeLogDirs",
+    "DescribeProducers",
+    "DescribeQuorum",
+    "FindCoordinator",
+    "Heartbeat",
+    "JoinGroup",
+    "LeaveGroup",
+    "ListConfigResources",
+    "ListGroups",
+    "OffsetCommit",
+    "OffsetDelete",
+    "OffsetFetch",
+    "SaslAuthenticate",
+    "SaslHandshake",
+    "SyncGroup",
+)
+"""Messages that only clients of Kafka exchange with brokers."""
+
 NodeT_co = TypeVar("NodeT_co", bound=NodeRef, covariant=True)
 """``NodeId`` where the node is known, ``NodeRef`` where it may still be a role."""
 

@@ -573,10 +573,8 @@ class Messages:
         return [f"{value.source}->{value.target}", value.api, value.way.value]
 
     def problems(self, value: Channel[NodeRef], names: Names) -> Iterator[str]:
-        if value.api not in names.apis:
-            yield f"no such kind of message; there are {', '.join(names.apis)}"
         if value.api != SYNC:
-            yield from names.link_problems(Link(value.source, value.target))
+            yield from names.channel_problems(value)
         elif value != CONTROLLER_SYNC:
             yield f"{SYNC} is only there as {CONTROLLER_SYNC}"
 

@@ -12,11 +12,12 @@ import msgspec
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import suggestion
 from laststand.emulator.core.types import BrokerId, NodeId, TopicPartition
-from laststand.emulator.plan.channels import STREAM, SYNC, ZOOKEEPER_APIS, Link
+from laststand.emulator.plan.channels import KAFKA_APIS, STREAM, SYNC, ZOOKEEPER_APIS, Channel, Link
 from laststand.emulator.plan.nodes import (
     CLIENT,
     CONTROLLER,
     GROUP_WORDS,
+    NODE_NAME_RULE,
     ZOOKEEPER_WORD,
     DrawnFrom,
     DrawnNodes,
@@ -37,7 +38,9 @@ ALL: Final = "all"
 """Stands for every partition."""
 
 _APIS: Final = (
-    *sorted((*(each.__name__.removesuffix("Request") for each in get_args(messages.Request)), *ZOOKEEPER_APIS)),
+    *sorted(
+        {*(each.__name__.removesuffix("Request") for each in get_args(messages.Request)), *ZOOKEEPER_APIS, *KAFKA_APIS}
+    ),
     STREAM,
     SYNC,
 )
@@ -52,6 +55,12 @@ _ROLES: Final = tuple(role.value for role in ReplicaRole)
 class Names:
     """The names that are known so far.
 
+    Args:
+        brokers: how many there are.
+        partitions: all of them.
+        producers: by their names.
+        kafka_clients: names of the clients of Kafka, which dial brokers and nobody else.
+
     Attributes:
         brokers: how many there are.
         apis: kinds of messages.
@@ -60,8 +69,16 @@ class Names:
 
     apis: Final = _APIS
 
-    def __init__(self, *, brokers: int, partitions: Iterable[TopicPartition], producers: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        brokers: int,
+        partitions: Iterable[TopicPartition],
+        producers: tuple[str, ...] = (),
+        kafka_clients: Iterable[str] = (),
+    ) -> None:
         self.brokers = brokers
+        self._kafka_clients = frozenset(kafka_clients)
         self.zookeeper_at: int | None = None
         self._producers = producers
         self._partitions = {str(partition): partition for partition in partitions}
@@ -82,8 +99,8 @@ class Names:
             ScenarioError: it means something else.
         """
         text = cursor.text()
-        if not is_node_name(text):
-            cursor.fail(f"{text!r} cannot be a name, allowed: lower-case words that mean nothing else")
+        if not is_node_name(text) or text in self._kafka_clients:
+            cursor.fail(f"{text!r} cannot be a name, allowed: {NODE_NAME_RULE}")
         return text
 
     # --- Topics, partitions, producers ----------------------------------------------------------------------------
@@ -212,6 +229,8 @@ class Names:
             if isinstance(group, RackNodes) or group.count > 1:
                 cursor.fail(f"a link has one node at its end, not {group}, allowed: any(1), random(1 of isr)")
             return group
+        if text in self._kafka_clients:
+            return NamedNode(name=text)
         return CLIENT if text == node_text(CLIENT) else self._named(cursor, text)
 
     def _named(self, cursor: Cursor, text: str) -> NodeRef:
@@ -273,12 +292,25 @@ class Names:
         elif not isinstance(node, int):
             yield from self.node_problems(node)
 
+    def channel_problems(self, channel: Channel[NodeRef]) -> Iterator[str]:
+        """Yields why no such messages are exchanged."""
+        if channel.api not in self.apis:
+            yield f"no such kind of message; there are {', '.join(self.apis)}"
+        if channel.api in KAFKA_APIS and not self._is_kafka_client(channel.source):
+            yield f"only clients of Kafka that the cluster names ask {channel.api}"
+        yield from self.link_problems(Link(channel.source, channel.target))
+
+    def _is_kafka_client(self, end: NodeRef) -> bool:
+        return isinstance(end, NamedNode) and end.name in self._kafka_clients
+
     def link_problems(self, link: Link[NodeRef]) -> Iterator[str]:
         """Yields why no node dials this link."""
         for end in link:
-            if end != CLIENT:
+            if end != CLIENT and not self._is_kafka_client(end):
                 yield from self.node_problems(end)
-        if link.target == CLIENT:
+        if link.target == CLIENT or self._is_kafka_client(link.target):
             yield "nothing dials the client, so it cannot be the target of a link"
+        if self._is_kafka_client(link.source) and link.target == CONTROLLER:
+            yield f"{link.source} is a client of Kafka, which dials brokers only"
         if link.source == link.target and not isinstance(link.source, DrawnNodes):
             yield f"a link from {node_text(link.source)} to itself does not exist"

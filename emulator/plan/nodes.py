@@ -1,6 +1,7 @@
 """The nodes of every cluster: the well-known ids, and references by role or name."""
 
 import re
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -13,6 +14,14 @@ CONTROLLER: Final = NodeId(100)
 
 CLIENT: Final = CLIENT_ID
 """The client process as an end of links; it is no node of the cluster."""
+
+KAFKA: Final = "kafka"
+"""Name of the client of Kafka in a cluster where nobody named one."""
+
+KAFKA_CLIENTS_MAX: Final = 50
+"""Clients of Kafka with links of their own in one cluster: each takes two ports of each broker."""
+
+NODE_NAME_RULE: Final = "lower-case words that mean nothing else"
 
 HARNESS: Final = NodeId(2000)
 """Whoever breaks and mends things, on the event lines that say so."""
@@ -27,6 +36,31 @@ _GROUP: Final = re.compile(r"(any|random|rack)\((.+)\)")
 _DRAWN: Final = re.compile(r"(\d+) of (brokers|replicas|isr|elr|followers)(?:\((.+)-(\d+)\))?")
 _RACK: Final = re.compile(r"[A-Za-z0-9._-]+")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+def check_kafka_clients(names: Sequence[str]) -> str | None:
+    """Returns why these cannot be the names of the clients of Kafka of one cluster; ``None`` if they can."""
+    unfit = next((name for name in names if not is_node_name(name)), None)
+    if unfit is not None:
+        return f"{unfit!r} cannot be a client's name, allowed: {NODE_NAME_RULE}"
+    if len(set(names)) != len(names):
+        return "each name stands for one client"
+    return None if len(names) <= KAFKA_CLIENTS_MAX else f"there are at most {KAFKA_CLIENTS_MAX}"
+
+
+def kafka_client_ids(names: Iterable[str]) -> dict[NodeId, str]:
+    """Returns the ids of named clients of Kafka as ends of links, in the order of the names."""
+    return {NodeId(CLIENT + number): name for number, name in enumerate(names, start=1)}
+
+
+def is_client(end: NodeId) -> bool:
+    """Returns whether an end of a link stands for clients, and for no node of the cluster."""
+    return CLIENT <= end < HARNESS
+
+
+def is_kafka_client(end: NodeId) -> bool:
+    """Returns whether an end of a link stands for one client of Kafka."""
+    return CLIENT < end < HARNESS
 
 
 class ReplicaRole(Enum):

@@ -90,12 +90,15 @@ class NodeNames:
     def __init__(self, story: RunStory) -> None:
         self._broken_links = {fault.target: fault for fault in story.faults if fault.links}
         self._controllers = sorted({each.node for each in story.processes if each.role == "controller"})
+        self._kafka_clients = story.kafka_clients
         self._zookeeper = {each.node for each in story.processes if each.role == "zookeeper"}
 
     def name(self, node: int) -> str:
         """Returns the name of a node."""
         if node == CLIENTS:
             return "the clients"
+        if node in self._kafka_clients:
+            return f"client {self._kafka_clients[node]}"
         if node in self._zookeeper:
             return "ZooKeeper"
         if node in self._controllers:

@@ -266,8 +266,11 @@ class NodeServer:
         keepalive: how soon silent callers are given up.
         token: of the cluster; calls that do not show it are refused.
         on_request: takes every request, on the event loop; must return at once.
-        interceptor: interferes with messages; it takes its orders at this server.
+        interceptor: interferes with messages, those of other servers of the node, too; it takes its orders at this one.
         on_order: puts an order on record, before it is obeyed.
+
+    Attributes:
+        interceptor: as given.
     """
 
     def __init__(
@@ -281,7 +284,7 @@ class NodeServer:
     ) -> None:
         self._on_request = on_request
         self._on_order = on_order
-        self._interceptor = interceptor
+        self.interceptor = interceptor
         self._streams: set[_ServedStream[messages.ProduceRequest] | _ServedStream[messages.FetchRequest]] = set()
         self._server = grpc.aio.server(interceptors=(TokenCheck(token),), options=server_options(keepalive))
         self._add(
@@ -334,7 +337,7 @@ class NodeServer:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
     def _intercept(self, payload: bytes) -> bytes:
-        return INTERCEPTION_REPORTS.encode(self._interceptor.obey(INTERCEPTION_ORDERS.decode(payload)))
+        return INTERCEPTION_REPORTS.encode(self.interceptor.obey(INTERCEPTION_ORDERS.decode(payload)))
 
     def _unary_handler(self, api: UnaryApi) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def behavior(payload: bytes, context: _Context) -> bytes:
@@ -342,7 +345,7 @@ class NodeServer:
                 request, cause_id = api.decode_request(payload)
             except CodecError as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            caller = _Caller(context, self._interceptor)
+            caller = _Caller(context, self.interceptor)
             responder = _UnaryResponder(api, caller)
             with _bugs_stop_the_process():
                 if is_order(request):
@@ -377,7 +380,7 @@ class NodeServer:
 
     def _stream_handler(self, api: str, decode: _Decode[RequestT]) -> "grpc.RpcMethodHandler[bytes, bytes]":
         async def behavior(_requests: object, context: _Context) -> None:
-            caller = _Caller(context, self._interceptor)
+            caller = _Caller(context, self.interceptor)
             stream = _ServedStream(api, context, caller, decode, self._on_request)
             self._streams.add(stream)
             try:
@@ -392,13 +395,13 @@ class NodeServer:
 
     def _metadata_behavior(self, on_subscribe: OnSubscribe) -> Callable[[bytes, _Context], object]:
         async def behavior(payload: bytes, context: _Context) -> None:
-            caller = _Caller(context, self._interceptor)
+            caller = _Caller(context, self.interceptor)
             try:
                 request = decode_stream_request(payload)
             except CodecError as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            if not self._interceptor.is_idle:
-                await self._interceptor.passage(caller.dialler, STREAM_API, Way.REQUEST, request.cause_id)
+            if not self.interceptor.is_idle:
+                await self.interceptor.passage(caller.dialler, STREAM_API, Way.REQUEST, request.cause_id)
             subscriber = on_subscribe(request)
             end: Exception | None = None
             try:

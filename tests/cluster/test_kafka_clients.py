@@ -56,10 +56,10 @@ def play_last_replica_standing(store: Path, era: str) -> VerdictReport:
         cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
         servers = cluster.bootstrap_servers
         asyncio.run(produce(servers, 20))
-        cluster.chaos("isolate: {node: 0}")
+        cluster.chaos("isolate: {node: 0, clients: connected}")
         cluster.chaos("until: {partition: orders-0, leader: 1, isr: [1, 2]}")
         asyncio.run(produce(servers, 20))
-        cluster.chaos("isolate: {node: 1}")
+        cluster.chaos("isolate: {node: 1, clients: connected}")
         cluster.chaos("until: {partition: orders-0, leader: 2, isr: [2]}")
         cluster.chaos("power_loss: {node: 2, keep: none}")
         cluster.chaos("until: {partition: orders-0, leader: none}")

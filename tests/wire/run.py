@@ -18,7 +18,7 @@ from laststand.emulator.cluster.layout import ClusterLayout
 from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core.eras import era_rules
 from laststand.emulator.core.types import BrokerId, NodeId
-from laststand.emulator.plan.nodes import CONTROLLER
+from laststand.emulator.plan.nodes import CONTROLLER, KAFKA
 from tests.wire.player import CasePlayer, ClosedError, Cluster, MismatchError, known_apis
 
 VECTORS: Final = Path(__file__).parent / "vectors"
@@ -65,7 +65,7 @@ async def wire_cluster(directory: Path):  # type: ignore[no-untyped-def]
         switches=era_rules("kip-966"),
         properties=_PROPERTIES,
         toxiproxy=None,
-        kafka=True,
+        kafka_clients=(KAFKA,),
     )
     cluster = ProcessCluster(
         layout,
@@ -74,7 +74,7 @@ async def wire_cluster(directory: Path):  # type: ignore[no-untyped-def]
     )
     async with cluster:
         await cluster.start()
-        host, _, port = cluster.kafka_addresses()[BrokerId(NodeId(1))].rpartition(":")
+        host, _, port = cluster.kafka_addresses()[KAFKA][BrokerId(NodeId(1))].rpartition(":")
         await _serving((host, int(port)))
         yield host, int(port)
 

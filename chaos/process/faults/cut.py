@@ -11,7 +11,7 @@ from laststand.chaos.process.target import ProcessTarget
 from laststand.emulator.cluster.toxiproxy import Link
 from laststand.emulator.core.types import NodeId
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.plan.nodes import is_client
 
 
 @executes(actions.Cut)
@@ -27,7 +27,7 @@ async def isolate(target: ProcessTarget, action: actions.Isolate[NodeId]) -> act
         link
         for node_id in action.nodes
         for link in proxies(target).links_of(node_id)
-        if action.clients is actions.Clients.CUT or link.source != CLIENT
+        if action.clients is actions.Clients.CUT or not is_client(link.source)
     }
     return await break_links(target, sorted(links), proxies(target).cut)
 

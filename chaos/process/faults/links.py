@@ -18,7 +18,7 @@ from laststand.emulator.cluster.toxiproxy import Link, Toxiproxy
 from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import BrokerId, BrokerState
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.nodes import CLIENT
+from laststand.emulator.plan.nodes import is_client
 from laststand.emulator.storage.line_file import read_texts
 
 SILENT_AFTER_S: Final = 0.3
@@ -116,7 +116,7 @@ async def passes(target: ProcessTarget, link: Link) -> bool:
 
 
 def _is_used(target: ProcessTarget, link: Link) -> bool:
-    if link.source == CLIENT or not target.cluster.tells_of_peers or not target.cluster.is_running(link.source):
+    if is_client(link.source) or not target.cluster.tells_of_peers or not target.cluster.is_running(link.source):
         return False
     told = read_texts(_event_file(target, link)).content
     if link.target in _unreachable(told):

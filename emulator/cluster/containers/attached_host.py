@@ -30,8 +30,9 @@ from laststand.emulator.cluster.node_host import NodeProcess
 from laststand.emulator.cluster.ports import LOOPBACK
 from laststand.emulator.cluster.toxiproxy import PROCESS_NAME, Toxiproxy
 from laststand.emulator.cluster.zookeeper_probe import server_probes
-from laststand.emulator.core.errors import ConfigError, EmulatorError, StorageError
+from laststand.emulator.core.errors import ConfigError, EmulatorError, InvariantError, StorageError
 from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.channels import Link
 from laststand.emulator.rpc.run_token import RunToken
 
 _RUNNING: Final = ("running", "paused")
@@ -179,9 +180,9 @@ class AttachedHost:
         """Nobody in a project dials its harness: nodes got all addresses before."""
         return LOOPBACK
 
-    def kafka_address(self, node_id: NodeId) -> str | None:
-        """Returns nothing: brokers in containers have no listener for clients of Apache Kafka yet."""
-        return None
+    def kafka_address(self, link: Link[NodeId]) -> str:
+        """Refuses: brokers in containers have no listener for clients of Apache Kafka yet."""
+        raise InvariantError(f"a layout in containers with clients of Kafka: {link}")
 
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Returns where a node serves metrics; on this machine, at its container's address."""

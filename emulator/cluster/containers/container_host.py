@@ -26,7 +26,9 @@ from laststand.emulator.cluster.node_files import LocalFiles, NodeFiles
 from laststand.emulator.cluster.node_host import NodeProcess
 from laststand.emulator.cluster.toxiproxy import PROCESS_NAME, TOKEN_FILE_VARIABLE, Toxiproxy
 from laststand.emulator.cluster.zookeeper_probe import server_probes
+from laststand.emulator.core.errors import InvariantError
 from laststand.emulator.core.types import NodeId
+from laststand.emulator.plan.channels import Link
 from laststand.emulator.rpc.run_token import RunToken
 
 ResultT = TypeVar("ResultT")
@@ -130,9 +132,9 @@ class ContainerHost:
         """The harness's address on the network."""
         return self._network.harness_address
 
-    def kafka_address(self, node_id: NodeId) -> str | None:
-        """Returns nothing: brokers in containers have no listener for clients of Apache Kafka yet."""
-        return None
+    def kafka_address(self, link: Link[NodeId]) -> str:
+        """Refuses: brokers in containers have no listener for clients of Apache Kafka yet."""
+        raise InvariantError(f"a layout in containers with clients of Kafka: {link}")
 
     def metrics_address(self, node_id: NodeId) -> str | None:
         """Likewise, of a node's metrics."""

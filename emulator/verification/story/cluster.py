@@ -86,6 +86,11 @@ def run_story(cluster: ClusterFacts, partitions: Iterable[PartitionStory]) -> Ru
             )
             for term in cluster.controllers.terms
         ),
+        kafka_clients={
+            client_id: name
+            for started in cluster.events.of(events.NodeStarted)
+            for client_id, name in started.event.kafka_clients.items()
+        },
     )
 
 

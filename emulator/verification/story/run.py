@@ -58,7 +58,7 @@ class NodeProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokenLink(msgspec.Struct, frozen=True, kw_only=True):
-    """Connections that one node dials to another; the clients are one node, 1000.
+    """Connections that one node dials to another; 1000 are the clients, 1001 and up ``kafka_clients``.
 
     Attributes:
         source: who dials.
@@ -432,7 +432,7 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
         registrations: of brokers, in the controller's order.
         partitions: by name.
         controllers: who was controller, in the order of their epochs; empty in a KRaft cluster.
-
+        kafka_clients: names of the clients of Kafka that had links of their own, by their ids.
     """
 
     version: int = STORY_VERSION
@@ -446,3 +446,4 @@ class RunStory(msgspec.Struct, frozen=True, kw_only=True):
     registrations: tuple[Registration, ...] = ()
     partitions: tuple[PartitionStory, ...] = ()
     controllers: tuple[Controllership, ...] = ()
+    kafka_clients: dict[int, str] = {}

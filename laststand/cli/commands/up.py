@@ -1,6 +1,7 @@
 """``laststand up``: starts a cluster that stands until ``laststand stop`` or ``laststand down``."""
 
 import random
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -41,10 +42,17 @@ _PORT_MAX: Final = 65_535
 )
 @click.option("--kafka", "is_kafka", is_flag=True, help="Serve clients of Apache Kafka, on ports that are free.")
 @click.option(
+    "--kafka-client",
+    "kafka_clients",
+    multiple=True,
+    metavar="NAME",
+    help="Serve a client of Apache Kafka at addresses of its own, so that its links can be cut alone. Repeatable.",
+)
+@click.option(
     "--kafka-port",
     type=click.IntRange(_PORT_MIN, _PORT_MAX),
     metavar="PORT",
-    help="The same on this port for broker 0, and the next ones for the others.",
+    help="Port of broker 0 for such clients, and the next ones for the others.",
 )
 @era_option
 @set_option
@@ -73,6 +81,7 @@ def up(
     name: str | None,
     again: Path | None,
     ports: str | None,
+    kafka_clients: tuple[str, ...],
     kafka_port: int | None,
     era: str | None,
     settings: tuple[str, ...],
@@ -106,6 +115,7 @@ def up(
     from laststand.emulator.core.switches import DEFAULT_ERA
     from laststand.emulator.node.config import zookeeper_config
     from laststand.emulator.plan.drivers import DriverName
+    from laststand.emulator.plan.nodes import KAFKA, check_kafka_clients
     from laststand.emulator.plan.overrides import parse_overrides
 
     if again is not None:
@@ -136,9 +146,14 @@ def up(
     require_host(host)
     if fixed_ports and host is DriverName.DOCKER:
         raise UserError("--driver docker excludes --ports: every container has an address of its own")
-    if (is_kafka or kafka_port is not None) and host is DriverName.DOCKER:
+    if (is_kafka or kafka_port is not None) and not kafka_clients:
+        kafka_clients = (KAFKA,)
+    if kafka_clients and host is DriverName.DOCKER:
         raise UserError("--driver docker excludes --kafka: brokers in containers do not serve clients of Kafka yet")
-    kafka_ports = {} if kafka_port is None else {node: kafka_port + node for node in range(brokers)}
+    problem = check_kafka_clients(kafka_clients)
+    if problem is not None:
+        raise UserError(f"--kafka-client: {problem}")
+    kafka_ports = {} if kafka_port is None else kafka_ports_from(kafka_port, kafka_clients, brokers=brokers)
     toxiproxy = None if no_proxies else str(require_toxiproxy(host))
     directory = new_directory(store, folder, now=datetime.now(UTC))
     order = StandingOrder(
@@ -153,7 +168,7 @@ def up(
         ports=fixed_ports,
         driver=host,
         view=is_viewed,
-        kafka=is_kafka or kafka_port is not None,
+        kafka_clients=kafka_clients,
         kafka_ports=kafka_ports,
     )
     launch_and_report(order, output=output)
@@ -165,7 +180,6 @@ def parse_ports(text: str, *, brokers: int) -> dict[int, int]:
     Raises:
         UserError: these are no different ports, not as many as nodes, or somebody else has one of them.
     """
-    from laststand.emulator.cluster.ports import is_free
     from laststand.emulator.plan.nodes import CONTROLLER
 
     parts = [part.strip() for part in text.split(",")]
@@ -174,14 +188,34 @@ def parse_ports(text: str, *, brokers: int) -> dict[int, int]:
         raise UserError(
             f"--ports {text}: expected different ports from {_PORT_MIN} to {_PORT_MAX}, such as 19092,19093"
         )
-    taken = [str(port) for port in ports if not is_free(port)]
-    if taken:
-        raise UserError(f"--ports {text}: {', '.join(taken)} {'is' if len(taken) == 1 else 'are'} in use")
+    _check_free(ports, f"--ports {text}")
     if len(ports) == brokers:
         return dict(enumerate(ports))
     if len(ports) == brokers + 1:
         return {int(CONTROLLER): ports[0], **dict(enumerate(ports[1:]))}
     raise UserError(f"--ports {text}: expected {brokers} ports, one for each broker, or the controller's before them")
+
+
+def kafka_ports_from(first: int, clients: Sequence[str], *, brokers: int) -> dict[str, dict[int, int]]:
+    """Returns the ports of brokers for each client of Kafka by its name: those of the first client, then the next.
+
+    Raises:
+        UserError: there are no such ports, or somebody else has one of them.
+    """
+    numbers = range(first, first + len(clients) * brokers)
+    if numbers[-1] > _PORT_MAX:
+        raise UserError(f"--kafka-port {first}: {len(numbers)} ports from there on go beyond {_PORT_MAX}")
+    _check_free(numbers, f"--kafka-port {first}")
+    ports = iter(numbers)
+    return {client: dict(zip(range(brokers), ports, strict=False)) for client in clients}
+
+
+def _check_free(ports: Iterable[int], option: str) -> None:
+    from laststand.emulator.cluster.ports import is_free
+
+    taken = [str(port) for port in ports if not is_free(port)]
+    if taken:
+        raise UserError(f"{option}: {', '.join(taken)} {'is' if len(taken) == 1 else 'are'} in use")
 
 
 def _checked_name(name: str) -> str:

@@ -19,7 +19,7 @@ from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.fields import Arrow, Ends, Messages, Nodes, Option, Words
 from laststand.emulator.plan.lines import parse_words
 from laststand.emulator.plan.names import Names
-from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, ZOOKEEPER_WORD, NodeRef, parse_node
+from laststand.emulator.plan.nodes import CLIENT, CONTROLLER, ZOOKEEPER_WORD, NamedNode, NodeRef, parse_node
 from laststand.emulator.plan.zookeeper_refusals import NO_ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _NODE_HELP: Final = (
     "NODE is an id, `controller`, or leader(orders-0), follower(orders-0), last-isr(orders-0), elr(orders-0)."
 )
+_ENDS_HELP: Final = "A and B are nodes; A may be `client`, or a client of Kafka by its name."
 _UNPROVED: Final = (
     "the fault is in force, and nothing was seen to be affected by it: the verdict on this cluster will be unknown"
 )
@@ -54,12 +55,12 @@ def step(step: str, place: Path, output: Output) -> int:
 @directory_option
 @json_option
 def partition(a: str, b: str, *, one_way: bool, place: Path, output: Output) -> int:
-    """Cut the links between A and B, nodes as for the other commands, or `client`."""
+    """Cut the links between A and B, nodes as for the other commands, `client`, or a client of Kafka."""
     there = Link(_node(a, place), _node(b, place))
-    if not one_way and (there.target == CLIENT or there.source == CONTROLLER):
+    if not one_way and (_is_client(there.target) or there.source == CONTROLLER):
         there = Link(there.target, there.source)
     played = [_perform(place, actions.Cut(link=there), output)]
-    has_way_back = there.source != CLIENT and there.target != CONTROLLER
+    has_way_back = not _is_client(there.source) and there.target != CONTROLLER
     first = played[0].performed
     if has_way_back and not one_way and isinstance(first, actions.Cut):
         # The same two nodes, even if a role has moved on meanwhile.
@@ -108,7 +109,7 @@ def _add_command(row: actions.ActionSpec) -> None:
             raise UserError(f"{row.line_verb}: {error} is not allowed") from None
         return _report([_perform(place, action, output)], output)
 
-    command.__doc__ = f"{row.kind.__doc__}\n\n    {_NODE_HELP if is_node else 'A and B are nodes; A may be `client`.'}"
+    command.__doc__ = f"{row.kind.__doc__}\n\n    {_NODE_HELP if is_node else _ENDS_HELP}"
     decorated: Callable[..., int] = directory_option(json_option(command))
     for option in reversed(options):
         decorated = _click_option(option)(decorated)
@@ -186,6 +187,11 @@ def _node(text: str, place: Path) -> NodeRef:
         return parse_node(text)
     except ValueError:
         raise UserError(f"{text!r} is no node. {_NODE_HELP}") from None
+
+
+def _is_client(node: NodeRef) -> bool:
+    """Returns whether nobody dials this end of a link; by hand, only clients of Kafka have names."""
+    return node == CLIENT or isinstance(node, NamedNode)
 
 
 def _perform(place: Path, action: actions.ActionTemplate, output: Output) -> "messages.StepPlayed":

@@ -68,8 +68,9 @@ def launch_and_report(order: "StandingOrder", *, output: Output) -> None:
     click.echo(f"  run directory: {directory}")
     click.echo("  bootstrap:     " + ",".join(node.address for node in report.nodes if node.role == "broker"))
     click.echo(f"                 {_WHO_CONNECTS}")
-    if report.bootstrap_servers:
-        click.echo(f"  Kafka clients: bootstrap.servers={','.join(report.bootstrap_servers)}")
+    for client, servers in report.bootstrap_servers.items():
+        click.echo(f"  client {client} of Kafka:")
+        click.echo(f"bootstrap.servers={','.join(servers)}")
     if report.view is not None:
         click.echo(f"  live view:     {report.view}")
     click.echo(f"  end it with:   laststand down {directory}")

@@ -59,6 +59,12 @@ def print_status(report: "StatusReport", *, has_metrics: bool = False, output: O
             for node in report.nodes
         ],
     )
+    if report.bootstrap_servers:
+        click.echo()
+        print_listing(
+            ("CLIENT OF KAFKA", "BOOTSTRAP.SERVERS"),
+            [(client, ",".join(servers)) for client, servers in report.bootstrap_servers.items()],
+        )
     if report.partitions:
         click.echo()
         print_listing(

@@ -24,7 +24,7 @@ BATCH_CRC = slice(17, 21)
 
 
 def connection(client_id: str = "app") -> KafkaConnection:
-    made = KafkaConnection(number=1, max_bytes=1000, handle=None, on_end=lambda _: None)
+    made = KafkaConnection(link=NodeId(1001), number=1, max_bytes=1000, handle=None, on_end=lambda _: None)
     made.client_id = client_id
     return made
 

@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from laststand.emulator.core.types import NodeId
 from laststand.emulator.kafka_listener.connection import KafkaConnection, RefusedError
 from laststand.emulator.kafka_listener.message_codec import Buffers
 
 MAX_BYTES = 1000
+LINK = NodeId(1001)
 
 
 @asynccontextmanager
@@ -28,7 +30,7 @@ async def client(
 
     def connection() -> KafkaConnection:
         serves = None if handle is None else serve
-        return KafkaConnection(number=1, max_bytes=MAX_BYTES, handle=serves, on_end=lambda _: ended.set())
+        return KafkaConnection(link=LINK, number=1, max_bytes=MAX_BYTES, handle=serves, on_end=lambda _: ended.set())
 
     server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
