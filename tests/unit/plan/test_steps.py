@@ -9,7 +9,16 @@ from laststand.emulator.core.types import NodeId, TopicPartition, Way
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Channel, Link
 from laststand.emulator.plan.names import Names
-from laststand.emulator.plan.nodes import CONTROLLER, DrawnFrom, DrawnNodes, NamedNode, RackNodes, ReplicaRole, RoleNode
+from laststand.emulator.plan.nodes import (
+    CONTROLLER,
+    DrawnFrom,
+    DrawnNodes,
+    NamedNode,
+    RackNodes,
+    ReplicaRole,
+    RoleNode,
+    check_kafka_clients,
+)
 from laststand.emulator.plan.power import DiskLoss
 from laststand.emulator.plan.steps import action_text, read_action, read_text
 from laststand.emulator.plan.yaml_cursor import ScenarioError, open_document
@@ -91,6 +100,59 @@ def test_a_step_may_give_its_node_a_name() -> None:
 def test_without_a_partition_a_role_is_of_the_only_one() -> None:
     known = Names(brokers=2, partitions=PARTITIONS[:1])
     assert read_text("kill: {node: leader}", known, path=Path("plan")) == actions.Kill(nodes=(LEADER,))
+
+
+def with_clients(text: str) -> actions.ActionTemplate:
+    known = Names(brokers=2, partitions=PARTITIONS[:1], kafka_clients=("app",))
+    return read_text(text, known, path=Path("plan"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cut: {from: app, to: 1}",
+        "lose: {responses: Produce, from: app, to: 1, count: 1}",
+        "hold: {requests: ApiVersions, from: app, to: 0}",
+    ],
+)
+def test_a_client_of_kafka_dials_brokers(text: str) -> None:
+    action = with_clients(text)
+    assert actions.nodes_of(action)[0] == NamedNode(name="app")
+    assert with_clients(action_text(action)) == action
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("cut: {from: 1, to: app}", "nothing dials the client"),
+        ("cut: {from: app, to: controller}", "app is a client of Kafka, which dials brokers only"),
+        ("kill: {node: app}", "no node 'app'"),
+        ("kill: {node: 1, as: app}", "'app' cannot be a name"),
+        ("cut: {from: spark, to: 1}", "no node 'spark'"),
+        (
+            "hold: {requests: ApiVersions, from: 0, to: 1}",
+            "only clients of Kafka that the cluster names ask ApiVersions",
+        ),
+    ],
+)
+def test_a_client_of_kafka_is_the_source_of_links_and_nothing_else(text: str, complaint: str) -> None:
+    with pytest.raises(ScenarioError, match=complaint):
+        with_clients(text)
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (("app", "spark"), None),
+        (("app", "app"), "each name stands for one client"),
+        (("leader",), "'leader' cannot be a client's name"),
+        (("My App",), "'My App' cannot be a client's name"),
+        (tuple(f"app{number}" for number in range(51)), "there are at most 50"),
+    ],
+)
+def test_names_of_clients_are_words_that_mean_nothing_else(names: tuple[str, ...], problem: str | None) -> None:
+    found = check_kafka_clients(names)
+    assert found is None if problem is None else problem in str(found)
 
 
 @pytest.mark.parametrize(

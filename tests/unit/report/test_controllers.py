@@ -12,6 +12,7 @@ from laststand.emulator.report.run_files import ReportedRun
 from laststand.emulator.report.text_picture import text_picture
 from laststand.emulator.report.words import NodeNames
 from laststand.emulator.verification.facts.controller_terms import CONTROLLER_NODE, state_node
+from laststand.emulator.verification.story.run import BrokenLink
 from tests.unit.report.judged_runs import lost
 from tests.verification.run_builder import RunBuilder
 
@@ -78,6 +79,12 @@ def test_the_server_is_called_what_it_is(loss: ReportedRun) -> None:
     )
     names = NodeNames(msgspec.structs.replace(story, processes=processes))
     assert [names.name(node) for node in (SERVER, 1)] == ["ZooKeeper", "broker 1"]
+
+
+def test_a_client_of_kafka_has_its_name(loss: ReportedRun) -> None:
+    assert loss.story is not None
+    story = msgspec.structs.replace(loss.story, kafka_clients={1001: "app"})
+    assert NodeNames(story).link(BrokenLink(source=1001, target=0)) == "client app to broker 0"
 
 
 def test_terms_are_drawn_above_the_leader(loss: ReportedRun) -> None:

@@ -50,6 +50,13 @@ def test_a_step_is_named_with_its_line() -> None:
     assert "(line 7)" in reason
 
 
+def test_clients_of_kafka_have_links_on_processes_only() -> None:
+    text = TEXT.format(properties="", topic="", step="cut: {from: app, to: 0}")
+    scenario = read_scenario(Path("app.yaml"), text.replace("brokers: 2,", "brokers: 2, kafka_clients: [app],"))
+    refused = {driver for driver in DriverName if not_expressible(scenario, scenario.properties, driver)}
+    assert refused == {*DriverName} - {DriverName.PROCESS}
+
+
 def test_everything_else_is_there() -> None:
     assert found(properties="log.flush.interval.messages: 1", topic=", flush.messages: 1") == ()
     assert found(step="alter_config: {topic: orders, set: {min.insync.replicas: 2}}") == ()

@@ -6,7 +6,7 @@ import pytest
 
 from laststand.chaos.process.faults_in_force import FaultsInForce
 from laststand.emulator.core import events
-from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId
+from laststand.emulator.core.types import CauseId, IncarnationId, MetadataOffset, NodeId, NodeRole
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.channels import Link
 from laststand.emulator.plan.faults import fault_events
@@ -49,6 +49,24 @@ def test_a_fault_is_in_force_until_it_is_healed(actions: tuple[actions.Action, .
         for event in events_of(action, second=second):
             faults.note(event, now_s=second)
     assert [line.partition(" for ")[0] for line in faults.describe(now_s=10.0)] == left
+
+
+def test_the_client_of_a_link_is_named() -> None:
+    faults = FaultsInForce()
+    started = events.NodeStarted(
+        cause_id=CauseId("harness"),
+        role=NodeRole.HARNESS,
+        incarnation_id=IncarnationId("harness"),
+        switches={},
+        properties={},
+        wall_time_ns=0,
+        kafka_clients={NodeId(1001): "app"},
+    )
+    faults.note(started, now_s=0)
+    for event in events_of(actions.Cut(link=Link(NodeId(1001), NodeId(0))), second=1):
+        faults.note(event, now_s=1)
+    (line,) = faults.describe(now_s=2.0)
+    assert line.startswith("cut on link app->0 for ")
 
 
 def test_a_line_has_target_age_and_effect() -> None:
