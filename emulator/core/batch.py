@@ -64,7 +64,7 @@ class LogSpan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         base_offset: base offset of the first batch.
         end_offset: exclusive; next offset of the last batch.
-        size: bytes of all batches together.
+        size: bytes of all batches together; fewer where the last one is cut.
     """
 
     base_offset: Offset

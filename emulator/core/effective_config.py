@@ -34,6 +34,10 @@ _OTHER_NAMES: Final = MappingProxyType(
         "retention.bytes": "log.retention.bytes",
         "retention.ms": "log.retention.ms",
         "max.message.bytes": "message.max.bytes",
+        "cleanup.policy": "log.cleanup.policy",
+        "message.timestamp.type": "log.message.timestamp.type",
+        "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
     }
 )
 

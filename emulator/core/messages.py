@@ -282,7 +282,10 @@ class ProduceRequest(Message, frozen=True, kw_only=True):
 
 
 class ProducePartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch's outcome; ``current_leader`` is a hint beside NOT_LEADER_OR_FOLLOWER (KIP-951)."""
+    """A batch's outcome; ``current_leader`` is a hint beside NOT_LEADER_OR_FOLLOWER (KIP-951).
+
+    ``duplicate_timestamp_ms`` is the largest timestamp of the batch in the log that this one repeats.
+    """
 
     topic: str
     partition: int
@@ -291,6 +294,7 @@ class ProducePartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     log_start_offset: Offset | None = None
     current_leader: BrokerId | None = None
     current_leader_epoch: LeaderEpoch | None = None
+    duplicate_timestamp_ms: int | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -329,7 +333,8 @@ class FetchRequest(Message, frozen=True, kw_only=True):
     """Reads partitions, as a follower (``replica_id`` given) or as a consumer.
 
     Parked until ``min_bytes`` are there or ``max_wait_ms`` have passed. A consumer that names its rack, be it ``""``,
-    may be served by a follower (KIP-392); ``None`` is a client from before that.
+    may be served by a follower (KIP-392); ``None`` is a client from before that. ``is_cut_allowed`` says that a
+    limit may cut a partition's last batch, as it does in answers to Kafka's own clients.
     """
 
     partitions: tuple[FetchPartition, ...]
@@ -340,6 +345,7 @@ class FetchRequest(Message, frozen=True, kw_only=True):
     max_bytes: int = 10 << 20
     isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
     client_rack: str | None = None
+    is_cut_allowed: bool = False
 
 
 class FetchPartitionResponse(msgspec.Struct, frozen=True, kw_only=True):

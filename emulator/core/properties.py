@@ -22,7 +22,9 @@ from laststand.emulator.core.property_text import (
 
 _SegmentBytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1024, le=INT_MAX)]
 _Strategy: TypeAlias = Literal["None", "Balanced", "Aggressive"]
-_CleanupPolicy: TypeAlias = Literal["delete", "compact", "compact,delete", "delete,compact"]
+_CleanupPolicy: TypeAlias = Literal["delete", "compact", "compact,delete", "delete,compact", ""]
+_TimestampType: TypeAlias = Literal["CreateTime", "LogAppendTime"]
+_CompressionType: TypeAlias = Literal["producer", "uncompressed", "gzip"]
 _ReplicaSelector: TypeAlias = Literal[
     "",
     "org.apache.kafka.common.replica.LeaderSelector",
@@ -71,7 +73,12 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     log_retention_bytes: Unlimited = -1
     log_retention_ms: Unlimited = 7 * 24 * 3600 * 1000
     log_retention_check_interval_ms: Positive = 300_000
+    log_cleanup_policy: _CleanupPolicy = "delete"
     message_max_bytes: Natural = 1_048_588
+    log_message_timestamp_type: _TimestampType = "CreateTime"
+    log_message_timestamp_before_max_ms: Natural = LONG_MAX
+    log_message_timestamp_after_max_ms: Natural = 3_600_000
+    compression_type: _CompressionType = "producer"
     producer_id_expiration_ms: Positive = 24 * 3600 * 1000
     leader_recovery_min_ms: Natural = 0
     stray_delete_delay_ms: Natural = 60_000
@@ -85,7 +92,10 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of one topic, every default resolved."""
+    """Properties of one topic, every default resolved.
+
+    Those of timestamps and of compression apply to batches that Kafka's own clients send (``kafka_listener``).
+    """
 
     min_insync_replicas: Positive
     unclean_leader_election_enable: bool
@@ -97,6 +107,10 @@ class TopicProperties(msgspec.Struct, frozen=True, kw_only=True):
     retention_ms: Unlimited
     max_message_bytes: Natural
     cleanup_policy: _CleanupPolicy
+    message_timestamp_type: _TimestampType
+    message_timestamp_before_max_ms: Natural
+    message_timestamp_after_max_ms: Natural
+    compression_type: _CompressionType
 
 
 _NODE: Final = PropertyReader(NodeProperties, dotted(*NodeProperties.__struct_fields__))
@@ -161,6 +175,10 @@ def topic_properties(node: NodeProperties, given: Mapping[str, str]) -> TopicPro
         retention_bytes=node.log_retention_bytes,
         retention_ms=node.log_retention_ms,
         max_message_bytes=node.message_max_bytes,
-        cleanup_policy="delete",
+        cleanup_policy=node.log_cleanup_policy,
+        message_timestamp_type=node.log_message_timestamp_type,
+        message_timestamp_before_max_ms=node.log_message_timestamp_before_max_ms,
+        message_timestamp_after_max_ms=node.log_message_timestamp_after_max_ms,
+        compression_type=node.compression_type,
     )
     return msgspec.structs.replace(defaults, **_TOPIC.read(given))

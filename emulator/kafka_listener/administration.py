@@ -10,10 +10,12 @@ from typing import Final, TypeVar
 
 from laststand.emulator.core import admin_messages, messages
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.property_text import LONG_MAX
 from laststand.emulator.core.topic_names import is_legal
 from laststand.emulator.core.types import BrokerId, ConfigResource, FeatureUpgradeType, TopicId
 from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka.numbers import OPERATIONS, RESOURCES, UPGRADES
+from laststand.emulator.kafka_listener.connection import RefusedError
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
@@ -30,8 +32,31 @@ _SOURCES: Final = {
     admin_messages.ConfigSource.STATIC_BROKER_CONFIG: 4,
     admin_messages.ConfigSource.DEFAULT_CONFIG: 5,
 }
-_INTS: Final = frozenset({"max.message.bytes", "message.max.bytes", "segment.bytes", "log.segment.bytes"})
+_WITHOUT_DEFAULT: Final = frozenset({"log.retention.ms", "log.flush.interval.ms"})
+"""Properties of a node that are not set in Kafka unless somebody sets them: others have their defaults."""
+
+_INTS: Final = frozenset(
+    {
+        "broker.heartbeat.interval.ms",
+        "broker.session.timeout.ms",
+        "log.index.interval.bytes",
+        "log.segment.bytes",
+        "max.message.bytes",
+        "message.max.bytes",
+        "producer.id.expiration.ms",
+        "replica.fetch.backoff.ms",
+        "replica.fetch.max.bytes",
+        "replica.fetch.min.bytes",
+        "replica.fetch.response.max.bytes",
+        "replica.fetch.wait.max.ms",
+        "replica.socket.timeout.ms",
+        "segment.bytes",
+    }
+)
+"""Properties of a time or a size whose type is INT."""
 _RESULTS_OF_FEATURES_BELOW: Final = 2
+_UNKNOWN_ELEMENT: Final = 0
+"""Kafka's number of an unknown type, pattern, operation or permission of an ACL."""
 
 _ResponseT = TypeVar("_ResponseT", bound=messages.Response)
 
@@ -211,6 +236,8 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
         )
     # Versions below 1 know the preferred election alone; those of KIP-966 from 2 on were never shipped.
     wanted = body["electionType"]
+    if wanted not in (0, 1) and partitions == ():
+        return {"errorCode": ErrorCode.NONE}
     if wanted not in (0, 1):
         failed = _result(ErrorCode.INVALID_REQUEST, f"Unknown election type {wanted}")
         results = by_topic((each.topic, {**failed, "partitionId": each.partition}) for each in partitions or ())
@@ -230,9 +257,8 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
         (each.topic, {**_result(each.error, each.error_message), "partitionId": each.partition})
         for each in response.partitions
     )
-    if asked is None:
-        for name in served.broker.image.topics:
-            results.setdefault(name, [])
+    for name in served.broker.image.topics if asked is None else [topic["topic"] for topic in asked]:
+        results.setdefault(name, [])
     return {
         "errorCode": _wire_error(response.error),
         "replicaElectionResults": _listed(results, "partitionResult", "topic"),
@@ -347,7 +373,7 @@ async def _describe_configs(served: Served, request: ClientRequest) -> Message:
             results.append({**named, **(problem or _TIMED_OUT)})
             continue
         answer = _result(found.error, found.error_message)
-        if found.error is ErrorCode.NONE:
+        if found.error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             answer["errorMessage"] = ""
         configs = [_config(config, has_synonyms=body["includeSynonyms"]) for config in found.configs]
         results.append({**named, **answer, "configs": configs})
@@ -357,13 +383,14 @@ async def _describe_configs(served: Served, request: ClientRequest) -> Message:
 def _config(config: admin_messages.DescribedConfig, *, has_synonyms: bool) -> Message:
     return {
         "name": config.name,
-        "value": config.value,
+        "value": f"{LONG_MAX}" if config.name == "flush.ms" and config.value is None else config.value,
         "readOnly": config.read_only,
         "configSource": _SOURCES[config.source],
         "isSensitive": False,
         "synonyms": [
             {"name": synonym.name, "value": synonym.value, "source": _SOURCES[synonym.source]}
             for synonym in (config.synonyms if has_synonyms else ())
+            if synonym.source is not admin_messages.ConfigSource.DEFAULT_CONFIG or synonym.name not in _WITHOUT_DEFAULT
         ],
         "configType": _config_type(config),
     }
@@ -371,6 +398,8 @@ def _config(config: admin_messages.DescribedConfig, *, has_synonyms: bool) -> Me
 
 def _config_type(config: admin_messages.DescribedConfig) -> int:
     """Returns Kafka's number of an entry's type: BOOLEAN, STRING, INT, LONG or LIST."""
+    if config.name in ("flush.ms", *_WITHOUT_DEFAULT):
+        return 5
     value = config.value or ""
     if value in ("true", "false"):
         return 1
@@ -468,7 +497,10 @@ async def _unregister_broker(served: Served, request: ClientRequest) -> Message:
     return _TIMED_OUT if response is None else _result(response.error, response.error_message)
 
 
-async def _describe_acls(_: Served, __: ClientRequest) -> Message:
+async def _describe_acls(_: Served, request: ClientRequest) -> Message:
+    elements = ("resourceTypeFilter", "patternTypeFilter", "operation", "permissionType")
+    if any(request.body[name] == _UNKNOWN_ELEMENT for name in elements):
+        raise RefusedError("DescribeAcls with an unknown element")
     return {"errorCode": WireError.SECURITY_DISABLED, "errorMessage": "No Authorizer is configured."}
 
 

@@ -53,7 +53,7 @@ class Polled(NamedTuple):
     Attributes:
         asked: the client's request.
         answer: to it.
-        records: whole batches.
+        records: batches, of which the last one may be cut.
     """
 
     asked: messages.FetchPartition

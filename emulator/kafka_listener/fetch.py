@@ -27,6 +27,8 @@ _MAX_BYTES: Final = 55 << 20
 async def fetch(served: Served, request: ClientRequest) -> Message:
     """Answers a request."""
     is_by_id = request.version >= _BY_ID_VERSION
+    if request.isolation_level is None:
+        return _failed_request(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     resolved = served.fetch_sessions.resolve(request.body, is_by_id=is_by_id)
     if resolved.error:
         return {"errorCode": resolved.error}
@@ -37,23 +39,27 @@ async def fetch(served: Served, request: ClientRequest) -> Message:
         name = served.broker.image.topic_names.get(TopicId(topic)) if is_by_id else topic
         if name is None:
             answers[place] = _failed(index, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif request.body["maxBytes"] < 0 or partition["partitionMaxBytes"] < 0:
+            answers[place] = _failed(index, ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             asked[place] = _asked(name, served.broker.image.topics.get(name), partition)
     leaders: set[int] = set()
     # A partition that fails here ends the wait of all, as an error of the core does.
-    core_request = _core_request(request, tuple(asked.values()), waits=not answers)
+    core_request = _core_request(request, request.isolation_level, tuple(asked.values()), waits=not answers)
     response, attachments = await served.core.ask(core_request)
     assert isinstance(response, messages.FetchResponse), "a fetch request has this response"
     is_committed = core_request.isolation_level is IsolationLevel.READ_COMMITTED
     polls: list[Polled] = []
     for (place, entry), answer, records in zip(asked.items(), response.partitions, attachments, strict=True):
-        if len(records) and core_request.replica_id is None:
-            polls.append(Polled(entry, answer, records))
-        answers[place] = _answer(answer, records, is_committed=is_committed)
+        given = records if answer.span is None else records[: answer.span.size]
+        if len(given) and core_request.replica_id is None:
+            polls.append(Polled(entry, answer, given))
+        answers[place] = _answer(answer, given, is_committed=is_committed)
         if request.version >= _HINT_VERSION and answer.current_leader is not None:
             hint = {"leaderId": answer.current_leader, "leaderEpoch": answer.current_leader_epoch}
             answers[place]["currentLeader"] = hint
-            leaders.add(answer.current_leader)
+            if core_request.replica_id is None:
+                leaders.add(answer.current_leader)
     served.history.add_polls(request.connection, polls)
     topics = by_topic(
         (place[0], answers[place]) for place in resolved.partitions if resolved.is_sent(place, answers[place])
@@ -80,7 +86,11 @@ def _asked(topic: str, topic_id: TopicId | None, partition: Message) -> messages
 
 
 def _core_request(
-    request: ClientRequest, partitions: tuple[messages.FetchPartition, ...], *, waits: bool
+    request: ClientRequest,
+    isolation_level: IsolationLevel,
+    partitions: tuple[messages.FetchPartition, ...],
+    *,
+    waits: bool,
 ) -> messages.FetchRequest:
     body = request.body
     replica_id = (body["replicaState"] or body)["replicaId"]
@@ -90,9 +100,24 @@ def _core_request(
         max_wait_ms=body["maxWaitMs"] if waits else 0,
         min_bytes=body["minBytes"],
         max_bytes=min(body["maxBytes"], _MAX_BYTES),
-        isolation_level=request.isolation_level,
+        isolation_level=isolation_level,
         client_rack=body["rackId"] if request.version >= _RACK_VERSION else None,
+        is_cut_allowed=True,
     )
+
+
+def _failed_request(request: ClientRequest, error: ErrorCode) -> Message:
+    """Returns an answer that has an error for all partitions; from topic ids on it names none of them."""
+    listed = [
+        {
+            **topic,
+            "partitions": [
+                {**_failed(each["partition"], error), "abortedTransactions": []} for each in topic["partitions"]
+            ],
+        }
+        for topic in request.body["topics"]
+    ]
+    return {"errorCode": error, "responses": [] if request.version >= _BY_ID_VERSION else listed}
 
 
 def _failed(partition: int, error: ErrorCode) -> Message:

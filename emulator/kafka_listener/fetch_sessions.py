@@ -44,7 +44,10 @@ class FetchSession:
         self.used_s = time.monotonic()
 
     def has_news(self, place: Place, answer: Message) -> bool:
-        """Returns whether an incremental answer has to have this partition; remembers what it says."""
+        """Returns whether an incremental answer has to have this partition; remembers what it says.
+
+        A partition that gave records comes last in the next request, so that each gets its share of the bytes.
+        """
         told = answer["highWatermark"], answer["logStartOffset"]
         is_news = bool(
             len(answer["records"])
@@ -55,6 +58,8 @@ class FetchSession:
         )
         # An error is sent with every answer.
         self.reported[place] = told
+        if len(answer["records"]) and place in self.partitions:
+            self.partitions[place] = self.partitions.pop(place)
         return is_news
 
 
@@ -98,7 +103,7 @@ class FetchSessions:
             self._sessions.pop(session_id, None)
             session = self._opened(is_by_id=is_by_id) if epoch == _FIRST_EPOCH else None
             if session is not None:
-                session.partitions = named
+                session.partitions = dict(named)
             return Resolved(partitions=named, session=session)
         session = self._sessions.get(session_id)
         if session is None:

@@ -178,14 +178,14 @@ class KafkaListener:
         api = all_apis().get(key)
         if api is None or (key not in _HANDLERS and key != API_VERSIONS):
             raise RefusedError(f"API {key if api is None else api.name} is not served")
-        if version not in api.versions:
-            if key == API_VERSIONS:
-                return [correlation_id, *_encoded(unsupported_version(), key, 0)]
+        if version not in api.versions and (key != API_VERSIONS or version < 0):
             raise RefusedError(f"{api.name} has no version {version}")
         reader = FieldReader(frame)
         reader.position = _HEADER_BYTES
         try:
             connection.client_id = _client_id(reader, is_flexible=version in api.flexible)
+            if version not in api.versions:
+                return [correlation_id, *_encoded(unsupported_version(), key, 0)]
             body = request_codec(key, version).read(reader)
         except FieldError as error:
             raise RefusedError(f"{api.name} version {version}: {error}") from None

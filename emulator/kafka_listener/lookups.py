@@ -37,9 +37,12 @@ async def list_offsets(served: Served, request: ClientRequest) -> Message:
     answers: dict[tuple[str, int], Message] = {}
     entries = [((topic, each["partitionIndex"]), each) for topic, each in partitions_of(body["topics"])]
     counts = Counter(place for place, _ in entries)
+    isolation_level = request.isolation_level
     for place, each in entries:
         timestamp = each["timestamp"]
-        if counts[place] > 1:
+        if isolation_level is None:
+            answers[place] = _no_offset(place[1], ErrorCode.UNKNOWN_SERVER_ERROR)
+        elif counts[place] > 1:
             answers[place] = _no_offset(place[1], ErrorCode.INVALID_REQUEST)
         elif timestamp < 0 and _FIRST_VERSIONS.get(timestamp, 1 << 15) > request.version:
             answers[place] = _no_offset(place[1], ErrorCode.UNSUPPORTED_VERSION)
@@ -50,11 +53,11 @@ async def list_offsets(served: Served, request: ClientRequest) -> Message:
                 timestamp=messages.EARLIEST_TIMESTAMP if timestamp == _EARLIEST_LOCAL else timestamp,
                 current_leader_epoch=leader_epoch_or_none(each["currentLeaderEpoch"]),
             )
-    if asked:
+    if asked and isolation_level is not None:
         core_request = messages.ListOffsetsRequest(
             partitions=tuple(asked.values()),
             replica_id=broker_or_none(body["replicaId"]),
-            isolation_level=request.isolation_level,
+            isolation_level=isolation_level,
         )
         response = (await served.core.ask(core_request)).response
         assert isinstance(response, messages.ListOffsetsResponse), "a ListOffsets request has this response"

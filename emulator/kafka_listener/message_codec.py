@@ -134,7 +134,7 @@ def _coder(coders: _Coders[_CoderT], field: FieldDefinition, version: int, *, is
         coder = coders.structure(field.fields, version, is_flexible=is_flexible)
     if field.is_array:
         return coders.array(coder, is_flexible=is_flexible)
-    return coders.nullable_structure(coder) if field.is_nullable and not field.type else coder
+    return coders.nullable_structure(coder) if version in field.nullable and not field.type else coder
 
 
 # --- Reading ------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def _struct_reader(fields: Sequence[FieldDefinition], version: int, *, is_flexib
 
 def _field_reader(field: FieldDefinition, version: int, *, is_flexible: bool) -> _Read:
     read = _coder(_READERS, field, version, is_flexible=is_flexible)
-    if field.is_nullable or (field.type in _NEVER_NULL and not field.is_array):
+    if version in field.nullable or (field.type in _NEVER_NULL and not field.is_array):
         return read
 
     def read_value(reader: FieldReader) -> Any:

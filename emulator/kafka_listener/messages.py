@@ -14,7 +14,8 @@ Message: TypeAlias = dict[str, Any]
 _FILE: Final = Path(__file__).with_name("messages.txt")
 _FIELD: Final = re.compile(r"(?P<name>\w+)(?::(?P<array>\[\])?(?P<type>\w+)|(?P<open>[\[{]))")
 _TAIL: Final = re.compile(
-    r"(?P<null>\?)?(?: ?#(?P<tag>\d+))?(?: ?@(?P<versions>\d+(?:-\d+|\+)?))?(?:=(?P<default>[\w.-]+))?(?:, )?"
+    r"(?P<null>\?(?P<null_versions>\d+\+)?)?(?: ?#(?P<tag>\d+))?"
+    r"(?: ?@(?P<versions>\d+(?:-\d+|\+)?))?(?:=(?P<default>[\w.-]+))?(?:, )?"
 )
 _ZERO: Final[dict[str, Any]] = {"string": "", "bytes": b"", "records": b"", "bool": False, "uuid": None}
 _LAST: Final = 0x7FFF
@@ -30,7 +31,7 @@ class VersionRange(NamedTuple):
     def parse(cls, text: str) -> "VersionRange":
         """Reads ``3``, ``3+``, ``3-5`` or ``none``."""
         if text == "none":
-            return cls(_LAST, _LAST)
+            return NO_VERSIONS
         first, _, last = text.rstrip("+").partition("-")
         return cls(int(first), _LAST if text.endswith("+") else int(last or first))
 
@@ -40,6 +41,7 @@ class VersionRange(NamedTuple):
 
 
 ALL_VERSIONS: Final = VersionRange(0, _LAST)
+NO_VERSIONS: Final = VersionRange(_LAST, _LAST)
 
 
 class FieldDefinition(NamedTuple):
@@ -50,7 +52,7 @@ class FieldDefinition(NamedTuple):
         type: of the field, or of an array's elements; ``""`` for a structure.
         is_array: whether there are any number of them.
         fields: of a structure.
-        is_nullable: whether it may be absent by a length, or a first byte, of -1.
+        nullable: versions in which it may be absent by a length, or a first byte, of -1.
         tag: number of a tagged field; ``None`` for a field that stands in its place.
         versions: in which the field exists.
         default: its value where it does not.
@@ -60,7 +62,7 @@ class FieldDefinition(NamedTuple):
     type: str
     is_array: bool
     fields: tuple["FieldDefinition", ...]
-    is_nullable: bool
+    nullable: VersionRange
     tag: int | None
     versions: VersionRange
     default: Any
@@ -150,13 +152,19 @@ def _parse_fields(text: str, position: int) -> tuple[tuple[FieldDefinition, ...]
                 type=kind,
                 is_array=is_array,
                 fields=nested,
-                is_nullable=tail["null"] is not None,
+                nullable=_nullable(tail["null"], tail["null_versions"]),
                 tag=None if tail["tag"] is None else int(tail["tag"]),
                 versions=ALL_VERSIONS if tail["versions"] is None else VersionRange.parse(tail["versions"]),
                 default=_default(kind, tail["default"], is_array=is_array, is_nullable=tail["null"] is not None),
             )
         )
     return tuple(fields), position
+
+
+def _nullable(mark: str | None, versions: str | None) -> VersionRange:
+    if mark is None:
+        return NO_VERSIONS
+    return ALL_VERSIONS if versions is None else VersionRange.parse(versions)
 
 
 def _default(kind: str, text: str | None, *, is_array: bool, is_nullable: bool) -> Any:

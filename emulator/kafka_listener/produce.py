@@ -1,6 +1,7 @@
 """Produce: batches to the core, outcomes to the client."""
 
 import asyncio
+import time
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -12,40 +13,37 @@ from laststand.emulator.kafka.numbers import number_of
 from laststand.emulator.kafka_listener.client_history import Sent
 from laststand.emulator.kafka_listener.connection import RefusedError
 from laststand.emulator.kafka_listener.messages import Message
+from laststand.emulator.kafka_listener.produced_batch import (
+    ProducedBatch,
+    framing_problem,
+    is_transactional,
+    validated,
+)
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.topic_entries import by_topic
 from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS
 from laststand.emulator.kafka_listener.wire_errors import WireError
-from laststand.emulator.storage.record_batch import MAGIC as CURRENT_MAGIC
-from laststand.emulator.storage.record_batch import PARSE_ANYTHING, parse_batch, parse_produced
 
-_ZSTD_VERSION: Final = 7
-_ATTRIBUTES: Final = 22
-"""Offset of the byte of a batch whose bits say codec, timestamp type and transaction."""
-
-_MAGIC: Final = 16
-_CODEC_BITS: Final = 0x07
-_LAST_CODEC: Final = 4
-_ZSTD: Final = 4
-_TRANSACTIONAL_BIT: Final = 0x10
 _HINT_VERSION: Final = 10
-
-
-_FOUND_BEFORE_APPEND: Final = frozenset(
+_BY_ID_VERSION: Final = 13
+_WITHOUT_LOG_START: Final = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         ErrorCode.MESSAGE_TOO_LARGE,
         ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
+"""Errors beside which Kafka does not say where the log starts (``ReplicaManager.appendToLocalLog``)."""
 
 _ACKS: Final = frozenset(Acks)
 _NO_OFFSET: Final = {"baseOffset": -1, "logAppendTimeMs": -1, "logStartOffset": -1}
 
-_Place = tuple[int, int]
-"""Index of a topic in the request, and of a partition in the topic."""
+_Place = tuple[str, int]
+"""A topic, by name or id as the request has it, and a partition."""
 
 
 async def produce(served: Served, request: ClientRequest) -> Message | None:
@@ -53,28 +51,33 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
     body, connection = request.body, request.connection
     answers: dict[_Place, Message] = {}
     asked: dict[_Place, _Asked] = {}
-    for place, name, partition in _entries(served, body):
-        records = partition["records"] or b""
-        error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else _refusal(name, records, request)
-        if name is None or error != ErrorCode.NONE:
-            answers[place] = {**_NO_OFFSET, "index": partition["index"], "errorCode": error}
-        else:
-            batch = parse_produced(records, max_message_bytes=PARSE_ANYTHING)
-            asked[place] = _Asked(
-                messages.ProducePartition(topic=name, partition=partition["index"], batch=batch), records
-            )
-    acks = body["acks"]
-    sent = _on_record(served, request, asked.values()) if acks in _ACKS else {}
+    transaction_error = _transaction_error(body)
+    now_ms = time.time_ns() // 1_000_000
+    for place, name, partition in _entries(served, request):
+        index, records = place[1], partition["records"] or b""
+        if name is None:
+            answers[place] = {**_NO_OFFSET, "index": index, "errorCode": ErrorCode.UNKNOWN_TOPIC_ID}
+            continue
+        topic_partition = TopicPartition(name, index)
+        problem = _problem(served, request, topic_partition, records, transaction_error)
+        if problem is not None:
+            error, message = problem
+            answers[place] = {**_NO_OFFSET, "index": index, "errorCode": error, "errorMessage": message}
+            continue
+        batch = validated(records, topic_partition, served.broker.topic_properties(name), now_ms=now_ms)
+        entry = messages.ProducePartition(topic=name, partition=index, batch=batch.header)
+        asked[place] = _Asked(entry, batch)
+    sent = _on_record(served, request, asked.values())
     # Each batch is a request of its own: what follows of it has its operation as its cause.
     core_requests = [
         (
-            messages.ProduceRequest(acks=acks, timeout_ms=body["timeoutMs"], partitions=(each.entry,)),
-            (each.records,),
+            messages.ProduceRequest(acks=body["acks"], timeout_ms=body["timeoutMs"], partitions=(each.entry,)),
+            (each.batch.records,),
             sent[each.entry.topic_partition].operation_id if each.entry.topic_partition in sent else None,
         )
         for each in asked.values()
     ]
-    if acks == Acks.NONE:
+    if body["acks"] == Acks.NONE:
         for core_request, block, cause_id in core_requests:
             served.core.give(core_request, block, cause_id=cause_id, on_failure=connection.close)
         served.history.complete_unanswered(connection, sent.values())
@@ -97,23 +100,18 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
         assert isinstance(response, messages.ProduceResponse), "a produce request has this response"
         (outcome,) = response.partitions
         outcomes[outcome.topic_partition] = outcome
-        answers[place] = _outcome(outcome, each, version=request.version)
+        _note_earlier_time(sent, each.batch, outcome)
+        answers[place] = _outcome(outcome, each.batch, version=request.version)
         if request.version >= _HINT_VERSION and outcome.current_leader is not None:
             leaders.add(outcome.current_leader)
     if sent:
         connection.when_written(
             lambda is_written: served.history.complete(connection, sent, outcomes, is_written=is_written)
         )
+    topics = by_topic((topic, answer) for (topic, _), answer in answers.items())
     return {
         "responses": [
-            {
-                "name": topic["name"],
-                "topicId": topic["topicId"],
-                "partitionResponses": [
-                    answers[number, index] for index in range(len(topic["partitionData"])) if (number, index) in answers
-                ],
-            }
-            for number, topic in enumerate(body["topicData"])
+            {"name": topic, "topicId": topic, "partitionResponses": partitions} for topic, partitions in topics.items()
         ],
         "nodeEndpoints": served.node_endpoints(leaders),
     }
@@ -121,7 +119,47 @@ async def produce(served: Served, request: ClientRequest) -> Message | None:
 
 class _Asked(NamedTuple):
     entry: messages.ProducePartition
-    records: bytes
+    batch: ProducedBatch
+
+
+def _entries(served: Served, request: ClientRequest) -> Iterable[tuple[_Place, str | None, Message]]:
+    """Returns the partitions of a request; of one that is there twice the last entry, as in Kafka."""
+    entries: dict[_Place, tuple[_Place, str | None, Message]] = {}
+    for topic in request.body["topicData"]:
+        name = served.topic_name(topic)
+        for partition in topic["partitionData"]:
+            place = topic["topicId"] if request.version >= _BY_ID_VERSION else topic["name"], partition["index"]
+            entries[place] = place, name, partition
+    return entries.values()
+
+
+def _transaction_error(body: Message) -> int | None:
+    """Returns the error of a request with batches of a transaction: no coordinator here knows its id."""
+    batches = (partition["records"] for topic in body["topicData"] for partition in topic["partitionData"])
+    if not any(records and is_transactional(records) for records in batches):
+        return None
+    if body["transactionalId"] is None:
+        return WireError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return WireError.INVALID_PRODUCER_ID_MAPPING
+
+
+def _problem(
+    served: Served, request: ClientRequest, partition: TopicPartition, records: bytes, transaction_error: int | None
+) -> tuple[int, str | None] | None:
+    """Returns the error, and the message beside it, of a batch that Kafka refuses before it looks for its leader."""
+    if transaction_error == WireError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
+        return transaction_error, None
+    is_internal = partition.topic in INTERNAL_TOPICS
+    if partition not in served.broker.image.partitions and not is_internal:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
+    problem = framing_problem(records, version=request.version)
+    if problem is not None:
+        return problem
+    if request.body["acks"] not in _ACKS:
+        return ErrorCode.INVALID_REQUIRED_ACKS, None
+    if transaction_error is not None and is_transactional(records):
+        return transaction_error, None
+    return (ErrorCode.INVALID_TOPIC_EXCEPTION, None) if is_internal else None
 
 
 def _on_record(served: Served, request: ClientRequest, asked: Iterable[_Asked]) -> dict[TopicPartition, Sent]:
@@ -132,57 +170,37 @@ def _on_record(served: Served, request: ClientRequest, asked: Iterable[_Asked]) 
         for each in asked
         if isinstance(each.entry.batch, BatchDescriptor)
     ]
-    return served.history.invoke(request.connection, batches, Acks(request.body["acks"]))
+    return served.history.invoke(request.connection, batches, Acks(request.body["acks"])) if batches else {}
 
 
-def _entries(served: Served, body: Message) -> list[tuple[_Place, str | None, Message]]:
-    """Returns the partitions of a request; of one that is there twice the last entry, as in Kafka."""
-    entries: dict[tuple[str | None, int], tuple[_Place, str | None, Message]] = {}
-    for number, topic in enumerate(body["topicData"]):
-        name = served.topic_name(topic)
-        for index, partition in enumerate(topic["partitionData"]):
-            entries[name or topic["topicId"], partition["index"]] = ((number, index), name, partition)
-    return [*entries.values()]
+def _note_earlier_time(
+    sent: dict[TopicPartition, Sent], batch: ProducedBatch, outcome: messages.ProducePartitionResponse
+) -> None:
+    """Has the history know a repeated batch by the time that was stamped into it when it was appended."""
+    earlier_ms = outcome.duplicate_timestamp_ms
+    if batch.append_time_ms is not None and earlier_ms is not None:
+        header = batch.stamped(earlier_ms).header
+        assert isinstance(header, BatchDescriptor), "a time changes nothing but times and the CRC"
+        sent[outcome.topic_partition] = sent[outcome.topic_partition]._replace(batch=header)
 
 
-def _refusal(topic: str, records: bytes, request: ClientRequest) -> int:
-    """Returns the error of a batch that Kafka refuses before its leader looks at it."""
-    if topic in INTERNAL_TOPICS:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if not records:
-        return ErrorCode.INVALID_RECORD
-    if len(records) > _ATTRIBUTES and records[_MAGIC] == CURRENT_MAGIC:
-        attributes = records[_ATTRIBUTES]
-        if attributes & _TRANSACTIONAL_BIT:
-            is_named = request.body["transactionalId"] is not None
-            return (
-                WireError.INVALID_PRODUCER_ID_MAPPING if is_named else WireError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            )
-        codec = attributes & _CODEC_BITS
-        if codec > _LAST_CODEC:
-            return ErrorCode.UNKNOWN_SERVER_ERROR
-        if codec == _ZSTD and request.version < _ZSTD_VERSION:
-            return WireError.UNSUPPORTED_COMPRESSION_TYPE
-    return ErrorCode.NONE
-
-
-def _has_log_start(outcome: messages.ProducePartitionResponse, records: bytes) -> bool:
-    """Returns whether Kafka says where the log starts: beside errors only where the append itself found them."""
-    if outcome.error is ErrorCode.INVALID_RECORD:
-        return not isinstance(parse_batch(records, max_message_bytes=PARSE_ANYTHING), InvalidBatch)
-    return outcome.error not in _FOUND_BEFORE_APPEND
-
-
-def _outcome(outcome: messages.ProducePartitionResponse, asked: _Asked, *, version: int) -> Message:
+def _outcome(outcome: messages.ProducePartitionResponse, batch: ProducedBatch, *, version: int) -> Message:
+    append_time_ms = outcome.duplicate_timestamp_ms
+    if append_time_ms is None and outcome.error is ErrorCode.NONE:
+        append_time_ms = batch.append_time_ms
+    has_log_start = outcome.error not in _WITHOUT_LOG_START
     answer: Message = {
         "index": outcome.partition,
         "errorCode": outcome.error,
         "baseOffset": number_of(outcome.base_offset),
-        "logAppendTimeMs": -1,
-        "logStartOffset": number_of(outcome.log_start_offset) if _has_log_start(outcome, asked.records) else -1,
+        "logAppendTimeMs": number_of(append_time_ms),
+        "logStartOffset": number_of(outcome.log_start_offset) if has_log_start else -1,
     }
-    if outcome.error is ErrorCode.CORRUPT_MESSAGE and isinstance(asked.entry.batch, InvalidBatch):
-        answer["errorMessage"] = asked.entry.batch.reason
+    if batch.record_errors and isinstance(batch.header, InvalidBatch) and outcome.error is batch.header.error:
+        answer["errorMessage"] = batch.header.reason
+        answer["recordErrors"] = [
+            {"batchIndex": each.batch_index, "batchIndexErrorMessage": each.message} for each in batch.record_errors
+        ]
     if version >= _HINT_VERSION and outcome.current_leader is not None:
         answer["currentLeader"] = {"leaderId": outcome.current_leader, "leaderEpoch": outcome.current_leader_epoch}
     return answer

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.image import MetadataImage
@@ -13,6 +13,8 @@ from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
 from laststand.emulator.kafka_listener.gateway import ControllerGateway, CoreGateway
 from laststand.emulator.kafka_listener.messages import Message
+
+_ISOLATION_LEVELS: Final[dict[int, IsolationLevel]] = {level.value: level for level in IsolationLevel}
 
 
 class Endpoint(NamedTuple):
@@ -70,10 +72,9 @@ class ClientRequest(NamedTuple):
     connection: KafkaConnection
 
     @property
-    def isolation_level(self) -> IsolationLevel:
-        """The isolation level of a request that has one; unknown levels count as the weaker one."""
-        is_committed = self.body["isolationLevel"] == IsolationLevel.READ_COMMITTED
-        return IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+    def isolation_level(self) -> IsolationLevel | None:
+        """The isolation level of a request that has one; ``None`` for a number that is none."""
+        return _ISOLATION_LEVELS.get(self.body["isolationLevel"])
 
 
 class Served(NamedTuple):

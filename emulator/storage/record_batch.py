@@ -31,6 +31,7 @@ HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """All 61 bytes of the header."""
 
 _STAMP: Final = struct.Struct(">qii")
+_ATTRIBUTES: Final = struct.Struct(">h")
 
 HEADER_SIZE: Final = HEADER.size
 LOG_OVERHEAD: Final = 12
@@ -44,6 +45,8 @@ MINIMAL_BATCH_LENGTH: Final = 14
 
 MAGIC: Final = 2
 _CRC_START: Final = 21
+_MAX_TIMESTAMP: Final = 35
+_APPEND_TIME: Final = 0x08
 _CONTROL: Final = 0x20
 
 PARSE_ANYTHING: Final = 1 << 31
@@ -197,3 +200,16 @@ def stamp(batch: Buffer, descriptor: BatchDescriptor) -> Buffer:
     if batch[: _STAMP.size] == prefix:
         return batch
     return b"".join((prefix, memoryview(batch)[_STAMP.size :]))
+
+
+def stamp_append_time(batch: Buffer, timestamp_ms: int) -> bytes:
+    """Returns the batch with the time of its append as the timestamp of all its records, and with the CRC of that.
+
+    Source: Kafka's ``DefaultRecordBatch.setMaxTimestamp`` for ``message.timestamp.type=LogAppendTime``.
+    """
+    stamped = bytearray(batch)
+    (attributes,) = _ATTRIBUTES.unpack_from(stamped, _CRC_START)
+    _ATTRIBUTES.pack_into(stamped, _CRC_START, attributes | _APPEND_TIME)
+    struct.pack_into(">q", stamped, _MAX_TIMESTAMP, timestamp_ms)
+    struct.pack_into(">I", stamped, HEADER_UP_TO_MAGIC, crc_of(stamped))
+    return bytes(stamped)

@@ -24,6 +24,11 @@ def places(sessions: FetchSessions, *arguments: Any, **named: Any) -> list[int]:
     return [place[1] for place in sessions.resolve(body(*arguments, **named), is_by_id=False).partitions]
 
 
+def answer(**given: Any) -> dict[str, Any]:
+    quiet = {"highWatermark": 5, "logStartOffset": 0, "records": b"", "errorCode": 0, "preferredReadReplica": -1}
+    return {**quiet, **given}
+
+
 def test_a_session_remembers_adds_and_forgets() -> None:
     sessions = FetchSessions()
     opened = sessions.resolve(body(0, 0, 1, 2), is_by_id=False)
@@ -61,15 +66,16 @@ def test_where_there_is_no_room_the_client_goes_on_without_a_session() -> None:
 def test_an_incremental_answer_has_what_is_new() -> None:
     session = FetchSessions().resolve(body(0, 0, 1), is_by_id=False).session
     assert session is not None
-    quiet: dict[str, Any] = {
-        "highWatermark": 5,
-        "logStartOffset": 0,
-        "records": b"",
-        "errorCode": 0,
-        "preferredReadReplica": -1,
-    }
-    assert session.has_news(("t", 1), quiet)
-    assert not session.has_news(("t", 1), quiet)
-    assert session.has_news(("t", 1), {**quiet, "highWatermark": 6})
-    assert session.has_news(("t", 1), {**quiet, "highWatermark": 6, "errorCode": 3})
-    assert session.has_news(("t", 1), {**quiet, "highWatermark": 6, "errorCode": 3})
+    assert session.has_news(("t", 1), answer())
+    assert not session.has_news(("t", 1), answer())
+    assert session.has_news(("t", 1), answer(highWatermark=6))
+    assert session.has_news(("t", 1), answer(highWatermark=6, errorCode=3))
+    assert session.has_news(("t", 1), answer(highWatermark=6, errorCode=3))
+
+
+def test_a_partition_that_gave_records_comes_last_in_the_next_request() -> None:
+    sessions = FetchSessions()
+    opened = sessions.resolve(body(0, 0, 1, 2, 3), is_by_id=False)
+    for place in opened.partitions:
+        assert opened.is_sent(place, answer(records=b"x" if place[1] == 1 else b""))
+    assert places(sessions, opened.session_id, 1) == [2, 3, 1]

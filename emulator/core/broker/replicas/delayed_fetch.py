@@ -81,7 +81,10 @@ class FetchHandler:
     def handle_request(self, turn: Turn, request_id: RequestId, request: messages.FetchRequest) -> None:
         """Reads the available records, notes the follower's progress, and answers or parks."""
         reader = Reader(
-            replica_id=request.replica_id, replica_epoch=request.replica_epoch, client_rack=request.client_rack
+            replica_id=request.replica_id,
+            replica_epoch=request.replica_epoch,
+            client_rack=request.client_rack,
+            is_cut_allowed=request.is_cut_allowed,
         )
         results = self._read_all(turn, request, reader)
         answers: list[messages.FetchPartitionResponse] = []

@@ -35,7 +35,7 @@ WAITING_MAX: Final = 10_000
 class _Operation:
     """A request: which partition took each batch, what became of it (its error once known), and how many are open."""
 
-    __slots__ = ("base_offsets", "cause_id", "errors", "hosts", "number", "open_count", "request", "request_id")
+    __slots__ = ("appended", "cause_id", "errors", "hosts", "number", "open_count", "request", "request_id")
 
     def __init__(self, number: int, request_id: RequestId, request: messages.ProduceRequest, cause_id: CauseId) -> None:
         self.number = number
@@ -43,7 +43,7 @@ class _Operation:
         self.request = request
         self.cause_id = cause_id
         self.errors: list[ErrorCode | None] = []
-        self.base_offsets: list[Offset | None] = []
+        self.appended: list[Appended | None] = []
         self.hosts: list[Partition | None] = []
         self.open_count = 0
 
@@ -92,10 +92,10 @@ class ProduceHandler:
                 outcome = append_batch(turn, self._hosted, asked, acks=request.acks)
             if isinstance(outcome, Refused):
                 error: ErrorCode | None = outcome.error
-                operation.base_offsets.append(None)
+                operation.appended.append(None)
             else:
                 error = ErrorCode.NONE
-                operation.base_offsets.append(outcome.base_offset)
+                operation.appended.append(outcome)
                 if request.acks == Acks.ALL:
                     error = commit_result(host, outcome.required_offset)
             operation.errors.append(error)
@@ -174,12 +174,10 @@ class ProduceHandler:
         request = operation.request
         answers: list[messages.ProducePartitionResponse] = []
         failed = False
-        for asked, settled, base_offset in zip(
-            request.partitions, operation.errors, operation.base_offsets, strict=True
-        ):
+        for asked, settled, appended in zip(request.partitions, operation.errors, operation.appended, strict=True):
             error = ErrorCode.REQUEST_TIMED_OUT if settled is None else settled
             failed = failed or error is not ErrorCode.NONE
-            answers.append(self._partition_answer(turn, operation, asked, error, base_offset))
+            answers.append(self._partition_answer(turn, operation, asked, error, appended))
         if request.acks != Acks.NONE:
             turn.send(
                 effects.SendResponse(
@@ -197,7 +195,7 @@ class ProduceHandler:
         operation: _Operation,
         asked: messages.ProducePartition,
         error: ErrorCode,
-        base_offset: Offset | None,
+        appended: Appended | None,
     ) -> messages.ProducePartitionResponse:
         partition = self._hosted.get(asked.topic_partition)
         record_count = getattr(asked.batch, "record_count", 0)
@@ -210,7 +208,7 @@ class ProduceHandler:
                 topic_id=topic_id if partition is None else partition.log.topic_id,
                 acks=operation.request.acks,
                 error=error.name,
-                base_offset=base_offset,
+                base_offset=None if appended is None else appended.base_offset,
                 record_count=record_count,
                 high_watermark=Offset(0) if partition is None else partition.log.high_watermark,
                 committed_isr=() if partition is None else partition.committed_isr,
@@ -227,8 +225,9 @@ class ProduceHandler:
             topic=asked.topic,
             partition=asked.partition,
             error=error,
-            base_offset=base_offset if error is ErrorCode.NONE else None,
+            base_offset=None if appended is None else appended.base_offset,
             log_start_offset=None if partition is None else partition.log.log_start_offset,
             current_leader=leader,
             current_leader_epoch=leader_epoch,
+            duplicate_timestamp_ms=None if appended is None else appended.duplicate_timestamp_ms,
         )

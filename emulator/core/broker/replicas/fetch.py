@@ -26,6 +26,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     replica_id: BrokerId | None
     replica_epoch: BrokerEpoch | None = None
     client_rack: str | None = None
+    is_cut_allowed: bool = False
 
     @property
     def may_read_follower(self) -> bool:
@@ -124,7 +125,12 @@ def read_partition(
     if divergence is not ErrorCode.NONE or not log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
         return ReadFailed(ErrorCode.OFFSET_OUT_OF_RANGE)
     max_bytes = min(asked.partition_max_bytes, bytes_left)
-    span = log.read(asked.fetch_offset, upper_bound=visible_end_offset(partition, reader), max_bytes=max_bytes)
+    span = log.read(
+        asked.fetch_offset,
+        upper_bound=visible_end_offset(partition, reader),
+        max_bytes=max_bytes,
+        is_cut_allowed=reader.is_cut_allowed,
+    )
     if span is not None and span.size > max_bytes and bytes_read > 0:
         span = None
     return Read(partition, span)

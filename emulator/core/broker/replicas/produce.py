@@ -17,10 +17,14 @@ from laststand.emulator.core.types import Acks, LeaderEpoch, Offset
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """A batch is in the log, now or since an earlier try; committed at ``required_offset`` (exclusive)."""
+    """A batch is in the log, now or since an earlier try; committed at ``required_offset`` (exclusive).
+
+    ``duplicate_timestamp_ms`` is the largest timestamp of the batch of the earlier try.
+    """
 
     base_offset: Offset
     required_offset: Offset
+    duplicate_timestamp_ms: int | None = None
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -60,7 +64,7 @@ def append_batch(
     if isinstance(verdict, RejectedBatch):
         return Refused(verdict.error)
     if isinstance(verdict, DuplicateBatch):
-        return Appended(verdict.base_offset, Offset(verdict.last_offset + 1))
+        return Appended(verdict.base_offset, Offset(verdict.last_offset + 1), verdict.max_timestamp_ms)
     batch = _stamped(asked.batch, log.log_end_offset, partition.leader_epoch)
     partition.append_as_leader(turn, batch)
     return Appended(batch.base_offset, batch.next_offset)

@@ -50,6 +50,7 @@ class DuplicateBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     base_offset: Offset
     last_offset: Offset
+    max_timestamp_ms: int
 
 
 class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +98,11 @@ class ProducerStates:
             return _IN_SEQUENCE if batch.base_sequence == 0 or batch.is_control else _OUT_OF_ORDER
         for retained in reversed(entry.batches):
             if retained.base_sequence == batch.base_sequence and retained.last_sequence == batch.last_sequence:
-                return DuplicateBatch(base_offset=retained.base_offset, last_offset=retained.last_offset)
+                return DuplicateBatch(
+                    base_offset=retained.base_offset,
+                    last_offset=retained.last_offset,
+                    max_timestamp_ms=retained.max_timestamp_ms,
+                )
         last_sequence = entry.batches[-1].last_sequence if entry.batches else -1
         in_sequence = batch.base_sequence == (last_sequence + 1) & _SEQUENCE_MASK
         return _IN_SEQUENCE if in_sequence or batch.is_control else _OUT_OF_ORDER

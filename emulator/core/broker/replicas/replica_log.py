@@ -131,13 +131,16 @@ class ReplicaLog:
         self._producers_offset = producers_offset
         self._reload_producers(now_ms=now_ms)
 
-    def read(self, fetch_offset: Offset, *, upper_bound: Offset, max_bytes: int) -> LogSpan | None:
-        """Returns whole batches from the one that holds ``fetch_offset`` on, or ``None`` if there are none.
+    def read(
+        self, fetch_offset: Offset, *, upper_bound: Offset, max_bytes: int, is_cut_allowed: bool = False
+    ) -> LogSpan | None:
+        """Returns batches from the one that holds ``fetch_offset`` on, or ``None`` if there are none.
 
         Args:
             fetch_offset: the first offset wanted.
             upper_bound: exclusive; a batch that reaches it is left out.
             max_bytes: limit on their size together; the first batch is returned whatever its size (KIP-74).
+            is_cut_allowed: whether the beginning of one more batch fills the limit.
         """
         first = bisect_right(self._next_offsets, fetch_offset)
         end = len(self._base_offsets)
@@ -147,11 +150,14 @@ class ReplicaLog:
             return None
         start_position = self._positions[first]
         fitting = bisect_right(self._positions, start_position + max_bytes, first + 1, end + 1) - 1
-        end = max(fitting, first + 1)
+        last = max(fitting, first + 1)
+        size = self._positions[last] - start_position
+        if is_cut_allowed and last < end and size < max_bytes:
+            last, size = last + 1, max_bytes
         return LogSpan(
             base_offset=Offset(self._base_offsets[first]),
-            end_offset=Offset(self._next_offsets[end - 1]),
-            size=self._positions[end] - start_position,
+            end_offset=Offset(self._next_offsets[last - 1]),
+            size=size,
         )
 
     def size_between(self, fetch_offset: Offset, upper_bound: Offset) -> int:

@@ -49,6 +49,15 @@ def read_slowly(
     return LogSpan(base_offset=taken[0].base_offset, end_offset=end_offset, size=sum(each.size for each in taken))
 
 
+def cut_slowly(
+    batches: list[BatchDescriptor], whole: LogSpan | None, *, upper_bound: int, max_bytes: int
+) -> LogSpan | None:
+    following = [] if whole is None else visible(batches, whole.end_offset, upper_bound)
+    if whole is None or not following or whole.size >= max_bytes:
+        return whole
+    return LogSpan(base_offset=whole.base_offset, end_offset=Offset(following[0].last_offset + 1), size=max_bytes)
+
+
 def check_reads(log: ReplicaLog, batches: list[BatchDescriptor]) -> None:
     bounds = [Offset(offset) for offset in range(sum(COUNTS) + 2)]
     for fetch_offset, upper_bound in product(bounds, bounds):
@@ -57,6 +66,8 @@ def check_reads(log: ReplicaLog, batches: list[BatchDescriptor]) -> None:
         for max_bytes in (0, 29, 30, 100, 130, 229, 230, 1000):
             wanted = read_slowly(batches, fetch_offset, upper_bound=upper_bound, max_bytes=max_bytes)
             assert log.read(fetch_offset, upper_bound=upper_bound, max_bytes=max_bytes) == wanted
+            cut = log.read(fetch_offset, upper_bound=upper_bound, max_bytes=max_bytes, is_cut_allowed=True)
+            assert cut == cut_slowly(batches, wanted, upper_bound=upper_bound, max_bytes=max_bytes)
 
 
 def test_whole_batches_are_read_within_offset_and_size_limits() -> None:
