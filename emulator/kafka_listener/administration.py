@@ -290,6 +290,8 @@ async def _alter_reassignments(served: Served, request: ClientRequest) -> Messag
         (each.topic, {**_result(each.error, each.error_message), "partitionIndex": each.partition})
         for each in response.partitions
     )
+    for topic in body["topics"]:
+        results.setdefault(topic["name"], [])
     return {
         **_result(response.error, response.error_message),
         "allowReplicationFactorChange": is_free,
@@ -471,7 +473,7 @@ async def _update_features(served: Served, request: ClientRequest) -> Message:
             if each["allowDowngrade"]
             else UPGRADES.get(each["upgradeType"], FeatureUpgradeType.UPGRADE),
         )
-        for each in body["featureUpdates"]
+        for each in {each["feature"]: each for each in body["featureUpdates"]}.values()
     ]
     response = await _forward(
         served,

@@ -22,8 +22,6 @@ _ALL_FEATURES_VERSION: Final = 4
 _UNSTABLE: Final = {api_named("InitProducerId").key: 5}
 """Newest versions that Kafka 4.2 has finished, where its definitions go on."""
 
-_UNADVERTISED: Final = frozenset({api_named("SaslHandshake").key, api_named("SaslAuthenticate").key})
-
 
 def unsupported_version() -> Message:
     """Returns the answer to a version that is too new; it is encoded as version 0."""
@@ -38,14 +36,14 @@ def api_versions(served: Served, request: ClientRequest, served_keys: Collection
     Args:
         served: the broker.
         request: of a client.
-        served_keys: keys of the APIs that have a handler.
+        served_keys: keys of the APIs that are advertised beside this one.
     """
     if request.version >= _SOFTWARE_VERSION:
         name, version = request.body["clientSoftwareName"], request.body["clientSoftwareVersion"]
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return {"errorCode": ErrorCode.INVALID_REQUEST}
         request.connection.software = f"{name} {version}"
-    keys = sorted({API_VERSIONS, *served_keys} - _UNADVERTISED)
+    keys = sorted({API_VERSIONS, *served_keys})
     image = served.broker.image
     lowest_shown = 0 if request.version >= _ALL_FEATURES_VERSION else 1
     return {

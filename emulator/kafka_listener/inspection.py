@@ -17,6 +17,10 @@ _TIMEOUT_MS: Final = 30_000
 _METADATA_TOPIC: Final = "__cluster_metadata"
 _MESSAGE_VERSION: Final = 2
 _UNKNOWN_BYTES: Final = -1
+_ANY_RESOURCE_VERSION: Final = 1
+"""Version of ListConfigResources that is about more than the metrics of clients."""
+
+_BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 8, 16, 32
 _TOPIC_TYPE, _BROKER_TYPE = RESOURCE_NUMBERS[ConfigResource.TOPIC], RESOURCE_NUMBERS[ConfigResource.BROKER]
 
 
@@ -104,7 +108,12 @@ async def _describe_quorum(served: Served, request: ClientRequest) -> Message:
             }
             partitions.append({"partitionIndex": each["partitionIndex"], **(failed if state is None else state)})
         topics.append({"topicName": topic["topicName"], "partitions": partitions})
-    return {"errorMessage": "", "topics": topics, "nodes": [{"nodeId": served.controller_id}] if is_described else []}
+    return {"errorMessage": "", "topics": topics, "nodes": [_controller(served)] if is_described else []}
+
+
+def _controller(served: Served) -> Message:
+    host, port = served.controller_address
+    return {"nodeId": served.controller_id, "listeners": [{"name": "CONTROLLER", "host": host, "port": port}]}
 
 
 async def _quorum(served: Served) -> Message | None:
@@ -133,16 +142,23 @@ async def _quorum(served: Served) -> Message | None:
 
 
 async def _list_config_resources(served: Served, request: ClientRequest) -> Message:
-    wanted = request.body["resourceTypes"] or (_TOPIC_TYPE, _BROKER_TYPE)
-    if any(kind not in (_TOPIC_TYPE, _BROKER_TYPE) for kind in wanted):
+    brokers = [str(node) for node in served.live_brokers()]
+    names: dict[int, list[str]] = {_CLIENT_METRICS: []}
+    if request.version >= _ANY_RESOURCE_VERSION:
+        names |= {
+            _TOPIC_TYPE: sorted(served.broker.image.topics),
+            _BROKER_TYPE: brokers,
+            _BROKER_LOGGER: brokers,
+            _GROUP: [],
+        }
+    wanted = request.body["resourceTypes"] or names.keys()
+    if not names.keys() >= set(wanted):
         return {"errorCode": ErrorCode.UNSUPPORTED_VERSION}
-    image = served.broker.image
-    resources: list[Message] = []
-    if _TOPIC_TYPE in wanted:
-        resources += [{"resourceName": name, "resourceType": _TOPIC_TYPE} for name in sorted(image.topics)]
-    if _BROKER_TYPE in wanted:
-        resources += [{"resourceName": str(node), "resourceType": _BROKER_TYPE} for node in served.live_brokers()]
-    return {"errorCode": ErrorCode.NONE, "configResources": resources}
+    return {
+        "configResources": [
+            {"resourceName": name, "resourceType": kind} for kind in dict.fromkeys(wanted) for name in names[kind]
+        ]
+    }
 
 
 INSPECTION: Final[Mapping[int, Handler]] = {

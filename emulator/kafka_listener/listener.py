@@ -18,9 +18,11 @@ from laststand.emulator.kafka_listener.messages import Message, all_apis
 from laststand.emulator.kafka_listener.metadata import METADATA
 from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoints, Handler, Served
 from laststand.emulator.kafka_listener.sasl import SASL
+from laststand.emulator.kafka_listener.unbuilt import UNBUILT
 from laststand.emulator.rpc.interception import Interceptor
 
-_HANDLERS: Final[Mapping[int, Handler]] = {**DATA_PLANE, **METADATA, **ADMINISTRATION, **INSPECTION, **SASL}
+_ADVERTISED: Final[Mapping[int, Handler]] = {**DATA_PLANE, **METADATA, **ADMINISTRATION, **INSPECTION}
+_HANDLERS: Final[Mapping[int, Handler]] = {**_ADVERTISED, **UNBUILT, **SASL}
 _HEADER_BYTES: Final = 8
 
 
@@ -191,7 +193,7 @@ class KafkaListener:
             raise RefusedError(f"{api.name} version {version}: {error}") from None
         request = ClientRequest(key, version, body, connection)
         if key == API_VERSIONS:
-            return [correlation_id, *_encoded(api_versions(served, request, _HANDLERS), key, version)]
+            return [correlation_id, *_encoded(api_versions(served, request, _ADVERTISED), key, version)]
         answer = await _HANDLERS[key](served, request)
         if answer is None:
             return None

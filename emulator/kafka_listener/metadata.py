@@ -26,11 +26,17 @@ _CLUSTER_OPERATIONS: Final = 8096
 _NOT_ASKED: Final = -2147483648
 _BROKERS, _CONTROLLERS = 1, 2
 _LEADER_STAYS_VERSION: Final = 1
+_UNUSED_ID_VERSIONS: Final = (10, 11)
+"""Versions of Metadata whose requests have a topic's id, which a broker refuses to look up."""
 
 
 async def _metadata(served: Served, request: ClientRequest) -> Message:
     body, image = request.body, served.broker.image
     asked = body["topics"]
+    error = _error_of(asked or (), request.version)
+    if error is not ErrorCode.NONE:
+        topics = [{"errorCode": error, "name": each["name"] or "", "topicId": each["topicId"]} for each in asked]
+        return {"topics": topics, "controllerId": -1, "errorCode": error}
     if asked is None or (not asked and request.version == 0):
         topics = [_topic(served, request, name) for name in sorted(image.topics)]
     else:
@@ -44,6 +50,17 @@ async def _metadata(served: Served, request: ClientRequest) -> Message:
         if body["includeClusterAuthorizedOperations"]
         else _NOT_ASKED,
     }
+
+
+def _error_of(asked: Iterable[Message], version: int) -> ErrorCode:
+    """Returns the error of a whole request: an id in a version without lookups by id, or neither id nor name."""
+    for topic in asked:
+        is_given_by_id = topic["topicId"] not in (None, ZERO_UUID)
+        if version in _UNUSED_ID_VERSIONS and (is_given_by_id or topic["name"] is None):
+            return ErrorCode.INVALID_REQUEST
+        if topic["name"] is None and not is_given_by_id:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+    return ErrorCode.NONE
 
 
 def _asked_topics(served: Served, request: ClientRequest, asked: Iterable[Message]) -> Iterable[Message]:

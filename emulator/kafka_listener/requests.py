@@ -84,6 +84,7 @@ class Served(NamedTuple):
         broker_id: of the broker.
         cluster_id: of the cluster.
         controller_id: where administrators' requests are forwarded to.
+        controller_address: of that node.
         broker: its state.
         log_dir: where its logs are.
         properties: of the node.
@@ -97,6 +98,7 @@ class Served(NamedTuple):
     broker_id: BrokerId
     cluster_id: str
     controller_id: NodeId
+    controller_address: Endpoint
     broker: BrokerView
     log_dir: str
     properties: NodeProperties

@@ -241,6 +241,7 @@ class BrokerShell:
             broker_id=BrokerId(self._config.node_id),
             cluster_id=self._config.cluster_id,
             controller_id=self._config.controller_id,
+            controller_address=Endpoint.parse(self._config.addresses[self._config.controller_id]),
             broker=self._broker,
             log_dir=self._config.data_dirs[0],
             properties=self._config.node_properties(),
