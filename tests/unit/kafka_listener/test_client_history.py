@@ -16,7 +16,7 @@ from laststand.emulator.kafka_listener.fetch import fetch
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
 from laststand.emulator.kafka_listener.gateway import Answered
 from laststand.emulator.kafka_listener.messages import api_named
-from laststand.emulator.kafka_listener.requests import ClientRequest, Served
+from laststand.emulator.kafka_listener.requests import ClientRequest, Endpoint, Served
 from tests.wire.batches import make_batch
 
 BROKER = BrokerId(NodeId(0))
@@ -74,6 +74,7 @@ def broker_with(records: bytes, history: ClientHistory) -> Served:
         broker_id=BROKER,
         cluster_id="",
         controller_id=NodeId(100),
+        controller_address=Endpoint("127.0.0.1", 1),
         log_dir="",
         properties=unused,
         endpoints={},
