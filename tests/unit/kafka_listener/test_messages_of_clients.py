@@ -88,6 +88,7 @@ async def serving() -> AsyncIterator[Broker]:
         broker_id=unused,
         cluster_id="",
         controller_id=NodeId(100),
+        controller_address=unused,
         log_dir="",
         properties=unused,
         endpoints={},
