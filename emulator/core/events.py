@@ -850,6 +850,28 @@ class OrderGiven(Event, frozen=True, kw_only=True):
     order: str
 
 
+class OrderRelayed(Event, frozen=True, kw_only=True):
+    """A broker passes on what a client of Kafka orders, or is ordered itself; this is written before.
+
+    Attributes:
+        client: its name in the history.
+        given_to: the node.
+        api: as in ``OrderReceived``.
+        order: likewise.
+        metadata_offset: end of the metadata that the broker had applied; what the order led to was committed later.
+        unclean_elections: as in ``StepReached``.
+        deletions: likewise.
+    """
+
+    client: str
+    given_to: NodeId
+    api: str
+    order: str
+    metadata_offset: MetadataOffset
+    unclean_elections: tuple[str, ...] = ()
+    deletions: tuple[RequestedDeletion, ...] = ()
+
+
 class FileVouched(Event, frozen=True, kw_only=True):
     """The content of an evidence file as the harness found it after its writer had ended.
 
@@ -901,6 +923,7 @@ BrokerEvent: TypeAlias = (
     | PeerReachable
     | MessageIntercepted
     | OrderReceived
+    | OrderRelayed
 )
 
 ControllerEvent: TypeAlias = (

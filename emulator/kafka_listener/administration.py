@@ -62,10 +62,16 @@ _ResponseT = TypeVar("_ResponseT", bound=messages.Response)
 
 
 async def _forward(
-    served: Served, request: messages.Request, expected: type[_ResponseT], *, timeout_ms: int = _TIMEOUT_MS
+    served: Served,
+    request: ClientRequest,
+    asked: messages.Request,
+    expected: type[_ResponseT],
+    *,
+    timeout_ms: int = _TIMEOUT_MS,
 ) -> _ResponseT | None:
     """Returns the controller's answer; ``None`` if there is none in time."""
-    response = await served.controller.ask(served.controller_id, request, timeout_ms=max(1, timeout_ms))
+    served.note(request, asked, to=served.controller_id)
+    response = await served.controller.ask(served.controller_id, asked, timeout_ms=max(1, timeout_ms))
     assert response is None or isinstance(response, expected), "each request has its response"
     return response
 
@@ -105,7 +111,9 @@ async def _create_topics(served: Served, request: ClientRequest) -> Message:
             answers[name] = {**_result(error, f"Topic '{name}' already exists."), "name": name}
     elif topics:
         asked = admin_messages.CreateTopicsRequest(topics=tuple(topics.values()))
-        response = await _forward(served, asked, admin_messages.CreateTopicsResponse, timeout_ms=body["timeoutMs"])
+        response = await _forward(
+            served, request, asked, admin_messages.CreateTopicsResponse, timeout_ms=body["timeoutMs"]
+        )
         results = {} if response is None else {result.name: result for result in response.topics}
         for name, topic in topics.items():
             answers[name] = _created(served, topic, results.get(name))
@@ -185,6 +193,7 @@ async def _delete_topics(served: Served, request: ClientRequest) -> Message:
     if names:
         response = await _forward(
             served,
+            request,
             admin_messages.DeleteTopicsRequest(topics=tuple(names.values())),
             admin_messages.DeleteTopicsResponse,
             timeout_ms=body["timeoutMs"],
@@ -210,6 +219,7 @@ async def _create_partitions(served: Served, request: ClientRequest) -> Message:
     ]
     response = await _forward(
         served,
+        request,
         admin_messages.CreatePartitionsRequest(topics=tuple(asked), validate_only=body["validateOnly"]),
         admin_messages.CreatePartitionsResponse,
         timeout_ms=body["timeoutMs"],
@@ -247,6 +257,7 @@ async def _elect_leaders(served: Served, request: ClientRequest) -> Message:
         }
     response = await _forward(
         served,
+        request,
         admin_messages.ElectLeadersRequest(election_type=wanted, partitions=partitions),
         admin_messages.ElectLeadersResponse,
         timeout_ms=body["timeoutMs"],
@@ -278,6 +289,7 @@ async def _alter_reassignments(served: Served, request: ClientRequest) -> Messag
     is_free = body["allowReplicationFactorChange"]
     response = await _forward(
         served,
+        request,
         admin_messages.AlterPartitionReassignmentsRequest(
             partitions=tuple(asked), allow_replication_factor_change=is_free
         ),
@@ -307,6 +319,7 @@ async def _list_reassignments(served: Served, request: ClientRequest) -> Message
         partitions = tuple((topic["name"], index) for topic in asked for index in topic["partitionIndexes"])
     response = await _forward(
         served,
+        request,
         admin_messages.ListPartitionReassignmentsRequest(partitions=partitions),
         admin_messages.ListPartitionReassignmentsResponse,
         timeout_ms=body["timeoutMs"],
@@ -363,6 +376,7 @@ async def _describe_configs(served: Served, request: ClientRequest) -> Message:
     if asked:
         response = await _forward(
             served,
+            request,
             admin_messages.DescribeConfigsRequest(resources=tuple(asked)),
             admin_messages.DescribeConfigsResponse,
         )
@@ -436,7 +450,7 @@ async def _alter_configs(served: Served, request: ClientRequest) -> Message:
         altered = admin_messages.IncrementalAlterConfigsRequest(
             resources=tuple(asked), validate_only=body["validateOnly"]
         )
-        response = await _forward(served, altered, admin_messages.IncrementalAlterConfigsResponse)
+        response = await _forward(served, request, altered, admin_messages.IncrementalAlterConfigsResponse)
     outcomes = iter(() if response is None else response.resources)
     results: list[Message] = []
     for resource, problem in zip(body["resources"], problems, strict=True):
@@ -477,6 +491,7 @@ async def _update_features(served: Served, request: ClientRequest) -> Message:
     ]
     response = await _forward(
         served,
+        request,
         admin_messages.UpdateFeaturesRequest(feature_updates=tuple(updates), validate_only=body["validateOnly"]),
         admin_messages.UpdateFeaturesResponse,
         timeout_ms=body["timeoutMs"],
@@ -495,7 +510,7 @@ async def _update_features(served: Served, request: ClientRequest) -> Message:
 
 async def _unregister_broker(served: Served, request: ClientRequest) -> Message:
     asked = admin_messages.UnregisterBrokerRequest(broker_id=BrokerId(request.body["brokerId"]))
-    response = await _forward(served, asked, admin_messages.UnregisterBrokerResponse)
+    response = await _forward(served, request, asked, admin_messages.UnregisterBrokerResponse)
     return _TIMED_OUT if response is None else _result(response.error, response.error_message)
 
 

@@ -134,6 +134,7 @@ async def delete_records(served: Served, request: ClientRequest) -> Message:
             )
     if targets:
         core_request = messages.DeleteRecordsRequest(partitions=tuple(targets.values()), timeout_ms=body["timeoutMs"])
+        served.note(request, core_request, to=served.broker_id)
         response = (await served.core.ask(core_request)).response
         assert isinstance(response, messages.DeleteRecordsResponse), "a DeleteRecords request has this response"
         for place, result in zip(targets, response.partitions, strict=True):

@@ -4,15 +4,18 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from laststand.emulator.core import events, messages
+from laststand.emulator.core.admin_messages import ElectLeadersRequest, RequestedElection
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import NodeProperties, TopicProperties
-from laststand.emulator.core.types import BrokerId, IsolationLevel, NodeId, TopicPartition
+from laststand.emulator.core.types import BrokerId, CauseId, IsolationLevel, NodeId, TopicPartition
 from laststand.emulator.kafka_listener.client_history import ClientHistory
 from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.kafka_listener.fetch_sessions import FetchSessions
 from laststand.emulator.kafka_listener.gateway import ControllerGateway, CoreGateway
 from laststand.emulator.kafka_listener.messages import Message
+from laststand.emulator.rpc.orders import is_order, order_relayed
 
 _ISOLATION_LEVELS: Final[dict[int, IsolationLevel]] = {level.value: level for level in IsolationLevel}
 
@@ -93,6 +96,7 @@ class Served(NamedTuple):
         controller: takes forwarded requests.
         fetch_sessions: of its clients.
         history: of its clients.
+        note_order: puts on record that a client orders something.
     """
 
     broker_id: BrokerId
@@ -107,6 +111,28 @@ class Served(NamedTuple):
     controller: ControllerGateway
     fetch_sessions: FetchSessions
     history: ClientHistory
+    note_order: Callable[[events.OrderRelayed], None]
+
+    def note(self, request: ClientRequest, asked: messages.Request, *, to: NodeId) -> None:
+        """Puts an administrator's request on record, before a node gets it; questions are not."""
+        if is_order(asked):
+            client = self.history.process_of(request.connection)
+            relayed = order_relayed(
+                asked,
+                client=client,
+                to=to,
+                cause_id=CauseId(client),
+                metadata_offset=self.broker.image.next_offset,
+                unclean_elections=self._unclean_elections(asked),
+            )
+            self.note_order(relayed)
+
+    def _unclean_elections(self, asked: messages.Request) -> tuple[str, ...]:
+        if not isinstance(asked, ElectLeadersRequest) or asked.election_type == RequestedElection.PREFERRED.value:
+            return ()
+        if asked.partitions is None:
+            return tuple(map(str, self.broker.image.partitions))
+        return tuple(str(TopicPartition(each.topic, each.partition)) for each in asked.partitions)
 
     def live_brokers(self) -> list[BrokerId]:
         """Returns the brokers that are not fenced and that this listener's clients can reach, ascending."""

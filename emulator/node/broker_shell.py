@@ -210,7 +210,7 @@ class BrokerShell:
         self._loop.put_first(Arrival(incoming=incoming))
 
     def _record_between_turns(
-        self, event: events.MessageIntercepted | events.OrderReceived | events.LogFlushed
+        self, event: events.MessageIntercepted | events.OrderReceived | events.OrderRelayed | events.LogFlushed
     ) -> None:
         # Nothing else waits for its write.
         log_event(event)
@@ -250,6 +250,7 @@ class BrokerShell:
             controller=ControllerGateway(self._make_outbound),
             fetch_sessions=FetchSessions(),
             history=ClientHistory(Path(config.history), broker_id=BrokerId(self._config.node_id), name=name),
+            note_order=self._record_between_turns,
         )
         endpoints = {
             each.client_id: {broker_id: Endpoint.parse(address) for broker_id, address in each.advertised.items()}

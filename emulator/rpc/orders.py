@@ -1,7 +1,8 @@
 """Orders: whatever makes a node do what it would not do by itself, and how both ends put it on record.
 
-Whoever gives an order on behalf of the harness has that noted in the harness's event file first, and a node notes each
-order before it obeys. An order that only the node has on record came from somebody else.
+Whoever gives an order on behalf of the harness has that noted in the harness's event file first, a broker notes what it
+passes on for clients of Kafka in its own, and a node notes each order before it obeys. An order that only the node has
+on record came from somebody else.
 """
 
 from typing import Final
@@ -10,7 +11,7 @@ import msgspec
 
 from laststand.emulator.core import admin_messages as admin
 from laststand.emulator.core import events, messages
-from laststand.emulator.core.types import CauseId, NodeId
+from laststand.emulator.core.types import CauseId, MetadataOffset, NodeId, TopicPartition
 
 ORDERS: Final[frozenset[type[messages.Request]]] = frozenset(
     {
@@ -38,6 +39,31 @@ def is_order(request: messages.Request) -> bool:
 def order_given(request: messages.Request, *, to: NodeId, cause_id: CauseId) -> events.OrderGiven:
     """Returns the harness's record of an administrator's request."""
     return events.OrderGiven(cause_id=cause_id, given_to=to, api=_api(request), order=_text(request))
+
+
+def order_relayed(
+    request: messages.Request,
+    *,
+    client: str,
+    to: NodeId,
+    cause_id: CauseId,
+    metadata_offset: MetadataOffset,
+    unclean_elections: tuple[str, ...],
+) -> events.OrderRelayed:
+    """Returns a broker's record of what a client of Kafka orders."""
+    asked = request.partitions if isinstance(request, messages.DeleteRecordsRequest) else ()
+    return events.OrderRelayed(
+        cause_id=cause_id,
+        client=client,
+        given_to=to,
+        api=_api(request),
+        order=_text(request),
+        metadata_offset=metadata_offset,
+        unclean_elections=unclean_elections,
+        deletions=tuple(
+            events.RequestedDeletion(str(TopicPartition(each.topic, each.partition)), each.offset) for each in asked
+        ),
+    )
 
 
 def order_received(request: messages.Request, *, giver: str, cause_id: CauseId) -> events.OrderReceived:

@@ -414,6 +414,22 @@ class RunBuilder:
         )
         self.note(HARNESS, step)
 
+    def relay(
+        self, node: int, *, unclean: tuple[str, ...] = (), deletions: tuple[e.RequestedDeletion, ...] = ()
+    ) -> None:
+        """A broker notes that it passes on an order of a client of Kafka, by the metadata of this moment."""
+        order = e.OrderRelayed(
+            cause_id=CAUSE,
+            client="kafka:tool@0-0.1",
+            given_to=NodeId(node),
+            api="any",
+            order="",
+            metadata_offset=MetadataOffset(self.metadata_offset),
+            unclean_elections=unclean,
+            deletions=deletions,
+        )
+        self.note(node, order)
+
     def changed(
         self,
         topic: str = "orders",
@@ -803,13 +819,15 @@ class RunBuilder:
         acks: int = -1,
         outcome: OperationType = OperationType.OK,
         begun_s: float | None = None,
+        process: str = "producer-0",
+        operation_id: str | None = None,
     ) -> None:
         """Writes both lines of a send, the first with an earlier time where one is given."""
         p = self.partitions[topic, partition]
         common: dict[str, object] = {
             "f": "send",
-            "process": "producer-0",
-            "operation_id": f"send-{batch.sequence}",
+            "process": process,
+            "operation_id": operation_id or f"send-{batch.sequence}",
             "topic": topic,
             "topic_id": p.topic_id,
             "partition": partition,

@@ -1083,6 +1083,12 @@ def records_are_deleted(path: Path, *, asked: int | None = 20, deleted: int = 20
     return deleted_everywhere(run, deleted)
 
 
+def records_are_deleted_for_a_client_of_kafka(path: Path) -> Path:
+    run = healthy(path)
+    run.relay(0, deletions=(e.RequestedDeletion("orders-0", Offset(20)),))
+    return deleted_everywhere(run, 20)
+
+
 def follower_begins_again_where_the_leaders_log_starts(path: Path) -> Path:
     run = healthy(path)
     run.step("delete_records", deletions=(e.RequestedDeletion("orders-0", Offset(20)),))
@@ -1893,6 +1899,18 @@ def nothing_happens(path: Path) -> Path:
     return run.finish()
 
 
+def client_of_kafka_sends_a_refused_batch_again(path: Path) -> Path:
+    """Its idempotent producer keeps the batch as it is."""
+    run = healthy(path)
+    batch = run.new_batch()
+    run.operate(batch, outcome=OperationType.FAIL, process="kafka:app@0-0.1", operation_id="first")
+    for node in (0, 1, 2):
+        run.append(node, batch, leader=node == 0)
+    run.answer(batch)
+    run.operate(batch, process="kafka:app@0-0.2")
+    return run.finish()
+
+
 def producer_is_refused(path: Path) -> Path:
     run = healthy(path)
     run.operate(run.new_batch(), outcome=OperationType.FAIL)
@@ -2184,8 +2202,10 @@ HOLDS: Mapping[str, Build] = {
         path, switches={"progress_of_this_term": "off"}
     ),
     "producer is refused": producer_is_refused,
+    "client of Kafka sends a refused batch again": client_of_kafka_sends_a_refused_batch_again,
     "consumer seeks back": consumer_seeks_back,
     "deleted as asked for": records_are_deleted,
+    "deleted as a client of Kafka asked for": records_are_deleted_for_a_client_of_kafka,
     "follower of deleted records begins again": follower_begins_again_where_the_leaders_log_starts,
     "follower cuts off what was deleted": follower_cuts_off_what_was_deleted,
     "sent back from what was deleted": consumer_is_sent_back_from_deleted_records,

@@ -1,6 +1,7 @@
 """Orders that a node received and the harness did not give, on behalf of the harness or by its leave.
 
-Each order is put on record twice: in the harness's events before it is given, and in the node's before it is obeyed.
+Each order is put on record twice: in the harness's events before it is given, or for a client of Kafka in those of the
+broker that it asked, and in the node's before it is obeyed.
 An order may have been given and not have come; one that came was given, and as often as it came.
 """
 
@@ -17,9 +18,11 @@ _SHOWN_CHARACTERS: Final = 200
 
 def unknown_orders(cluster: ClusterFacts) -> Iterator[Doubt]:
     """Yields a doubt for each order that came from somebody else; of equal ones, one."""
-    given = Counter(
-        (int(told.event.given_to), told.event.api, told.event.order) for told in cluster.events.of(events.OrderGiven)
-    )
+    on_record: list[events.OrderGiven | events.OrderRelayed] = [
+        *(told.event for told in cluster.events.of(events.OrderGiven)),
+        *(told.event for told in cluster.events.of(events.OrderRelayed)),
+    ]
+    given = Counter((int(order.given_to), order.api, order.order) for order in on_record)
     received = Counter(
         (told.node, told.event.api, told.event.order) for told in cluster.events.of(events.OrderReceived)
     )

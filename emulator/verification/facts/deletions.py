@@ -1,8 +1,9 @@
 """Finds the records that may be gone: deleted for an administrator, or by retention.
 
-How far a log start rose says the judged cluster; how far it might, the harness, which notes what its steps asked for. A
-step names a partition, so that under a topic that is created again the same was asked for. Where retention may delete
-anything, its own word is believed: which segments were old or too many by a node's clock nothing else tells.
+How far a log start rose says the judged cluster; how far it might, the harness, which notes what its steps asked for,
+and for clients of Kafka a broker, which notes what they order. Both name a partition, so that under a topic that is
+created again the same was asked for. Where retention may delete anything, its own word is believed: which segments were
+old or too many by a node's clock nothing else tells.
 """
 
 from collections.abc import Iterator
@@ -20,11 +21,10 @@ _NS_PER_MS: Final = 1_000_000
 
 def wanted_log_start(cluster: ClusterFacts, partition: str) -> int | None:
     """Returns the offset below which records of ``orders-0`` may be gone; ``None`` if all that is committed."""
+    steps = (step.event.deletions for step in cluster.events.of(events.StepReached))
+    orders = (order.event.deletions for order in cluster.events.of(events.OrderRelayed))
     asked = [
-        deletion.offset
-        for step in cluster.events.of(events.StepReached)
-        for deletion in step.event.deletions
-        if deletion.partition == partition
+        deletion.offset for deletions in (*steps, *orders) for deletion in deletions if deletion.partition == partition
     ]
     if None in asked or may_expire(cluster):
         return None

@@ -298,7 +298,8 @@ class UncleanRequests:
 def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
     """Yields since which metadata offset an administrator may have asked for an unclean election of a partition.
 
-    A step is noted when it is done, so it began after what the harness knew at the end of the step before.
+    A step is noted when it is done, so it began after what the harness knew at the end of the step before; an order of
+    a client of Kafka, before it is passed on.
     """
     known = before = 0
     for told in timeline.events:
@@ -307,6 +308,9 @@ def _requests(timeline: Timeline, partition: str) -> Iterator[int]:
                 if partition in asked:
                     yield before
                 before = known
+            case events.OrderRelayed(unclean_elections=asked, metadata_offset=applied):
+                if partition in asked:
+                    yield applied
             case events.IncarnationEnded() | events.FaultInjected() | events.FaultHealed():
                 known = max(known, told.event.metadata_offset or 0)
             case _:

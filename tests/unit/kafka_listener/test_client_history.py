@@ -79,6 +79,7 @@ def broker_with(records: bytes, history: ClientHistory) -> Served:
         properties=unused,
         endpoints={},
         controller=unused,
+        note_order=unused,
         fetch_sessions=FetchSessions(),
         history=history,
         **fakes,

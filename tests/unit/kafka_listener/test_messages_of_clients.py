@@ -89,6 +89,7 @@ async def serving() -> AsyncIterator[Broker]:
         cluster_id="",
         controller_id=NodeId(100),
         controller_address=unused,
+        note_order=unused,
         log_dir="",
         properties=unused,
         endpoints={},

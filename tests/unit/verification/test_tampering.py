@@ -430,6 +430,22 @@ def test_an_order_is_given_as_often_as_it_is_received(times: int, form: str, run
     assert FORMS[form](run).unknown_reasons == doubts
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_an_order_that_a_broker_passed_on_for_a_client_of_kafka_is_no_doubt(form: str, run: Path) -> None:
+    order: Line = {"api": "UnregisterBroker", "order": '{"broker_id":2}'}
+    with_event(
+        "events/0-0.jsonl",
+        type="OrderRelayed",
+        given_to=CONTROLLER,
+        client="kafka:app@0-0.1",
+        metadata_offset=1,
+        **order,
+    )(run)
+    with_event(CONTROLLERS, type="OrderReceived", giver="ipv4:127.0.0.1:1", **order)(run)
+    reseal(run)
+    assert FORMS[form](run).unknown_reasons == ()
+
+
 @pytest.mark.parametrize("victim", ["events/1-0", "history"])
 def test_a_packed_file_that_was_exchanged_is_not_valid(victim: str, original: Path, run: Path) -> None:
     """It is whole and has a seal of its own, and is not what the harness found at the end."""

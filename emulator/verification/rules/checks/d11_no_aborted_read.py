@@ -1,23 +1,25 @@
 """D11 NoAbortedRead: what was refused for certain is nowhere."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.history import FOREIGN_CLIENT, OperationType
 from laststand.emulator.verification.facts.partition import PartitionFacts
 from laststand.emulator.verification.rules.check import Evidence, Finding, PartitionCheck, Premise
-from laststand.emulator.verification.tables.client_history import ReceivedBatch
+from laststand.emulator.verification.tables.client_history import ReceivedBatch, tried
 from laststand.emulator.verification.tables.final_logs import FinalBatch
 
 
 def _find(facts: PartitionFacts) -> Iterator[Finding]:
     refused: dict[tuple[int, int], list[str]] = {}
     for sent in facts.sent.rows(facts.sent.has("type", OperationType.FAIL)):
-        for tried in sent.crcs:
-            refused.setdefault((tried.crc, sent.record_count), []).append(sent.process)
+        for attempt in sent.crcs:
+            refused.setdefault((attempt.crc, sent.record_count), []).append(sent.process)
     if not refused:
         return
+    for sent_again in _sent_again(facts, refused):
+        del refused[sent_again]
     crcs = np.array([crc for crc, _ in refused], np.int64)
     final, received = facts.final_batches, facts.received
     found: list[tuple[str, FinalBatch | ReceivedBatch]] = [
@@ -31,6 +33,19 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
                 f"{facts} offset {batch.base_offset}: {holder} has the batch with CRC {batch.crc} that {process} was "
                 "refused for certain",
             )
+
+
+def _sent_again(facts: PartitionFacts, refused: Mapping[tuple[int, int], Sequence[str]]) -> set[tuple[int, int]]:
+    """Returns the refused batches that may be stored after all: each attempt of a client of Kafka is a send."""
+    foreign = {
+        batch
+        for batch, processes in refused.items()
+        if any(process.startswith(FOREIGN_CLIENT) for process in processes)
+    }
+    sent = tried(facts.sent)
+    is_refused = np.isin(sent.crcs, np.array([crc for crc, _ in foreign], np.int64))
+    again = (each for each in facts.sent.rows(sent.places[is_refused]) if each.type is not OperationType.FAIL)
+    return foreign & {(attempt.crc, each.record_count) for each in again for attempt in each.crcs}
 
 
 CHECK = PartitionCheck(

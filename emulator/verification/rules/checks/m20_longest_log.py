@@ -50,7 +50,13 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
 def _harness(cluster: ClusterFacts) -> Timeline:
     told = (
         each
-        for kind in (events.StepReached, events.IncarnationEnded, events.FaultInjected, events.FaultHealed)
+        for kind in (
+            events.StepReached,
+            events.OrderRelayed,
+            events.IncarnationEnded,
+            events.FaultInjected,
+            events.FaultHealed,
+        )
         for each in cluster.events.of(kind)
     )
     return Timeline(events=tuple(sorted(told, key=place_of)))
