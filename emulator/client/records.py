@@ -9,7 +9,7 @@ from typing import Final
 
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.client.steps import BatchContent
-from laststand.emulator.core.errors import InvariantError
+from laststand.emulator.core.errors import CorruptRecordError, InvariantError
 from laststand.emulator.core.history import PolledBatch
 from laststand.emulator.core.types import Offset
 from laststand.emulator.rpc.codec_error import CodecError
@@ -81,7 +81,7 @@ def polled_batches(block: bytes, *, position: Offset) -> tuple[PolledBatch, ...]
     polled: list[PolledBatch] = []
     for batch, descriptor in batches:
         crc = crc_of(batch)  # Of what came, not what its header says: evidence of a reader that does not check.
-        for first_offset, count, producer, first_record_id in _runs(batch, position):
+        for first_offset, count, producer, first_record_id in _runs(batch, descriptor, position):
             polled.append(
                 PolledBatch(
                     base_offset=first_offset,
@@ -104,9 +104,15 @@ def polled_records(block: bytes, *, position: Offset) -> tuple[StoredRecord, ...
     return tuple(record for batch, _ in batches for record in read_records(batch) if record.offset >= position)
 
 
-def _runs(batch: memoryview, position: Offset) -> list[tuple[Offset, int, str, int]]:
+def _runs(batch: memoryview, descriptor: BatchDescriptor, position: Offset) -> list[tuple[Offset, int, str, int]]:
     runs: list[tuple[Offset, int, str, int]] = []
-    for record in read_records(batch):
+    try:
+        records = read_records(batch)
+    except CorruptRecordError:
+        # A client of Kafka compressed it, well or badly: its broker did not look inside.
+        first = max(position, descriptor.base_offset)
+        return [(first, descriptor.last_offset - first + 1, UNKNOWN_PRODUCER, 0)]
+    for record in records:
         if record.offset < position:
             continue
         producer, record_id = record_identity(dict(record.headers).get(IDENTITY_HEADER, record.value))

@@ -5,12 +5,13 @@ broker never looks at records.
 """
 
 import importlib.util
+import zlib
 from collections.abc import Sequence
 from enum import Enum
 from typing import Final
 
 import msgspec
-from aiokafka.errors import CorruptRecordException
+from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from laststand.emulator.core.errors import CorruptRecordError
@@ -30,6 +31,10 @@ class Compression(Enum):
 
 
 _UNLIMITED: Final = 1 << 30
+_UNREADABLE: Final = (
+    *(CorruptRecordException, UnsupportedCodecError, ValueError, IndexError),
+    *(OSError, EOFError, zlib.error),  # gzip's
+)
 
 
 class RecordContent(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +101,8 @@ def read_records(batch: Buffer) -> list[StoredRecord]:
     """Returns the records of one batch, decompressed where needed.
 
     Raises:
-        CorruptRecordError: the bytes are no well-formed batch. The CRC is not checked here.
+        CorruptRecordError: the bytes are no well-formed batch, or compressed as this installation cannot read. The CRC
+            is not checked here.
     """
     try:
         return [
@@ -109,5 +115,5 @@ def read_records(batch: Buffer) -> list[StoredRecord]:
             )
             for record in DefaultRecordBatch(bytes(batch))
         ]
-    except (CorruptRecordException, ValueError, IndexError) as error:
+    except _UNREADABLE as error:
         raise CorruptRecordError(path="<batch>", position=0, reason=str(error)) from error

@@ -16,7 +16,15 @@ from laststand.emulator.client.records import (
 from laststand.emulator.core.client.steps import BatchContent
 from laststand.emulator.core.types import Offset, ProducerEpoch, ProducerId, TopicPartition
 from laststand.emulator.rpc.codec_error import CodecError
+from laststand.emulator.storage.record_batch import crc_of
 from laststand.emulator.storage.record_codec import RecordContent, build_batch
+
+CRC = slice(17, 21)
+COMPRESSION = 22
+"""Byte of a batch's attributes that names the codec (KIP-98)."""
+
+UNREADABLE = 1
+"""Gzip, which these records are not."""
 
 
 @pytest.mark.parametrize("size", [20, 100, 1000])
@@ -74,6 +82,14 @@ def test_records_below_the_position_are_not_polled() -> None:
     block, _ = encode_batch("producer-0", content(40, 5), record_size=100)
     (polled,) = polled_batches(block, position=Offset(2))
     assert (polled.base_offset, polled.last_offset, polled.first_record_id) == (2, 4, 42)
+
+
+def test_a_batch_that_cannot_be_read_is_one_of_an_unknown_producer() -> None:
+    block = bytearray(build_batch([RecordContent(value=b"v", timestamp_ms=0)] * 3))
+    block[COMPRESSION] = UNREADABLE
+    block[CRC] = crc_of(block).to_bytes(4, "big")
+    (polled,) = polled_batches(bytes(block), position=Offset(1))
+    assert (polled.producer, polled.base_offset, polled.last_offset, polled.record_count) == (UNKNOWN_PRODUCER, 1, 2, 2)
 
 
 def test_a_batch_whose_ids_are_not_consecutive_is_told_apart() -> None:
