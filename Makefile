@@ -24,7 +24,7 @@ PACKAGES := $(filter-out emulator chaos,$(SOURCES))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak agreement conformance wire-conformance scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
+.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -80,6 +80,9 @@ conformance: develop ## run the vectors in VECTORS=DIR against core and storage
 
 wire-conformance: develop ## play the wire cases in VECTORS=DIR against a cluster: requests and answers of Kafka's own clients
 	$(BIN)/python -m tests.wire.run $(if $(filter-out tests/conformance/vectors,$(VECTORS)),$(VECTORS))
+
+clients: develop ## every client of Apache Kafka that can be had here, against processes: Java, Go, Spark, Kafka's tools, a web UI
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "" tests/clients
 
 simulate: setup ## explore 1,000 seeded schedules in virtual time
 	$(BIN)/laststand simulate --seeds 1..1000 --jobs $(JOBS)

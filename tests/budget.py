@@ -19,6 +19,7 @@ _OUTSIDE: Final = "start, collection"
 BUDGETS_S: Final[Mapping[str, int]] = {
     "tests/analysis": 40,
     "tests/browser": 40,
+    "tests/clients": 30,
     "tests/cluster": 240,
     "tests/conformance": 10,
     "tests/interaction": 10,

@@ -1,0 +1,29 @@
+"""A test of an application: what a shop was told is stored outlives its leader's loss of power."""
+
+import asyncio
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from laststand.standing_cluster import StandingCluster
+
+
+async def place_orders(servers: str, orders: range) -> None:
+    """Stands for the application, which knows nothing of Laststand."""
+    shop = AIOKafkaProducer(bootstrap_servers=servers, client_id="shop", acks="all", enable_idempotence=True)
+    await shop.start()
+    for order in orders:
+        await shop.send_and_wait("orders", b"order %d" % order)
+    await shop.stop()
+
+
+@pytest.mark.laststand_cluster(kafka=True, settings={"broker.session.timeout.ms": "2000"})
+def test_orders_outlive_their_leader(laststand_cluster: StandingCluster) -> None:
+    """The verdict is about all that the shop was told."""
+    cluster = laststand_cluster
+    cluster.create_topic("orders", partitions=1, replication_factor=3, config={"min.insync.replicas": "2"})
+    asyncio.run(place_orders(cluster.bootstrap_servers, range(50)))
+    cluster.chaos("power_loss: {node: leader(orders-0), keep: none}")
+    asyncio.run(place_orders(cluster.bootstrap_servers, range(50, 100)))
+    report = cluster.verify()
+    assert (report.verdict.value, report.counts[0].acked, report.lost_records) == ("valid", 100, 0)

@@ -1,0 +1,29 @@
+"""Fixtures of the tests of foreign clients: clusters that miss a broker soon, one per module where it will do."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+import pytest
+
+from laststand import standing_cluster
+from laststand.emulator.verification.verify import verify_runs
+from laststand.standing_cluster import StandingCluster
+
+QUICK: Final[Mapping[str, str]] = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "250",
+    "replica.lag.time.max.ms": "2000",
+}
+
+
+@pytest.fixture(autouse=True)
+def _judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(standing_cluster, "judge", partial(verify_runs, spark=None))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandingCluster]:
+    """A cluster of three brokers that serve clients of Kafka."""
+    with StandingCluster(store=tmp_path_factory.mktemp("store"), kafka=True, settings=QUICK) as standing:
+        yield standing
