@@ -24,7 +24,7 @@ PACKAGES := $(filter-out emulator chaos,$(SOURCES))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate mutation soak zookeeper-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
+.PHONY: help setup develop toxiproxy class-archive demo docker-images docker-demo proto format lint types check test mutants simulate tla mutation soak zookeeper-soak agreement conformance wire-conformance clients scenarios smoke suite rewrite docs screenshots gallery min-isr bench clean
 .DELETE_ON_ERROR:
 
 help: ## print this list
@@ -87,6 +87,9 @@ clients: develop ## every client of Apache Kafka that can be had here, against p
 simulate: setup ## explore 1,000 seeded schedules in virtual time
 	$(BIN)/laststand simulate --seeds 1..1000 --jobs $(JOBS)
 
+tla: develop ## have TLC check the models of docs/tla: KIP-966 with all rules, and without each
+	$(BIN)/python -m tests.tla.check
+
 mutation: develop ## switch off each rule in turn until the simulator finds the failure
 	$(BIN)/python -m tests.simulation.mutation
 
@@ -99,9 +102,10 @@ smoke: setup ## play the smoke suite on processes
 suite: smoke ## play the smoke suite on processes, and every bundled scenario in virtual time
 	$(BIN)/laststand run chaos/scenarios --driver simulator
 
-soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, both judges, all scenarios as processes, cluster tests 20 times
+soak: develop ## what takes hours: unjudged mutants, 100,000 schedules, TLA+ models, both judges, all scenarios as processes, cluster tests 20 times
 	$(BIN)/python -m tests.mutants --unjudged
 	$(BIN)/laststand simulate --seeds 1..100000 --jobs $(JOBS) --keep-going
+	$(BIN)/python -m tests.tla.check
 	$(BIN)/python -m tests.verification.agreement --jobs $(JOBS) --seeds 1..1000
 	$(BIN)/python -m pytest -q -n $(JOBS) --hypothesis-profile=soak tests/verification/test_slices.py
 	$(BIN)/laststand run chaos/scenarios

@@ -1,0 +1,436 @@
+---------------------------- MODULE Replication ----------------------------
+(***************************************************************************)
+(* One partition of Kafka's replication protocol, with eligible leader     *)
+(* replicas (KIP-966) and the rules that they build on (KIP-101, KIP-497,  *)
+(* KIP-903).  An action is what one event of Laststand records, or a few   *)
+(* that belong to one turn of a node.                                      *)
+(*                                                                         *)
+(* Each rule whose absence loses something is a constant, named as the     *)
+(* switch of emulator/core/switches.py.  So one module is kip-966,         *)
+(* kip-966-text, kafka-4.2 and every era between.                          *)
+(***************************************************************************)
+EXTENDS Naturals, Sequences, FiniteSets
+
+CONSTANTS
+    Brokers,                    \* The replicas of the partition.
+    None,
+    MinIsr,                     \* min.insync.replicas of the topic when it was created.
+    \* Bounds of the model.
+    MaxRecords,
+    MaxLeaderEpoch,
+    MaxPartitionEpoch,
+    MaxFences,
+    MaxElections,
+    MaxUncleanShutdowns,
+    MaxStops,
+    MaxMinIsrChanges,
+    \* Rules.
+    elr,                        \* An empty ISR, and replicas that may lead although they left it (KIP-966).
+    hw_requires_min_isr,        \* The high watermark waits for a committed ISR of min ISR (KIP-966).
+    unclean_detection,          \* A registration without proof of a clean shutdown leaves ISR and ELR (KIP-966).
+    maximal_isr,                \* "on", "proposed" or "committed_only" (KIP-497).
+    truncation,                 \* "leader_epoch" (KIP-101, KIP-279) or "high_watermark".
+    ap_partition_epoch_check,   \* AlterPartition is compare-and-set on the partition epoch (KIP-497).
+    ap_broker_epoch_check,      \* It names members with their broker epochs (KIP-903).
+    clear_elr_on_min_isr_change,\* A new min ISR empties the ELR (KIP-966).
+    truncate_before_hw,         \* A follower that diverges takes over no high watermark (KAFKA-14704).
+    roles_after_registration,   \* A broker takes its roles once it is registered (Laststand, S36).
+    progress_of_this_term,      \* A new leader counts on nothing that followers reported in an earlier term (S43).
+    refusals_are_final,         \* A refusal moves the partition epoch on (Laststand, S45).
+    answers_await_metadata      \* A leader takes an ISR with the metadata that it was accepted by (Laststand, S38).
+
+Unknown == [offset |-> 0, epoch |-> 0, isKnown |-> FALSE]
+NoProgress == [b \in Brokers |-> Unknown]
+
+(* What a broker reads of the partition.                                   *)
+Known(p) == [leader |-> p.leader, leaderEpoch |-> p.leaderEpoch, partitionEpoch |-> p.partitionEpoch,
+             isr |-> p.isr, minIsr |-> p.minIsr]
+
+VARIABLES
+    partition,      \* What the controller has committed of the partition.
+    registered,     \* What it has committed of each broker: its epoch, and whether it is unfenced.
+    brokerEpochs,   \* How many broker epochs were given.
+    up,             \* Which broker processes run.
+    epoch,          \* The broker epoch of each process; 0 before it is registered.
+    view,           \* The partition as each process knows it; None before it knows any.
+    log,            \* The records of each replica.
+    hw,             \* Each replica's high watermark: the number of records below it.
+    proof,          \* The broker epoch in each clean-shutdown file; 0 where there is none.
+    progress,       \* What a leader knows of each follower: log end, and the broker epoch that fetched.
+    epochStart,     \* The log end of a leader when its term began.
+    pending,        \* The ISR that a leader has proposed; None where no proposal is in flight.
+    requests,       \* AlterPartition requests on their way.
+    committed,      \* Records that were below the high watermark of a leader, with their offsets.
+    appended,       \* How many records producers sent.
+    fences, elections, uncleanShutdowns, stops, minIsrChanges
+
+controller == <<partition, registered, brokerEpochs>>
+process == <<up, epoch, view, progress, epochStart, pending>>
+storage == <<log, hw, proof>>
+bounds == <<fences, elections, uncleanShutdowns, stops, minIsrChanges>>
+vars == <<controller, process, storage, requests, committed, appended, bounds>>
+
+Min(S) == CHOOSE x \in S : \A y \in S : x <= y
+Smaller(a, b) == IF a < b THEN a ELSE b
+Entries(records, from, to) == {<<o, records[o]>> : o \in from..to}
+
+-----------------------------------------------------------------------------
+\* The controller.
+
+Unfenced(states) == {b \in Brokers : states[b].unfenced}
+
+(* The ELR after the ISR changed: ControllerPartitionChange of KIP-966.    *)
+ElrAfter(old, newIsr, minIsr) ==
+    IF elr = "off" \/ Cardinality(newIsr) >= minIsr THEN {} ELSE (old.elr \cup (old.isr \ newIsr)) \ newIsr
+
+(* The states that an election may end in; the partition without a leader  *)
+(* is one only where nobody may lead.                                      *)
+Elections(p, states) ==
+    LET inSync == p.isr \cap Unfenced(states)
+        eligible == IF elr = "on" /\ p.isr = {} THEN p.elr \cap Unfenced(states) ELSE {}
+        lastKnown ==
+            IF elr = "on" /\ p.isr = {} /\ p.elr = {} THEN {p.lastKnownLeader} \cap Unfenced(states) ELSE {}
+        Lead(b, newIsr) ==
+            [p EXCEPT !.leader = b, !.leaderEpoch = @ + 1, !.isr = newIsr, !.lastKnownLeader = None,
+                      !.elr = IF Cardinality(newIsr) >= p.minIsr THEN {} ELSE @ \ newIsr]
+    IN  IF p.leader \in inSync THEN {p}
+        ELSE IF inSync # {} THEN {Lead(b, p.isr) : b \in inSync}
+        ELSE IF eligible # {} THEN {Lead(b, {b}) : b \in eligible}
+        ELSE IF lastKnown # {} THEN {Lead(b, {b}) : b \in lastKnown}
+        ELSE IF p.leader = None THEN {p}
+        ELSE {[p EXCEPT !.leader = None, !.leaderEpoch = @ + 1,
+                        !.lastKnownLeader = IF elr = "on" /\ p.isr = {} THEN p.leader ELSE None]}
+
+Commit(p) ==
+    /\ p.leaderEpoch <= MaxLeaderEpoch
+    /\ IF p = partition THEN partition' = p
+       ELSE /\ partition.partitionEpoch < MaxPartitionEpoch
+            /\ partition' = [p EXCEPT !.partitionEpoch = partition.partitionEpoch + 1]
+
+(* The partition without a broker in its ISR.                              *)
+Without(p, b) ==
+    LET rest == p.isr \ {b}
+        newIsr == IF elr = "off" /\ rest = {} THEN p.isr ELSE rest
+    IN  [p EXCEPT !.isr = newIsr, !.elr = ElrAfter(p, newIsr, p.minIsr)]
+
+(* BrokerFenced: a broker's session is over.                               *)
+Fence(b) ==
+    /\ fences < MaxFences /\ fences' = fences + 1
+    /\ registered[b].unfenced
+    /\ LET states == [registered EXCEPT ![b].unfenced = FALSE] IN
+       /\ registered' = states
+       /\ \E p \in Elections(Without(partition, b), states) : Commit(p)
+    /\ UNCHANGED <<brokerEpochs, process, storage, requests, committed, appended, elections, uncleanShutdowns, stops,
+                   minIsrChanges>>
+
+(* PartitionChanged: an administrator, or the balancing of leaders, moves  *)
+(* the leadership to another member of the ISR.                            *)
+ElectLeader(b) ==
+    /\ elections < MaxElections /\ elections' = elections + 1
+    /\ b \in partition.isr \ {partition.leader}
+    /\ registered[b].unfenced
+    /\ Commit([partition EXCEPT !.leader = b, !.leaderEpoch = @ + 1])
+    /\ UNCHANGED <<registered, brokerEpochs, process, storage, requests, committed, appended, fences, uncleanShutdowns,
+                   stops, minIsrChanges>>
+
+(* BrokerRegistered: a process starts, and is given its broker epoch.      *)
+Register(b) ==
+    /\ epoch[b] = 0
+    /\ up' = [up EXCEPT ![b] = TRUE]
+    /\ ~registered[b].unfenced  \* KAFKA-19130: another incarnation waits until the session is over.
+    /\ LET isClean == proof[b] = registered[b].epoch
+           states == [registered EXCEPT ![b] = [epoch |-> brokerEpochs + 1, unfenced |-> FALSE]]
+           remaining == IF isClean \/ unclean_detection = "off" THEN partition
+                        ELSE LET p == Without(partition, b) IN [p EXCEPT !.elr = @ \ {b}]
+       IN
+       /\ registered' = states
+       /\ \E p \in Elections(remaining, states) : Commit(p)
+    /\ brokerEpochs' = brokerEpochs + 1
+    /\ epoch' = [epoch EXCEPT ![b] = brokerEpochs + 1]
+    /\ proof' = [proof EXCEPT ![b] = 0]
+    /\ UNCHANGED <<view, progress, epochStart, pending, log, hw, requests, committed, appended, bounds>>
+
+(* BrokerUnfenced: a broker's heartbeat arrives.                           *)
+Unfence(b) ==
+    /\ up[b] /\ epoch[b] # 0 /\ epoch[b] = registered[b].epoch /\ ~registered[b].unfenced
+    /\ LET states == [registered EXCEPT ![b].unfenced = TRUE] IN
+       /\ registered' = states
+       /\ \E p \in Elections(partition, states) : Commit(p)
+    /\ UNCHANGED <<brokerEpochs, process, storage, requests, committed, appended, bounds>>
+
+IsEligible(b, memberEpoch) ==
+    /\ registered[b].unfenced
+    /\ ap_broker_epoch_check = "on" => memberEpoch = registered[b].epoch
+
+(* Epochs only grow, so that a request that is not current never is again. *)
+IsCurrent(request) ==
+    /\ request.leaderEpoch = partition.leaderEpoch
+    /\ ap_partition_epoch_check = "on" => request.partitionEpoch = partition.partitionEpoch
+
+(* AlterPartitionDecided and the answer, which the leader may read late.   *)
+Decide(request) ==
+    /\ IsCurrent(request)
+    /\ LET isEligible == \A b \in DOMAIN request.isr : IsEligible(b, request.isr[b])
+           members == DOMAIN request.isr
+       IN
+       /\ IF isEligible
+          THEN /\ Commit([partition EXCEPT !.isr = members,
+                                           !.elr = ElrAfter(partition, members, partition.minIsr)])
+               /\ requests' = requests \ {request}
+               /\ pending' = pending
+          ELSE /\ IF refusals_are_final = "on"
+                  THEN /\ partition.partitionEpoch < MaxPartitionEpoch
+                       /\ partition' = [partition EXCEPT !.partitionEpoch = @ + 1]
+                       /\ requests' = requests \ {request}
+                  ELSE /\ partition' = partition
+                       /\ requests' = requests
+               \* The leader goes back to its committed ISR (KIP-841).
+               /\ pending' = IF /\ up[request.leader]
+                                /\ pending[request.leader] # None
+                                /\ view[request.leader].leaderEpoch = request.leaderEpoch
+                             THEN [pending EXCEPT ![request.leader] = None]
+                             ELSE pending
+               /\ pending' # pending \/ refusals_are_final = "on"
+    /\ UNCHANGED <<registered, brokerEpochs, up, epoch, view, progress, epochStart, storage, committed, appended,
+                   bounds>>
+
+(* ConfigChanged: another min ISR.                                         *)
+ChangeMinIsr ==
+    /\ minIsrChanges < MaxMinIsrChanges
+    /\ minIsrChanges' = minIsrChanges + 1
+    /\ \E size \in 1..Cardinality(Brokers) :
+        /\ size # partition.minIsr
+        /\ partition' = [partition EXCEPT !.minIsr = size,
+               !.elr = IF \/ clear_elr_on_min_isr_change = "always"
+                          \/ clear_elr_on_min_isr_change = "satisfied" /\ Cardinality(partition.isr) >= size
+                       THEN {} ELSE @]
+    /\ UNCHANGED <<registered, brokerEpochs, process, storage, requests, committed, appended, fences, elections,
+                   uncleanShutdowns, stops>>
+
+-----------------------------------------------------------------------------
+\* Brokers.
+
+Leads(b) == up[b] /\ view[b] # None /\ view[b].leader = b
+Follows(f, l) == up[f] /\ view[f] # None /\ view[f].leader = l /\ f # l
+
+MaximalIsr(isr, proposed) ==
+    CASE proposed = None -> isr
+      [] maximal_isr = "on" -> isr \cup proposed
+      [] maximal_isr = "proposed" -> proposed
+      [] OTHER -> isr
+
+(* HighWatermarkAdvanced, in the turn of whatever allowed it, and with it  *)
+(* the answers to producers.                                               *)
+AdvanceHighWatermark(l, known, proposed, reported, logs, watermarks) ==
+    LET others == MaximalIsr(known.isr, proposed) \ {l}
+        mayAdvance ==
+            /\ hw_requires_min_isr = "on" => Cardinality(known.isr) >= known.minIsr
+            /\ \A b \in others : reported[b].isKnown
+        new == Min({reported[b].offset : b \in others} \cup {Len(logs[l])})
+    IN  IF mayAdvance /\ new > watermarks[l]
+        THEN /\ hw' = [watermarks EXCEPT ![l] = new]
+             /\ committed' = committed \cup Entries(logs[l], 1, new)
+        ELSE /\ hw' = watermarks
+             /\ committed' = committed
+
+(* AlterPartitionAnswered: the answer overtakes the metadata.              *)
+TakeAnswer(l) ==
+    /\ answers_await_metadata = "off"
+    /\ Leads(l)
+    /\ view[l].leaderEpoch = partition.leaderEpoch
+    /\ view[l].partitionEpoch < partition.partitionEpoch
+    /\ pending[l] = partition.isr
+    /\ LET known == [Known(partition) EXCEPT !.minIsr = view[l].minIsr] IN
+       /\ view' = [view EXCEPT ![l] = known]
+       /\ pending' = [pending EXCEPT ![l] = None]
+       /\ AdvanceHighWatermark(l, known, None, progress[l], log, hw)
+    /\ UNCHANGED <<controller, up, epoch, progress, epochStart, log, proof, requests, appended, bounds>>
+
+(* BecameLeader and BecameFollower: a process applies the metadata.  It    *)
+(* applies all that is committed; what it knows may be old at any time.    *)
+Apply(b) ==
+    /\ up[b]
+    /\ roles_after_registration = "on" => epoch[b] # 0
+    /\ view[b] # Known(partition)
+    /\ LET old == view[b]
+           isNewTerm == old = None \/ old.leaderEpoch < partition.leaderEpoch
+           ledBefore == old # None /\ old.leader = b
+           keeps == ledBefore /\ (progress_of_this_term = "off" \/ old.leaderEpoch + 1 = partition.leaderEpoch)
+       IN
+       /\ view' = [view EXCEPT ![b] = Known(partition)]
+       /\ pending' = [pending EXCEPT ![b] = None]
+       /\ IF partition.leader = b
+          THEN LET known == IF isNewTerm /\ ~keeps THEN NoProgress ELSE progress[b] IN
+               /\ progress' = [progress EXCEPT ![b] = known]
+               /\ epochStart' = IF isNewTerm THEN [epochStart EXCEPT ![b] = Len(log[b])] ELSE epochStart
+               /\ log' = log
+               /\ AdvanceHighWatermark(b, Known(partition), None, known, log, hw)
+          ELSE /\ IF isNewTerm /\ truncation = "high_watermark" /\ partition.leader # None
+                  THEN log' = [log EXCEPT ![b] = SubSeq(@, 1, hw[b])]
+                  ELSE log' = log
+               /\ progress' = IF progress_of_this_term = "on" THEN [progress EXCEPT ![b] = NoProgress] ELSE progress
+               /\ epochStart' = [epochStart EXCEPT ![b] = 0]
+               /\ UNCHANGED <<hw, committed>>
+    /\ UNCHANGED <<controller, up, epoch, proof, requests, appended, bounds>>
+
+(* BatchAppended by a leader: a producer sends a record with acks=all.     *)
+Produce(l) ==
+    /\ Leads(l)
+    /\ Cardinality(view[l].isr) >= view[l].minIsr
+    /\ appended < MaxRecords
+    /\ appended' = appended + 1
+    /\ log' = [log EXCEPT ![l] = Append(@, [epoch |-> view[l].leaderEpoch, record |-> appended + 1])]
+    /\ AdvanceHighWatermark(l, view[l], pending[l], progress[l], log', hw)
+    /\ UNCHANGED <<controller, process, proof, requests, bounds>>
+
+(* Where two logs differ first: DivergingEpoch of KIP-595, repeated.       *)
+AgreeUpTo(a, b) ==
+    LET end == Smaller(Len(a), Len(b))
+        differing == {o \in 1..end : a[o] # b[o]}
+        \* By epochs: what differs within an epoch is not seen.
+        differingEpochs == {o \in 1..end : a[o].epoch # b[o].epoch}
+    IN  IF differingEpochs = {} THEN end ELSE Min(differingEpochs) - 1
+
+HasDiverged(f, l) ==
+    /\ truncation = "leader_epoch"
+    /\ \/ Len(log[f]) > Len(log[l])
+       \/ AgreeUpTo(log[f], log[l]) < Len(log[f])
+
+(* A fetch, and its answer: LogTruncated, or BatchAppended by a follower,  *)
+(* and FollowerHighWatermarkUpdated.                                       *)
+Fetch(f, l) ==
+    /\ Follows(f, l) /\ Leads(l)
+    /\ view[f].leaderEpoch = view[l].leaderEpoch
+    /\ IF HasDiverged(f, l)
+       THEN LET end == AgreeUpTo(log[f], log[l])
+                leaderHw == Smaller(hw[l], Len(log[f]))
+            IN
+            /\ IF truncate_before_hw = "on" \/ hw[f] >= leaderHw
+               THEN /\ log' = [log EXCEPT ![f] = SubSeq(@, 1, end)]
+                    /\ hw' = [hw EXCEPT ![f] = Smaller(@, end)]
+               ELSE /\ log' = log
+                    /\ hw' = [hw EXCEPT ![f] = leaderHw]
+            /\ UNCHANGED <<progress, committed>>
+       ELSE LET offset == Len(log[f])
+                end == Smaller(offset + 1, Len(log[l]))
+                reported == [progress[l] EXCEPT ![f] = [offset |-> offset, epoch |-> epoch[f], isKnown |-> TRUE]]
+                fetched == IF offset < end THEN [log EXCEPT ![f] = Append(@, log[l][end])] ELSE log
+            IN
+            /\ log' = fetched
+            /\ progress' = [progress EXCEPT ![l] = reported]
+            /\ AdvanceHighWatermark(l, view[l], pending[l], reported, log, [hw EXCEPT ![f] = Smaller(hw[l], end)])
+    /\ <<log', hw', progress'>> # <<log, hw, progress>>
+    /\ UNCHANGED <<controller, up, epoch, view, epochStart, pending, proof, requests, appended, bounds>>
+
+(* AlterPartitionProposed.                                                 *)
+Propose(l) ==
+    /\ Leads(l)
+    /\ pending[l] = None
+    /\ \E b \in Brokers \ {l} :
+        LET isCaughtUp == progress[l][b].isKnown /\ progress[l][b].offset >= hw[l]
+                          /\ progress[l][b].offset >= epochStart[l]
+            proposed == IF b \in view[l].isr THEN view[l].isr \ {b} ELSE view[l].isr \cup {b}
+        IN
+        /\ b \in view[l].isr \/ isCaughtUp
+        /\ pending' = [pending EXCEPT ![l] = proposed]
+        /\ requests' = requests \cup
+            {[leader |-> l, leaderEpoch |-> view[l].leaderEpoch, partitionEpoch |-> view[l].partitionEpoch,
+              isr |-> [m \in proposed |-> IF m = l THEN epoch[l]
+                                          ELSE IF progress[l][m].isKnown THEN progress[l][m].epoch
+                                          ELSE registered[m].epoch]]}
+    /\ UNCHANGED <<controller, up, epoch, view, progress, epochStart, storage, committed, appended, bounds>>
+
+-----------------------------------------------------------------------------
+\* Processes end and begin.
+
+End(b) ==
+    /\ up[b]
+    /\ up' = [up EXCEPT ![b] = FALSE]
+    /\ epoch' = [epoch EXCEPT ![b] = 0]
+    /\ view' = [view EXCEPT ![b] = None]
+    /\ pending' = [pending EXCEPT ![b] = None]
+    /\ progress' = [progress EXCEPT ![b] = NoProgress]
+    /\ epochStart' = [epochStart EXCEPT ![b] = 0]
+    /\ UNCHANGED <<controller, requests, committed, appended>>
+
+(* A loss of power takes what was not synced, and Kafka syncs nothing that *)
+(* it promises; SIGKILL is the one that takes nothing.                     *)
+UncleanShutdown(b) ==
+    /\ uncleanShutdowns < MaxUncleanShutdowns /\ uncleanShutdowns' = uncleanShutdowns + 1
+    /\ End(b)
+    /\ \E end \in 0..Len(log[b]) :
+        /\ log' = [log EXCEPT ![b] = SubSeq(@, 1, end)]
+        /\ hw' = [hw EXCEPT ![b] = Smaller(@, end)]
+    /\ UNCHANGED <<proof, fences, elections, stops, minIsrChanges>>
+
+(* In order: everything is synced, and the proof of it written.            *)
+Stop(b) ==
+    /\ stops < MaxStops /\ stops' = stops + 1
+    /\ epoch[b] # 0
+    /\ End(b)
+    /\ proof' = [proof EXCEPT ![b] = epoch[b]]
+    /\ UNCHANGED <<log, hw, fences, elections, uncleanShutdowns, minIsrChanges>>
+
+(* A process that takes roles before it is registered.                     *)
+Start(b) ==
+    /\ ~up[b] /\ roles_after_registration = "off"
+    /\ up' = [up EXCEPT ![b] = TRUE]
+    /\ UNCHANGED <<controller, epoch, view, progress, epochStart, pending, storage, requests, committed, appended,
+                   bounds>>
+
+-----------------------------------------------------------------------------
+
+Init ==
+    /\ \E l \in Brokers :
+        partition = [leader |-> l, leaderEpoch |-> 1, partitionEpoch |-> 1, isr |-> Brokers, elr |-> {},
+                     lastKnownLeader |-> None, minIsr |-> MinIsr]
+    /\ registered = [b \in Brokers |-> [epoch |-> 1, unfenced |-> TRUE]]
+    /\ brokerEpochs = 1
+    /\ up = [b \in Brokers |-> TRUE]
+    /\ epoch = [b \in Brokers |-> 1]
+    /\ view = [b \in Brokers |-> Known(partition)]
+    /\ log = [b \in Brokers |-> <<>>]
+    /\ hw = [b \in Brokers |-> 0]
+    /\ proof = [b \in Brokers |-> 0]
+    /\ progress = [b \in Brokers |-> NoProgress]
+    /\ epochStart = [b \in Brokers |-> 0]
+    /\ pending = [b \in Brokers |-> None]
+    /\ requests = {}
+    /\ committed = {}
+    /\ appended = 0
+    /\ fences = 0 /\ elections = 0 /\ uncleanShutdowns = 0 /\ stops = 0 /\ minIsrChanges = 0
+
+Next ==
+    \/ \E b \in Brokers :
+        \/ Fence(b) \/ ElectLeader(b) \/ Register(b) \/ Unfence(b) \/ Apply(b)
+        \/ Produce(b) \/ Propose(b) \/ TakeAnswer(b)
+        \/ UncleanShutdown(b) \/ Stop(b) \/ Start(b)
+        \/ \E l \in Brokers : Fetch(b, l)
+    \/ \E request \in requests : Decide(request)
+    \/ ChangeMinIsr
+
+Spec == Init /\ [][Next]_vars
+
+-----------------------------------------------------------------------------
+\* What must hold.
+
+WellFormed ==
+    /\ partition.isr \cap partition.elr = {}
+    /\ partition.leader # None => partition.leader \in partition.isr
+
+(* No committed record is missing from the log of who leads by the         *)
+(* newest metadata, and serves.                                            *)
+NoLoss ==
+    \A b \in Brokers :
+        (Leads(b) /\ partition.leader = b /\ view[b].leaderEpoch = partition.leaderEpoch)
+            => committed \subseteq Entries(log[b], 1, Len(log[b]))
+
+(* No replica shows a reader what was never committed.                     *)
+ReadsAreCommitted ==
+    \A b \in Brokers : up[b] => Entries(log[b], 1, hw[b]) \subseteq committed
+
+\* For the model checker: what tells two states apart.
+StateView ==
+    <<controller, process, storage, {request \in requests : IsCurrent(request)}, committed, appended, bounds>>
+
+=============================================================================

