@@ -23,7 +23,7 @@ Symmetry == Permutations(Brokers)
 
 
 class Checked(NamedTuple):
-    """What TLC found.
+    """The result of TLC.
 
     Attributes:
         broken: the first invariant that it found broken; ``None`` if it saw all states and all hold.

@@ -9,7 +9,7 @@ from laststand.emulator.core.switches import ERAS, switch_texts, with_switch
 
 
 class Invariant(Enum):
-    """What must hold in every state, by its name in the module."""
+    """Condition of every state, by its name in the module."""
 
     WELL_FORMED = "WellFormed"
     NO_LOSS = "NoLoss"
@@ -36,7 +36,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
 
 
 class Model(NamedTuple):
-    """What TLC checks.
+    """Rules and bounds for TLC, and the expected result.
 
     Attributes:
         name: of the model.
