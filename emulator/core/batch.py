@@ -45,6 +45,21 @@ class BatchDescriptor(msgspec.Struct, frozen=True, kw_only=True):
         """The offset after the last record."""
         return Offset(self.last_offset + 1)
 
+    def stamped(self, base_offset: Offset, leader_epoch: LeaderEpoch) -> "BatchDescriptor":
+        """Returns the header of the batch as a leader appends it, which has offsets from 0 now."""
+        return BatchDescriptor(
+            base_offset=base_offset,
+            last_offset=Offset(base_offset + self.last_offset),
+            leader_epoch=leader_epoch,
+            crc=self.crc,
+            size=self.size,
+            record_count=self.record_count,
+            max_timestamp_ms=self.max_timestamp_ms,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+        )
+
     @property
     def last_sequence(self) -> int:
         """Sequence of the last record; wraps from 2**31 - 1 to 0 as Kafka's does."""

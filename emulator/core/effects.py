@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from laststand.emulator.core import messages, records
-from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
+from laststand.emulator.core.batch import BatchDescriptor, EpochEntry, LogSpan
 from laststand.emulator.core.events import ControllerEvent, Event
 from laststand.emulator.core.types import (
     BrokerEpoch,
@@ -135,14 +135,27 @@ class RecoverLog(Effect, frozen=True, kw_only=True):
     leader_epoch: LeaderEpoch
 
 
+class ReadRecords(Effect, frozen=True, kw_only=True):
+    """Read a coordinator's records back, as the log is now; completes as ``RecordsRead`` with the leader epoch.
+
+    ``span`` is ``None`` where there is nothing to read.
+    """
+
+    partition: TopicPartition
+    leader_epoch: LeaderEpoch
+    span: LogSpan | None
+
+
 class AppendToLog(Effect, frozen=True, kw_only=True):
     """Append batches of the input being stepped, stamped with the base offset and leader epoch given here.
 
-    The bytes of the n-th batch are those of the n-th batch that the input carried for this partition.
+    The bytes of the n-th batch are those of the n-th batch that the input carried for this partition, or ``contents``
+    where the broker made the batches itself.
     """
 
     partition: TopicPartition
     batches: tuple[BatchDescriptor, ...]
+    contents: tuple[bytes, ...] | None = None
 
 
 class TruncateLog(Effect, frozen=True, kw_only=True):
@@ -226,6 +239,7 @@ BrokerEffect: TypeAlias = (
     | RenameStrayLog
     | DeleteStrayLog
     | RecoverLog
+    | ReadRecords
     | AppendToLog
     | TruncateLog
     | RestartLog

@@ -110,6 +110,15 @@ class ImageDelta(msgspec.Struct, frozen=True, kw_only=True):
         """The change concerns the offset only."""
         return not (self.partitions or self.brokers or self.configs)
 
+    @property
+    def deleted(self) -> list[TopicPartition]:
+        """Partitions that are gone, or now belong to another topic of the same name."""
+        return [
+            name
+            for name, change in self.partitions.items()
+            if change.before is not None and (change.after is None or change.after.topic_id != change.before.topic_id)
+        ]
+
 
 class MetadataImage:
     """The fold of a prefix of the metadata log.

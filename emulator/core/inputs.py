@@ -10,6 +10,7 @@ import msgspec
 
 from laststand.emulator.core import messages, records
 from laststand.emulator.core.batch import BatchDescriptor, EpochEntry
+from laststand.emulator.core.group_records import LoadedRecord
 from laststand.emulator.core.types import (
     CauseId,
     CorrelationId,
@@ -177,6 +178,14 @@ class LogRecovered(NodeInput, frozen=True, kw_only=True):
     bad_offset: Offset | None
 
 
+class RecordsRead(NodeInput, frozen=True, kw_only=True):
+    """The records of a coordinator's partition in order: completes ``ReadRecords``."""
+
+    partition: TopicPartition
+    leader_epoch: LeaderEpoch
+    records: tuple[LoadedRecord, ...]
+
+
 class SegmentsDeleted(NodeInput, frozen=True, kw_only=True):
     """Storage dropped segments (retention): the log now starts at ``log_start_offset``."""
 
@@ -207,5 +216,6 @@ BrokerInput: TypeAlias = (
     | MetadataStreamLost
     | LogsLoaded
     | LogRecovered
+    | RecordsRead
     | SegmentsDeleted
 )

@@ -1,14 +1,15 @@
 """Requests and responses between nodes, and between clients and nodes, with Kafka's names.
 
 Frozen values; the codec of ``laststand.emulator.rpc`` translates them to protobuf. ``None`` stands for Kafka's -1.
-Every response answers exactly one request. What administrators ask is in ``admin_messages``.
+Every response answers exactly one request. What administrators ask is in ``admin_messages``, what members of groups
+ask in ``group_messages``.
 """
 
 from typing import Final, TypeAlias
 
 import msgspec
 
-from laststand.emulator.core import admin_messages
+from laststand.emulator.core import admin_messages, group_messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch, LogSpan
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.message import Message
@@ -527,6 +528,7 @@ Request: TypeAlias = (
     | OffsetForLeaderEpochRequest
     | DeleteRecordsRequest
     | GetReplicaLogInfoRequest
+    | group_messages.CoordinatorRequest
 )
 
 Response: TypeAlias = (
@@ -544,4 +546,5 @@ Response: TypeAlias = (
     | OffsetForLeaderEpochResponse
     | DeleteRecordsResponse
     | GetReplicaLogInfoResponse
+    | group_messages.CoordinatorResponse
 )

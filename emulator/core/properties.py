@@ -79,6 +79,14 @@ class NodeProperties(msgspec.Struct, frozen=True, kw_only=True):
     log_message_timestamp_before_max_ms: Natural = LONG_MAX
     log_message_timestamp_after_max_ms: Natural = 3_600_000
     compression_type: _CompressionType = "producer"
+    offsets_topic_num_partitions: Positive = 3
+    offsets_topic_replication_factor: Positive = 3
+    offsets_commit_timeout_ms: Positive = 5000
+    offset_metadata_max_bytes: Natural = 4096
+    group_min_session_timeout_ms: Positive = 6000
+    group_max_session_timeout_ms: Positive = 1_800_000
+    group_initial_rebalance_delay_ms: Natural = 3000
+    group_max_size: Positive = INT_MAX
     producer_id_expiration_ms: Positive = 24 * 3600 * 1000
     leader_recovery_min_ms: Natural = 0
     stray_delete_delay_ms: Natural = 60_000

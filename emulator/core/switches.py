@@ -337,6 +337,13 @@ class Switches(msgspec.Struct, frozen=True, kw_only=True):
     nor does Kafka (``Partition.handleAlterPartitionUpdate``).
     """
 
+    coordinator_awaits_commit: bool = True
+    """A coordinator acts once all that its log held when it was elected is committed, not at once.
+
+    Laststand: no KIP says so; Kafka loads to the log end, committed or not (``CoordinatorLoaderImpl``), and answers
+    by what is committed meanwhile: a group is told an earlier position, and an end is acted on that may be lost.
+    """
+
     produce_topic_id: bool = True
     """A leader refuses records that are meant for another topic of the same name (KIP-516): S41.
 
@@ -360,6 +367,7 @@ _KIP_966_TEXT: Final = replace(
     untouched_logs_stay_proven=False,
     refusals_are_final=False,
     answers_await_metadata=False,
+    coordinator_awaits_commit=False,
 )
 _KAFKA_4_2: Final = replace(
     _KIP_966_TEXT,

@@ -1,7 +1,13 @@
-"""The names that a topic may have (Kafka's ``Topic.validate``)."""
+"""The names that a topic may have, and those of Kafka's own topics (Kafka's ``Topic``)."""
 
 import re
 from typing import Final
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+"""The topic of groups and their positions."""
+
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state"})
+"""Topics that clients may read, and only brokers write."""
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 

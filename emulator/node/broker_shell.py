@@ -7,7 +7,7 @@ the moment that the core asks for the response, before anything can truncate the
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
@@ -17,6 +17,7 @@ from laststand.emulator.core import effects, events, inputs, messages
 from laststand.emulator.core.broker.kraft.broker import Broker
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.errors import InvariantError, StorageError
+from laststand.emulator.core.group_records import EncodedBatch, GroupRecord
 from laststand.emulator.core.node_clock import NodeClock
 from laststand.emulator.core.types import Acks, BrokerId, BrokerState, CauseId, IncarnationId, MetadataOffset
 from laststand.emulator.core.zookeeper import exchange
@@ -36,6 +37,7 @@ from laststand.emulator.rpc.inbound import Responder
 from laststand.emulator.rpc.metadata_stream import read_metadata
 from laststand.emulator.rpc.outbound import ChannelRole, Deliver, Outbound, Outcome
 from laststand.emulator.storage.filesystem import Buffer, FileSystem
+from laststand.emulator.storage.group_records import decode_records, encode_records
 from laststand.emulator.storage.log_scan import LogScan
 
 if TYPE_CHECKING:
@@ -126,14 +128,18 @@ class BrokerShell:
         self._kafka: KafkaListener | None = None
         self._logs_task: asyncio.Task[None] | None = None
         self._metadata_task: asyncio.Task[None] | None = None
-        self._scan_tasks: set[asyncio.Task[None]] = set()
+        self._reading_tasks: set[asyncio.Task[None]] = set()
 
     # --- The core -------------------------------------------------------------------------------------------------
 
     def _make_broker(self, config: BrokerConfig) -> "Broker | ZooKeeperBroker":
         """Makes the core; returns the broker in it, to be looked at."""
-        self._kraft_broker = Broker(config)
+        self._kraft_broker = Broker(config, self._encode_records)
         return self._kraft_broker
+
+    @staticmethod
+    def _encode_records(records: Sequence[GroupRecord]) -> EncodedBatch:
+        return encode_records(records, timestamp_ms=time.time_ns() // 1_000_000)
 
     def _next_deadline_ms(self) -> int | None:
         return self._kraft_broker.next_deadline_ms()
@@ -187,7 +193,7 @@ class BrokerShell:
             except asyncio.CancelledError:
                 self._loop.stop()  # a task has failed: no turn may fail, too, and hide why
                 raise
-            for task in (self._logs_task, self._metadata_task, *self._scan_tasks):
+            for task in (self._logs_task, self._metadata_task, *self._reading_tasks):
                 if task is not None:
                     task.cancel()
             if self._metrics is not None:
@@ -299,8 +305,8 @@ class BrokerShell:
                 self._events.add(event)
                 if self._metrics is not None:
                     self._metrics.count(event)
-            case effects.AppendToLog(partition=partition, batches=batches):
-                self._files.append(partition, batches, self._batch_bytes(effect, arrival))
+            case effects.AppendToLog(partition=partition, batches=batches, contents=contents):
+                self._files.append(partition, batches, contents or self._batch_bytes(effect, arrival))
             case effects.SendResponse():
                 self._answer(effect)
             case effects.SendRequest():
@@ -326,7 +332,11 @@ class BrokerShell:
             case effects.DeleteStrayLog(partition=partition, topic_id=topic_id):
                 self._files.delete_stray(inputs.StrayLog(partition=partition, topic_id=topic_id))
             case effects.RecoverLog(partition=partition):
-                self._start_scan(effect, self._files.recovery_scan(partition), arrival.incoming.cause_id)
+                scan = self._files.recovery_scan(partition)
+                self._start(self._scan(effect, scan, arrival.incoming.cause_id))
+            case effects.ReadRecords(partition=partition, span=span):
+                content = b"" if span is None else self._files.read(partition, span)
+                self._start(self._read_records(effect, content, arrival.incoming.cause_id))
             case effects.WriteHighWatermarks(high_watermarks=high_watermarks):
                 self._files.write_high_watermarks(high_watermarks)
             case effects.WriteLogCheckpoints():
@@ -390,10 +400,18 @@ class BrokerShell:
         )
         await maintenance.run(self._causes)
 
-    def _start_scan(self, effect: effects.RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
-        task = self._tasks.create_task(self._scan(effect, scan, cause_id))
-        self._scan_tasks.add(task)
-        task.add_done_callback(self._scan_tasks.discard)
+    def _start(self, reading: Coroutine[None, None, None]) -> None:
+        task = self._tasks.create_task(reading)
+        self._reading_tasks.add(task)
+        task.add_done_callback(self._reading_tasks.discard)
+
+    async def _read_records(self, effect: effects.ReadRecords, content: bytes, cause_id: CauseId) -> None:
+        # In a thread: a large group's log takes longer to decode than a turn may.
+        records = await asyncio.to_thread(decode_records, content)
+        read = inputs.RecordsRead(
+            cause_id=cause_id, partition=effect.partition, leader_epoch=effect.leader_epoch, records=records
+        )
+        self._put(read)
 
     async def _scan(self, effect: effects.RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
         try:

@@ -55,7 +55,7 @@ class ZooKeeperBrokerShell(BrokerShell):
         zookeeper, protocol = self._config.zookeeper, self._config.protocol()
         if zookeeper is None or protocol is None:
             raise InvariantError("a broker of a cluster with ZooKeeper has the rules of one")
-        process = ZooKeeperProcess(config, zookeeper.rules, protocol)
+        process = ZooKeeperProcess(config, self._encode_records, zookeeper.rules, protocol)
         self._networked = NetworkedProcess(process)
         return process.broker
 

@@ -48,31 +48,59 @@ def build_value_batch(
     records: list[bytes] = []
     for offset_delta, value in enumerate(values):
         records += (_beginning(offset_delta, len(value)), value, _NO_HEADERS)
-    size = HEADER.size + sum(map(len, records))
-    last_offset_delta = len(values) - 1
+    return seal_batch(
+        records,
+        record_count=len(values),
+        timestamp_ms=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+
+
+def seal_batch(
+    parts: Sequence[bytes],
+    *,
+    record_count: int,
+    timestamp_ms: int,
+    producer_id: ProducerId | None = None,
+    producer_epoch: ProducerEpoch | None = None,
+    base_sequence: int | None = None,
+) -> bytes:
+    """Returns the batch of encoded records; arguments as of ``build_value_batch``.
+
+    Args:
+        parts: the bytes of all records, in order.
+        record_count: how many records they are.
+        timestamp_ms: of each record.
+        producer_id: see there.
+        producer_epoch: see there.
+        base_sequence: see there.
+    """
+    size = HEADER.size + sum(map(len, parts))
     fields = (
         0,
-        last_offset_delta,
+        record_count - 1,
         timestamp_ms,
         timestamp_ms,
         _NO_PRODUCER if producer_id is None else producer_id,
         _NO_PRODUCER if producer_epoch is None else producer_epoch,
         _NO_PRODUCER if base_sequence is None else base_sequence,
-        len(values),
+        record_count,
     )
-    covered = b"".join((HEADER.pack(0, 0, _NO_LEADER_EPOCH, MAGIC, 0, *fields)[_CRC_START:], *records))
+    covered = b"".join((HEADER.pack(0, 0, _NO_LEADER_EPOCH, MAGIC, 0, *fields)[_CRC_START:], *parts))
     header = HEADER.pack(0, size - LOG_OVERHEAD, _NO_LEADER_EPOCH, MAGIC, checksum(covered), *fields)
     return header[:_CRC_START] + covered
 
 
 @lru_cache(maxsize=_PLACES_KEPT)
 def _beginning(offset_delta: int, value_length: int) -> bytes:
-    body = _NO_ATTRIBUTES + _NO_TIMESTAMP_DELTA + _zig_zag(offset_delta) + _NO_KEY + _zig_zag(value_length)
-    return _zig_zag(len(body) + value_length + len(_NO_HEADERS)) + body
+    body = _NO_ATTRIBUTES + _NO_TIMESTAMP_DELTA + zig_zag(offset_delta) + _NO_KEY + zig_zag(value_length)
+    return zig_zag(len(body) + value_length + len(_NO_HEADERS)) + body
 
 
-def _zig_zag(value: int) -> bytes:
-    """Returns the varint of a number that is not negative."""
+def zig_zag(value: int) -> bytes:
+    """Returns the varint of a number that is not negative, in zig-zag form."""
     value <<= 1
     encoded = bytearray()
     while value >= 0x80:

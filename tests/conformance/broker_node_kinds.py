@@ -23,6 +23,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from laststand.emulator.simulator.nodes.batch_registry import ENCODE_RECORDS
 from tests.conformance.broker_world import (
     NAME,
     TOPIC_ID,
@@ -126,7 +127,7 @@ class _ServingBroker:
     def __init__(self, vector: Vector) -> None:
         described = {"hw": 0, "epochs": [], **(vector.before.get("leader") or {})}
         self.now_ms = 0
-        self.broker = Broker(configured(vector.config, vector.switches))
+        self.broker = Broker(configured(vector.config, vector.switches), ENCODE_RECORDS)
         self.responses: dict[RequestId, messages.Response] = {}
         self.requests = 0
         self.last: dict[str, RequestId] = {}

@@ -44,9 +44,9 @@ _SCRIPTS: Final = "tests/interaction/test_scripts.py::test_script"
 REMOVALS: Final = (
     Removal(
         row="S02",
-        place="core/broker/replicas/produce.py::_stamped",
+        place="core/batch.py::BatchDescriptor.stamped",
         code="leader_epoch=leader_epoch",
-        instead="leader_epoch=batch.leader_epoch",
+        instead="leader_epoch=self.leader_epoch",
         test=f"{_BROKER}/replicas/test_produce.py::test_a_batch_is_stamped_with_its_offsets_and_the_leaders_epoch",
     ),
     Removal(

@@ -145,6 +145,10 @@ MUTANTS: Final[Mapping[Mutant, Row]] = MappingProxyType(
             why="what was put aside is read by nobody; it only takes room",
             evidence="s26-stray-cleanup-rename.txt",
         ),
+        ("coordinator_awaits_commit", "off"): Harmless(
+            scenario="-",
+            why="schedules have no groups; a position that is told too early, or too late, is no record that is lost",
+        ),
         ("clear_elr_on_min_isr_change", "always"): Harmless(
             scenario="S17",
             why="fewer candidates: an offline partition waits longer, and loses nothing",

@@ -55,6 +55,7 @@ from laststand.emulator.core.zookeeper.process import ProcessEffect, ProcessInpu
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS, ZooKeeperEra
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
 from laststand.emulator.simulator.disk.disk import Disk
+from laststand.emulator.simulator.nodes.batch_registry import ENCODE_RECORDS
 
 CAUSE: Final = CauseId("story")
 LAG_MS: Final = 10_000
@@ -150,7 +151,7 @@ class ZooKeeperCluster:
             properties=self.properties,
             switches=self.era.switches,
         )
-        node = Node(broker_id, ZooKeeperProcess(config, self.era.rules, self.ibp), Disk())
+        node = Node(broker_id, ZooKeeperProcess(config, ENCODE_RECORDS, self.era.rules, self.ibp), Disk())
         if former is not None:
             node.disk = former.disk
         self.nodes[broker_id] = node

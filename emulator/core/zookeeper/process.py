@@ -18,6 +18,7 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
     TopicConfigChanged,
     ZooKeeperBrokerInput,
 )
+from laststand.emulator.core.group_records import EncodeRecords
 from laststand.emulator.core.zookeeper import exchange, operations
 from laststand.emulator.core.zookeeper.controller.config import ControllerConfig
 from laststand.emulator.core.zookeeper.controller.controller import ZooKeeperController
@@ -55,8 +56,10 @@ class ZooKeeperProcess:
         controller: for reading only.
     """
 
-    def __init__(self, config: BrokerConfig, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
-        self.broker = ZooKeeperBroker(config, rules, ibp)
+    def __init__(
+        self, config: BrokerConfig, encode_records: EncodeRecords, rules: ZooKeeperRules, ibp: InterBrokerProtocol
+    ) -> None:
+        self.broker = ZooKeeperBroker(config, encode_records, rules, ibp)
         self.controller = ZooKeeperController(
             ControllerConfig(
                 broker_id=config.broker_id,

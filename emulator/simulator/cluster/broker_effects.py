@@ -16,6 +16,8 @@ from laststand.emulator.simulator.disk.retention import RETENTION, apply_retenti
 from laststand.emulator.simulator.network.streams import Streams
 from laststand.emulator.simulator.nodes.event_queue import EventQueue
 from laststand.emulator.simulator.nodes.nodes import BrokerNode
+from laststand.emulator.storage.group_records import decode_records
+from laststand.emulator.storage.record_batch import stamp
 
 
 class BrokerEffects:
@@ -49,6 +51,8 @@ class BrokerEffects:
         self._step = step
         self._end = end
         self._write = write
+        self._contents: dict[int, bytes] = {}
+        """Batches that brokers made themselves, by checksum."""
 
     def execute(self, node: BrokerNode, effect: effects.Effect) -> None:
         """Executes one effect.
@@ -58,7 +62,9 @@ class BrokerEffects:
         """
         disk = node.disk
         match effect:
-            case effects.AppendToLog(partition=partition):
+            case effects.AppendToLog(partition=partition, batches=batches, contents=contents):
+                for batch, content in zip(batches, contents or (), strict=bool(contents)):
+                    self._contents[batch.crc] = content
                 before = disk.logs[partition].recovery_point
                 disk.append(effect)
                 self._tell_of_flush(node, partition, since=before)
@@ -94,23 +100,20 @@ class BrokerEffects:
                     log.flush_messages = self._flush_messages(node, partition)
                 logs = disk.load(trims_epochs=self._trims_epochs)
                 loaded = inputs.LogsLoaded(cause_id=CauseId("load"), logs=logs, strays=tuple(disk.strays))
-                incarnation = node.incarnation
-
-                def deliver() -> None:
-                    if node.incarnation == incarnation:
-                        self._step(node, loaded)
-
-                self._queue.after(0, deliver)
+                self._deliver_later(node, loaded)
                 self._retain_later(node)
             case effects.RecoverLog():
-                recovered = disk.recover(effect)
-                incarnation = node.incarnation
-
-                def deliver_recovered() -> None:
-                    if node.incarnation == incarnation:
-                        self._step(node, recovered)
-
-                self._queue.after(0, deliver_recovered)
+                self._deliver_later(node, disk.recover(effect))
+            case effects.ReadRecords(partition=partition, span=span):
+                batches = disk.read(partition, span)
+                content = b"".join(stamp(self._contents[batch.crc], batch) for batch in batches)
+                read = inputs.RecordsRead(
+                    cause_id=CauseId("load"),
+                    partition=partition,
+                    leader_epoch=effect.leader_epoch,
+                    records=decode_records(content),
+                )
+                self._deliver_later(node, read)
             case effects.CloseLogs(broker_epoch=broker_epoch):
                 disk.close(broker_epoch)
                 self._end(node, events.IncarnationEnd.STOPPED)
@@ -120,6 +123,16 @@ class BrokerEffects:
                 self._end(node, events.IncarnationEnd.STOPPED)
             case _:
                 raise InvariantError(f"a broker has no effect {effect}")
+
+    def _deliver_later(self, node: BrokerNode, incoming: inputs.BrokerInput) -> None:
+        """Delivers an input after everything else at this instant, if the process runs on until then."""
+        incarnation = node.incarnation
+
+        def deliver() -> None:
+            if node.incarnation == incarnation:
+                self._step(node, incoming)
+
+        self._queue.after(0, deliver)
 
     def sync(self, node: BrokerNode) -> None:
         """Makes the page cache durable; a process that runs reports that."""

@@ -6,14 +6,20 @@ is, so it is the same run.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 
 import msgspec
 
 from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.steps import BatchContent
+from laststand.emulator.core.group_records import EncodeRecords
 from laststand.emulator.core.history import PolledBatch
 from laststand.emulator.core.types import LeaderEpoch, Offset, ProducerEpoch
+from laststand.emulator.storage.group_records import encode_records
+
+ENCODE_RECORDS: Final[EncodeRecords] = partial(encode_records, timestamp_ms=0)
+"""Makes the batches of coordinators, in real bytes: virtual time has no calendar, and they are few."""
 
 _BATCH_OVERHEAD: Final = 61
 _RECORD_BYTES: Final = 100

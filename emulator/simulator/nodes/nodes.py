@@ -33,7 +33,7 @@ from laststand.emulator.core.types import (
 from laststand.emulator.plan import actions
 from laststand.emulator.plan.nodes import CLIENT, CONTROLLER
 from laststand.emulator.simulator.disk.disk import Disk
-from laststand.emulator.simulator.nodes.batch_registry import BatchRegistry
+from laststand.emulator.simulator.nodes.batch_registry import ENCODE_RECORDS, BatchRegistry
 
 CLUSTER_ID: Final = "simulated"
 
@@ -174,7 +174,8 @@ class BrokerNode(Node[inputs.BrokerInput]):
                 previous_broker_epoch=self.disk.previous_broker_epoch(),
                 properties=properties,
                 switches=switches,
-            )
+            ),
+            ENCODE_RECORDS,
         )
 
     def metadata_end(self, name: TopicPartition) -> MetadataOffset:

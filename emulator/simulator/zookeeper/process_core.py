@@ -17,6 +17,7 @@ from laststand.emulator.core.zookeeper.rules import ZooKeeperRules
 from laststand.emulator.core.zookeeper.traffic import CORRELATION_ID_STEP, NetworkedInput, NetworkedProcess
 from laststand.emulator.plan.nodes import CONTROLLER
 from laststand.emulator.simulator.network import session_messages
+from laststand.emulator.simulator.nodes.batch_registry import ENCODE_RECORDS
 from laststand.emulator.simulator.zookeeper.session_client import CAUSE, Asked, SessionClient
 
 
@@ -37,7 +38,7 @@ class ZooKeeperProcessCore:
     def __init__(
         self, config: BrokerConfig, rules: ZooKeeperRules, ibp: InterBrokerProtocol, *, session_timeout_ms: int
     ) -> None:
-        self.process = ZooKeeperProcess(config, rules, ibp)
+        self.process = ZooKeeperProcess(config, ENCODE_RECORDS, rules, ibp)
         self.client = SessionClient(timeout_ms=session_timeout_ms)
         self._networked = NetworkedProcess(self.process)
         self._asked: dict[CorrelationId, Asked] = {}

@@ -11,6 +11,7 @@ PACKAGES = (
     "emulator/kafka",
     "emulator/kafka_listener",
     "emulator/core",
+    "emulator/core/broker/groups",
     "emulator/core/broker/kraft",
     "emulator/core/broker/replicas",
     "emulator/core/broker/zookeeper",

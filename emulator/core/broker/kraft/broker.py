@@ -11,7 +11,8 @@ controller, waiting requests are looked at again, fetches go out. Life of a brok
 
 from typing import assert_never
 
-from laststand.emulator.core import effects, events, inputs, messages
+from laststand.emulator.core import effects, events, group_messages, inputs, messages
+from laststand.emulator.core.broker.groups.coordinator import GroupCoordinator
 from laststand.emulator.core.broker.kraft.alter_partition_sender import AlterPartitionSender, IsrChangeAnswer
 from laststand.emulator.core.broker.kraft.assignment import Assignment
 from laststand.emulator.core.broker.kraft.lifecycle import BrokerLifecycle
@@ -25,21 +26,28 @@ from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.replica_manager import LogsState, ReplicaManager
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.group_records import EncodeRecords
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.types import BrokerEpoch, BrokerId, BrokerState, MetadataOffset, TopicPartition
 
 
 class Broker:
-    """One incarnation of a broker."""
+    """One incarnation of a broker.
 
-    def __init__(self, config: BrokerConfig) -> None:
+    Args:
+        config: of it.
+        encode_records: makes batches of the records that it writes as a coordinator.
+    """
+
+    def __init__(self, config: BrokerConfig, encode_records: EncodeRecords) -> None:
         self._config = config
         self._image = MetadataImage()
         self._stream = MetadataStream(self._image)
         self._in_flight = InFlightRequests()
         self._replicas = ReplicaManager(config, self._image, self._in_flight)
         self._hosted = self._replicas.hosted
+        self._groups = GroupCoordinator(config, self._hosted, encode_records)
         self._lifecycle = BrokerLifecycle(config, self._in_flight)
         self._alter_partitions = AlterPartitionSender(config, self._in_flight)
         self._producer_ids = ProducerIds(config, self._in_flight)
@@ -90,6 +98,7 @@ class Broker:
             self._stream.next_deadline_ms(),
             self._alter_partitions.next_deadline_ms(),
             self._replicas.next_deadline_ms(),
+            self._groups.next_deadline_ms(),
         ):
             if deadline is not None and (earliest is None or deadline < earliest):
                 earliest = deadline
@@ -128,6 +137,8 @@ class Broker:
                 self._open_logs(turn, incoming)
             case inputs.LogRecovered():
                 self._replicas.handle_recovered(turn, incoming)
+            case inputs.RecordsRead():
+                self._groups.handle_read(turn, incoming)
             case inputs.SegmentsDeleted():
                 self._replicas.handle_segments_deleted(turn, incoming)
             case inputs.ShutdownRequested():
@@ -144,6 +155,8 @@ class Broker:
         broker_epoch = self._lifecycle.broker_epoch
         if isinstance(request, messages.InitProducerIdRequest):
             self._producer_ids.handle_request(turn, request_id, request, broker_epoch)
+        elif isinstance(request, group_messages.CoordinatorMessage):
+            self._groups.handle_request(turn, request_id, request)
         else:
             self._replicas.handle_request(
                 turn, request_id, request, broker_epoch=broker_epoch, controller=self._config.controller_id
@@ -223,6 +236,7 @@ class Broker:
             events.MetadataApplied(cause_id=turn.cause_id, start_offset=start_offset, end_offset=delta.end_offset)
         )
         self._assignment.apply(turn, delta)
+        self._groups.forget_partitions(delta.deleted)
         self._take_isr_answers(turn, self._alter_partitions.take_understood(known_end_offset=delta.end_offset))
         self._lifecycle.applied_end_offset = delta.end_offset
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
@@ -240,6 +254,7 @@ class Broker:
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.handle_timer(turn, self._lifecycle.broker_epoch)
         self._replicas.handle_timers(turn)
+        self._groups.handle_timer(turn)
         self._stream.handle_timer(turn)
 
     # --- The end of a step ----------------------------------------------------------------------------------------
@@ -252,6 +267,7 @@ class Broker:
             self._submit(turn, proposal)
         if self._lifecycle.broker_epoch is not None:
             self._alter_partitions.send_queued(turn, self._lifecycle.broker_epoch)
+        self._groups.settle(turn)
         self._replicas.settle(turn, self._lifecycle.broker_epoch)
         if self._lifecycle.is_exiting:
             self._exit(turn)

@@ -35,8 +35,12 @@ def append_batches(
     *,
     role: events.AppendRole,
     current_leader_epoch: LeaderEpoch,
+    contents: tuple[bytes, ...] | None = None,
 ) -> None:
-    """Appends batches that have been checked, entering new leader epochs before the batch that starts them."""
+    """Appends batches that have been checked, entering new leader epochs before the batch that starts them.
+
+    ``contents`` are the bytes of batches that came with no input, as of ``effects.AppendToLog``.
+    """
     partition = log.partition
     epochs_changed = False
     for batch in batches:
@@ -61,7 +65,7 @@ def append_batches(
                 base_sequence=batch.base_sequence,
             )
         )
-    turn.write(effects.AppendToLog(partition=partition, batches=batches))
+    turn.write(effects.AppendToLog(partition=partition, batches=batches, contents=contents))
     if epochs_changed:
         write_epochs(turn, log)
     turn.grown[partition] = None

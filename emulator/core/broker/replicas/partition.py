@@ -42,6 +42,7 @@ from laststand.emulator.core.broker.replicas.log_writer import (
 from laststand.emulator.core.broker.replicas.replica_log import ReplicaLog
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.group_records import EncodedBatch
 from laststand.emulator.core.image import BrokerRegistration, PartitionState
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.types import (
@@ -262,6 +263,20 @@ class Partition:
         """Appends a batch stamped with this epoch, and applies the high watermark rule."""
         append_batches(turn, self.log, (batch,), role=events.AppendRole.LEADER, current_leader_epoch=self.leader_epoch)
         self.advance_high_watermark(turn)
+
+    def append_own(self, turn: Turn, made: EncodedBatch) -> Offset:
+        """Appends a batch that this broker made itself, as leader; returns its base offset."""
+        batch = made.header.stamped(self.log.log_end_offset, self.leader_epoch)
+        append_batches(
+            turn,
+            self.log,
+            (batch,),
+            role=events.AppendRole.LEADER,
+            current_leader_epoch=self.leader_epoch,
+            contents=(made.content,),
+        )
+        self.advance_high_watermark(turn)
+        return batch.base_offset
 
     def advance_high_watermark(self, turn: Turn) -> HighWatermarkReason:
         """Applies the rule of ``high_watermark`` to what is known now; returns what came of it."""

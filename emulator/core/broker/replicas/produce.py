@@ -13,7 +13,7 @@ from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.broker.replicas.producer_state import DuplicateBatch, RejectedBatch
 from laststand.emulator.core.broker.replicas.turn import Turn
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.types import Acks, LeaderEpoch, Offset
+from laststand.emulator.core.types import Acks, Offset
 
 
 class Appended(msgspec.Struct, frozen=True):
@@ -65,24 +65,9 @@ def append_batch(
         return Refused(verdict.error)
     if isinstance(verdict, DuplicateBatch):
         return Appended(verdict.base_offset, Offset(verdict.last_offset + 1), verdict.max_timestamp_ms)
-    batch = _stamped(asked.batch, log.log_end_offset, partition.leader_epoch)
+    batch = asked.batch.stamped(log.log_end_offset, partition.leader_epoch)
     partition.append_as_leader(turn, batch)
     return Appended(batch.base_offset, batch.next_offset)
-
-
-def _stamped(batch: BatchDescriptor, base_offset: Offset, leader_epoch: LeaderEpoch) -> BatchDescriptor:
-    return BatchDescriptor(
-        base_offset=base_offset,
-        last_offset=Offset(base_offset + batch.last_offset),
-        leader_epoch=leader_epoch,
-        crc=batch.crc,
-        size=batch.size,
-        record_count=batch.record_count,
-        max_timestamp_ms=batch.max_timestamp_ms,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-    )
 
 
 def commit_result(partition: Partition | None, required_offset: Offset) -> ErrorCode | None:

@@ -21,6 +21,7 @@ from laststand.emulator.core.effects import (
     LoadLogs,
     OpenMetadataStream,
     RaiseLogStart,
+    ReadRecords,
     RecordEvent,
     RecoverLog,
     RenameStrayLog,
@@ -43,6 +44,7 @@ FileEffect: TypeAlias = (
     | RenameStrayLog
     | DeleteStrayLog
     | RecoverLog
+    | ReadRecords
     | AppendToLog
     | TruncateLog
     | RestartLog

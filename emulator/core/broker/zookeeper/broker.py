@@ -21,7 +21,8 @@ from typing import Final, assert_never
 
 import msgspec
 
-from laststand.emulator.core import events, inputs, messages
+from laststand.emulator.core import events, group_messages, inputs, messages
+from laststand.emulator.core.broker.groups.coordinator import GroupCoordinator
 from laststand.emulator.core.broker.replicas.config import BrokerConfig
 from laststand.emulator.core.broker.replicas.in_flight_requests import InFlightRequests
 from laststand.emulator.core.broker.replicas.partition import Partition
@@ -47,6 +48,7 @@ from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCach
 from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, take_block
 from laststand.emulator.core.broker.zookeeper.topic_configs import TopicConfigs, read_topic_config
 from laststand.emulator.core.errors import ErrorCode, InvariantError
+from laststand.emulator.core.group_records import EncodeRecords
 from laststand.emulator.core.image import MetadataImage
 from laststand.emulator.core.properties import TopicProperties
 from laststand.emulator.core.timers import TimerQueue
@@ -83,7 +85,9 @@ class _IdsTaken(msgspec.Struct, frozen=True):
 class ZooKeeperBroker:
     """One process's broker."""
 
-    def __init__(self, config: BrokerConfig, rules: ZooKeeperRules, ibp: InterBrokerProtocol) -> None:
+    def __init__(
+        self, config: BrokerConfig, encode_records: EncodeRecords, rules: ZooKeeperRules, ibp: InterBrokerProtocol
+    ) -> None:
         self._config = config
         self._rules = rules
         self._ibp = ibp
@@ -92,6 +96,7 @@ class ZooKeeperBroker:
         self._in_flight = InFlightRequests()
         self._replicas = ReplicaManager(config, self.cache.image, self._in_flight)
         self._hosted = self._replicas.hosted
+        self._groups = GroupCoordinator(config, self._hosted, encode_records)
         self._configs = TopicConfigs()
         self.control = ControlRequests(
             config,
@@ -163,6 +168,7 @@ class ZooKeeperBroker:
             return None
         deadlines = (
             self._replicas.next_deadline_ms(),
+            self._groups.next_deadline_ms(),
             self._isr_changes.next_deadline_ms(),
             self._departure.earliest_ms,
         )
@@ -201,6 +207,8 @@ class ZooKeeperBroker:
                 self._open_logs(turn, incoming)
             case inputs.LogRecovered():
                 self._replicas.handle_recovered(turn, incoming)
+            case inputs.RecordsRead():
+                self._groups.handle_read(turn, incoming)
             case inputs.SegmentsDeleted():
                 self._replicas.handle_segments_deleted(turn, incoming)
             case inputs.ShutdownRequested():
@@ -284,6 +292,8 @@ class ZooKeeperBroker:
         if isinstance(request, messages.InitProducerIdRequest):
             self._producer_ids.handle_request(turn, request_id, request)
             self._take_producer_ids()
+        elif isinstance(request, group_messages.CoordinatorMessage):
+            self._groups.handle_request(turn, request_id, request)
         else:
             self._replicas.handle_request(
                 turn,
@@ -400,6 +410,7 @@ class ZooKeeperBroker:
 
     def _handle_timers(self, turn: Turn) -> None:
         self._replicas.handle_timers(turn)
+        self._groups.handle_timer(turn)
         self._isr_changes.handle_timer(turn)
         if self._departure.pop_due(now_ms=turn.now_ms):
             self._ask_to_be_let_go(turn)
@@ -413,6 +424,7 @@ class ZooKeeperBroker:
             self._isr_changes.submit(turn, proposal)
         self._ask_for_isrs(turn)
         self._start_programs()
+        self._groups.settle(turn)
         # Fetches name no incarnation: member broker epochs (KIP-903) never came to ZooKeeper clusters.
         self._replicas.settle(turn, None)
         if self._is_exiting:

@@ -50,6 +50,7 @@ ZooKeeperBrokerInput: TypeAlias = (
     inputs.Started
     | inputs.LogsLoaded
     | inputs.LogRecovered
+    | inputs.RecordsRead
     | inputs.SegmentsDeleted
     | inputs.RequestReceived
     | inputs.ResponseReceived

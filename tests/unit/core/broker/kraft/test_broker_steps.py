@@ -46,6 +46,7 @@ from laststand.emulator.core.types import (
     TopicId,
     TopicPartition,
 )
+from laststand.emulator.simulator.nodes.batch_registry import ENCODE_RECORDS
 from tests.unit.core.broker.hosting import FIRST, NAME, OWN, TOPIC_ID
 
 CAUSE = CauseId("unit")
@@ -79,7 +80,8 @@ class Life:
                 incarnation_id=IncarnationId("incarnation-0"),
                 previous_broker_epoch=previous_broker_epoch,
                 switches=switches,
-            )
+            ),
+            ENCODE_RECORDS,
         )
         self.in_flight: list[SendRequest] = []
         self.answers: dict[RequestId, messages.Response] = {}

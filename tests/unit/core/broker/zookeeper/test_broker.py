@@ -38,6 +38,7 @@ from laststand.emulator.core.zookeeper.inter_broker_protocol import ibp_level
 from laststand.emulator.core.zookeeper.nodes import paths
 from laststand.emulator.core.zookeeper.rules import ZOOKEEPER_ERAS
 from laststand.emulator.core.zookeeper.server import ZooKeeperServer
+from laststand.emulator.simulator.nodes.batch_registry import ENCODE_RECORDS
 from tests.unit.core.broker.kraft.test_broker_steps import fetch, produce
 from tests.unit.core.broker.zookeeper.test_control_requests import ORDERS, OTHER, OWN, TERM, role
 
@@ -60,7 +61,9 @@ class Life:
             incarnation_id=IncarnationId("unit"),
             switches=era.switches,
         )
-        self.broker = ZooKeeperBroker(config, era.rules, era.rules.protocol(era.ibp if ibp is None else ibp_level(ibp)))
+        self.broker = ZooKeeperBroker(
+            config, ENCODE_RECORDS, era.rules, era.rules.protocol(era.ibp if ibp is None else ibp_level(ibp))
+        )
         self.now_ms = 0
         self.server = ZooKeeperServer()
         self._session_id = self.server.open_session(timeout_ms=1000, now_ms=0)

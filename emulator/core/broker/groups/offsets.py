@@ -1,0 +1,213 @@
+"""The positions that groups committed: as they are written, and as far as that is committed.
+
+A commit is checked against what is written. A fetch is answered by what is committed, so that nobody is told a position
+which a failover takes back; one that wants stable positions is answered by what is written, once that is committed
+(Kafka's ``OffsetMetadataManager``). Positions never expire here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from laststand.emulator.core.broker.groups.caller import Caller
+from laststand.emulator.core.broker.groups.coordinator_log import CoordinatorLog, Done
+from laststand.emulator.core.broker.groups.group import Group, GroupState
+from laststand.emulator.core.broker.groups.membership import Membership
+from laststand.emulator.core.broker.replicas.turn import Turn
+from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.group_messages import (
+    CommittedOffset,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from laststand.emulator.core.group_records import GroupRecord, GroupRemoved, OffsetCommitted, OffsetRemoved
+from laststand.emulator.core.types import TopicPartition
+
+_UNKNOWN_GROUP_VERSION: Final = 9
+"""From here on OffsetCommit says GROUP_ID_NOT_FOUND of a group that it names with a generation (KIP-848)."""
+
+
+class OffsetTable:
+    """Positions by group and partition: a fold of records."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[TopicPartition, OffsetCommitted]] = {}
+
+    def of_group(self, group_id: str) -> Mapping[TopicPartition, OffsetCommitted]:
+        """Returns the positions of a group."""
+        return self._groups.get(group_id, {})
+
+    def replay(self, record: GroupRecord) -> None:
+        """Takes a record into account."""
+        match record:
+            case OffsetCommitted(group_id=group_id, partition=partition):
+                self._groups.setdefault(group_id, {})[partition] = record
+            case OffsetRemoved(group_id=group_id, partition=partition):
+                self._groups.get(group_id, {}).pop(partition, None)
+            case GroupRemoved(group_id=group_id):
+                self._groups.pop(group_id, None)
+            case _:
+                pass
+
+    def tombstones(self, partition: TopicPartition) -> list[GroupRecord]:
+        """Returns the records that remove a partition's positions."""
+        return [
+            OffsetRemoved(group_id=group_id, partition=partition)
+            for group_id, offsets in self._groups.items()
+            if partition in offsets
+        ]
+
+
+class Offsets:
+    """Commits, fetches and deletions of positions.
+
+    Args:
+        log: of the partition.
+        membership: the groups whose positions they are.
+        metadata_bytes_max: of one position (``offset.metadata.max.bytes``).
+
+    Attributes:
+        written: what is in the log.
+        committed: what is in the log and committed.
+    """
+
+    def __init__(self, log: CoordinatorLog, membership: Membership, *, metadata_bytes_max: int) -> None:
+        self._log = log
+        self._membership = membership
+        self._metadata_bytes_max = metadata_bytes_max
+        self.written = OffsetTable()
+        self.committed = OffsetTable()
+
+    def commit(self, turn: Turn, caller: Caller, request: OffsetCommitRequest) -> None:
+        """Commits positions that their sender may commit; neither log nor former position is looked at."""
+        error = self._commit_error(request)
+        if error is not ErrorCode.NONE:
+            caller.answer(turn, OffsetCommitResponse(errors=(error,) * len(request.offsets)))
+            return
+        group = self._membership.found_or_made(request.group_id)
+        if group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            self._membership.renew_session(turn, group, request.member_id)
+        errors = tuple([self._offset_error(offset) for offset in request.offsets])
+        records = [
+            OffsetCommitted(
+                group_id=request.group_id,
+                partition=each.partition,
+                offset=each.offset,
+                leader_epoch=each.leader_epoch,
+                metadata=each.metadata,
+                topic_id=each.topic_id,
+                retention_ms=request.retention_ms,
+            )
+            for each, problem in zip(request.offsets, errors, strict=True)
+            if problem is ErrorCode.NONE
+        ]
+
+        def done(turn: Turn, failure: ErrorCode) -> None:
+            outcomes = tuple([problem or failure for problem in errors])
+            caller.answer(turn, OffsetCommitResponse(errors=outcomes))
+
+        self._write(turn, records, done)
+
+    def _commit_error(self, request: OffsetCommitRequest) -> ErrorCode:
+        group = self._membership.groups.get(request.group_id)
+        is_simple = request.generation_id < 0
+        if group is None:
+            if is_simple:
+                return ErrorCode.NONE
+            is_new = request.api_version >= _UNKNOWN_GROUP_VERSION
+            return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
+        if group.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if group.state is GroupState.EMPTY and is_simple:
+            return ErrorCode.NONE
+        if is_simple and not request.member_id and request.instance_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = group.check_member(request.member_id, request.instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        if request.generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        is_completing = group.state is GroupState.COMPLETING_REBALANCE
+        return ErrorCode.REBALANCE_IN_PROGRESS if is_completing else ErrorCode.NONE
+
+    def _offset_error(self, offset: CommittedOffset) -> ErrorCode:
+        is_too_large = len(offset.metadata) > self._metadata_bytes_max
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
+
+    def fetch(self, turn: Turn, caller: Caller, request: OffsetFetchRequest) -> None:
+        """Tells positions."""
+        if not request.require_stable:
+            caller.answer(turn, _fetched(self.committed, request))
+            return
+        found = _fetched(self.written, request)
+
+        def done(turn: Turn, error: ErrorCode) -> None:
+            caller.answer(turn, OffsetFetchResponse(error=error) if error else found)
+
+        self._log.await_appends(turn, done)
+
+    def delete(self, turn: Turn, caller: Caller, request: OffsetDeleteRequest) -> None:
+        """Forgets positions of a group that is empty, or in topics that its members do not subscribe to."""
+        group = self._membership.groups.get(request.group_id)
+        problem = ErrorCode.GROUP_ID_NOT_FOUND if group is None else _delete_error(group)
+        if group is None or problem is not ErrorCode.NONE:
+            caller.answer(turn, OffsetDeleteResponse(error=problem))
+            return
+        errors = tuple(
+            ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes_to(partition.topic) else ErrorCode.NONE
+            for partition in request.partitions
+        )
+        present = self.written.of_group(request.group_id)
+        records = [
+            OffsetRemoved(group_id=request.group_id, partition=partition)
+            for partition, error in zip(request.partitions, errors, strict=True)
+            if error is ErrorCode.NONE and partition in present
+        ]
+
+        def done(turn: Turn, failure: ErrorCode) -> None:
+            caller.answer(turn, OffsetDeleteResponse(error=failure, errors=() if failure else errors))
+
+        self._write(turn, records, done)
+
+    def forget_partitions(self, turn: Turn, partitions: Iterable[TopicPartition]) -> None:
+        """Removes the positions in partitions that exist no more."""
+        records = [record for partition in partitions for record in self.written.tombstones(partition)]
+        self._write(turn, records, lambda _turn, _error: None)
+
+    def _write(self, turn: Turn, records: Sequence[GroupRecord], done: Done) -> None:
+        if not records:
+            self._log.await_appends(turn, done)
+        elif self._log.append(turn, records, done):
+            for record in records:
+                self.written.replay(record)
+
+
+def _delete_error(group: Group) -> ErrorCode:
+    match group.state:
+        case GroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        case GroupState.EMPTY:
+            return ErrorCode.NONE
+        case _:
+            return ErrorCode.NONE if group.is_of_consumers else ErrorCode.NON_EMPTY_GROUP
+
+
+def _fetched(table: OffsetTable, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    offsets = table.of_group(request.group_id)
+    wanted = offsets if request.partitions is None else [name for name in request.partitions if name in offsets]
+    return OffsetFetchResponse(
+        error=ErrorCode.NONE,
+        offsets=tuple(
+            CommittedOffset(
+                partition=name,
+                offset=offsets[name].offset,
+                leader_epoch=offsets[name].leader_epoch,
+                metadata=offsets[name].metadata,
+                topic_id=offsets[name].topic_id,
+            )
+            for name in wanted
+        ),
+    )

@@ -1,0 +1,118 @@
+"""Records of ``__consumer_offsets`` as values: what the coordinators of groups write, and load again.
+
+The driver makes batches of them and reads them back, in Kafka's format; the core names them by value and carries the
+bytes of a batch of its own to the log unread.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from laststand.emulator.core.batch import BatchDescriptor
+from laststand.emulator.core.types import LeaderEpoch, Offset, TopicId, TopicPartition
+
+CONSUMER_PROTOCOL: Final = "consumer"
+"""The protocol type of consumers, whose subscriptions name topics (Kafka's ``ConsumerProtocol``)."""
+
+
+class OffsetCommitted(msgspec.Struct, frozen=True, kw_only=True):
+    """A group's position in a partition (Kafka's ``OffsetCommitKey`` and ``OffsetCommitValue``).
+
+    Attributes:
+        group_id: whose.
+        partition: where in.
+        offset: of the next record to read.
+        leader_epoch: of the last record that was read, if the client said so (KIP-320).
+        metadata: the client's text.
+        topic_id: of the topic, if the client named it by id.
+        retention_ms: how long it is valid, if the client said so (OffsetCommit up to version 4).
+    """
+
+    group_id: str
+    partition: TopicPartition
+    offset: int
+    leader_epoch: LeaderEpoch | None = None
+    metadata: str = ""
+    topic_id: TopicId | None = None
+    retention_ms: int | None = None
+
+
+class OffsetRemoved(msgspec.Struct, frozen=True, kw_only=True):
+    """A group has no position in a partition any more (a tombstone)."""
+
+    group_id: str
+    partition: TopicPartition
+
+
+class MemberMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of a stable group.
+
+    Attributes:
+        member_id: of the member.
+        instance_id: of a static member (KIP-345).
+        client_id: as its client called itself.
+        client_host: its address.
+        rebalance_timeout_ms: how long it may take to join again.
+        session_timeout_ms: how long it lives without a heartbeat.
+        subscription: its metadata of the selected protocol, which only members understand.
+        topics: that it subscribes to, by ``subscription``; ``None`` where that does not say.
+        assignment: the leader's, which only members understand.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    topics: tuple[str, ...] | None
+    assignment: bytes
+
+
+class GroupMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """A group at the start of a generation (Kafka's ``GroupMetadataKey`` and ``GroupMetadataValue``).
+
+    Attributes:
+        group_id: of the group.
+        protocol_type: such as ``consumer``; ``""`` for a group that never had a member.
+        generation_id: of the generation.
+        protocol_name: the selected assignor; ``None`` without members.
+        leader: the member that assigns; ``None`` without members.
+        members: in the order in which they joined.
+    """
+
+    group_id: str
+    protocol_type: str
+    generation_id: int
+    protocol_name: str | None = None
+    leader: str | None = None
+    members: tuple[MemberMetadata, ...] = ()
+
+
+class GroupRemoved(msgspec.Struct, frozen=True, kw_only=True):
+    """A group is gone (a tombstone)."""
+
+    group_id: str
+
+
+GroupRecord: TypeAlias = OffsetCommitted | OffsetRemoved | GroupMetadata | GroupRemoved
+
+
+class LoadedRecord(NamedTuple):
+    """A record that was read from the log, and the offset after it."""
+
+    record: GroupRecord
+    next_offset: Offset
+
+
+class EncodedBatch(NamedTuple):
+    """A batch that a broker made itself, with offsets from 0: its header, and its bytes."""
+
+    header: BatchDescriptor
+    content: bytes
+
+
+EncodeRecords: TypeAlias = Callable[[Sequence[GroupRecord]], EncodedBatch]
+"""Makes one batch of at least one record."""
