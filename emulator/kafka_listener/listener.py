@@ -12,6 +12,7 @@ from laststand.emulator.kafka_listener.administration import ADMINISTRATION
 from laststand.emulator.kafka_listener.api_versions import API_VERSIONS, api_versions, unsupported_version
 from laststand.emulator.kafka_listener.connection import AnswerlessConnection, KafkaConnection, RefusedError
 from laststand.emulator.kafka_listener.data_plane import DATA_PLANE
+from laststand.emulator.kafka_listener.groups import GROUPS
 from laststand.emulator.kafka_listener.inspection import INSPECTION
 from laststand.emulator.kafka_listener.message_codec import Buffers, Writer, request_codec, response_codec
 from laststand.emulator.kafka_listener.messages import Message, all_apis
@@ -21,7 +22,7 @@ from laststand.emulator.kafka_listener.sasl import SASL
 from laststand.emulator.kafka_listener.unbuilt import UNBUILT
 from laststand.emulator.rpc.interception import Interceptor
 
-_ADVERTISED: Final[Mapping[int, Handler]] = {**DATA_PLANE, **METADATA, **ADMINISTRATION, **INSPECTION}
+_ADVERTISED: Final[Mapping[int, Handler]] = {**DATA_PLANE, **GROUPS, **METADATA, **ADMINISTRATION, **INSPECTION}
 _HANDLERS: Final[Mapping[int, Handler]] = {**_ADVERTISED, **UNBUILT, **SASL}
 _HEADER_BYTES: Final = 8
 

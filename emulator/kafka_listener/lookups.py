@@ -5,12 +5,12 @@ from typing import Final
 
 from laststand.emulator.core import messages
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import BrokerId, LeaderEpoch
 from laststand.emulator.kafka.numbers import broker_or_none, leader_epoch_or_none, number_of, offset_or_none
 from laststand.emulator.kafka_listener.messages import Message
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 from laststand.emulator.kafka_listener.topic_entries import in_topics, partitions_of
-from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _EARLIEST_LOCAL: Final = -4

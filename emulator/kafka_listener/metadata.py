@@ -10,13 +10,12 @@ from laststand.emulator.core import messages
 from laststand.emulator.core.describe import describe_topic_partitions
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.image import PartitionState
-from laststand.emulator.core.topic_names import is_legal
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS, is_legal
 from laststand.emulator.core.types import BrokerId, TopicPartition
 from laststand.emulator.kafka.numbers import number_of
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
-from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _TOPIC_OPERATIONS: Final = 3576

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from laststand.emulator.core import messages
 from laststand.emulator.core.batch import BatchDescriptor, InvalidBatch
 from laststand.emulator.core.errors import ErrorCode
+from laststand.emulator.core.topic_names import INTERNAL_TOPICS
 from laststand.emulator.core.types import Acks, TopicPartition
 from laststand.emulator.kafka.numbers import number_of
 from laststand.emulator.kafka_listener.client_history import Sent
@@ -21,7 +22,6 @@ from laststand.emulator.kafka_listener.produced_batch import (
 )
 from laststand.emulator.kafka_listener.requests import ClientRequest, Served
 from laststand.emulator.kafka_listener.topic_entries import by_topic
-from laststand.emulator.kafka_listener.topic_names import INTERNAL_TOPICS
 from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _HINT_VERSION: Final = 10

@@ -19,6 +19,9 @@ from tests.wire.batches import make_batch, summarize
 ANSWER_TIMEOUT_S: Final = 15.0
 SILENCE_S: Final = 1.5
 _ATTEMPT_S: Final = 0.1
+_GROUPS: Final = 12
+"""So many that each partition of ``__consumer_offsets`` has one."""
+
 _UNORDERED: Final = frozenset(
     {
         "brokers",
@@ -170,7 +173,28 @@ class Cluster:
     def __init__(self, bootstrap: tuple[str, int]) -> None:
         with closing(Connection(bootstrap)) as connection:
             brokers = connection.ask("Metadata", 12, {"topics": []})["brokers"]
-        self.addresses = {broker["nodeId"]: (broker["host"], broker["port"]) for broker in brokers}
+        self.addresses: dict[int, tuple[str, int]] = {
+            broker["nodeId"]: (broker["host"], broker["port"]) for broker in brokers
+        }
+
+    def coordinator(self, group: str) -> int:
+        """Returns the broker that coordinates a group, once there is one and it has loaded the group."""
+        nodes: list[int] = []
+
+        def is_found() -> bool:
+            with closing(Connection(next(iter(self.addresses.values())))) as connection:
+                asked = {"keyType": 0, "coordinatorKeys": [group]}
+                (found,) = connection.ask("FindCoordinator", 4, asked)["coordinators"]
+            if found["errorCode"]:
+                return False
+            with closing(Connection(self.addresses[found["nodeId"]])) as connection:
+                groups = [{"groupId": group, "topics": []}]
+                (told,) = connection.ask("OffsetFetch", 8, {"groups": groups, "requireStable": False})["groups"]
+            nodes.append(found["nodeId"])
+            return not told["errorCode"]
+
+        _await(is_found, f"the coordinator of {group}")
+        return nodes[-1]
 
 
 class CasePlayer:
@@ -236,7 +260,8 @@ class CasePlayer:
             if "recv" in step:
                 return self._connections[name].receive(timeout_s=step.get("timeoutS", ANSWER_TIMEOUT_S))
             if name not in self._connections:
-                self._connections[name] = Connection(self._cluster.addresses[self._filled(step.get("broker", 1))])
+                node = self._node(self._filled(step.get("broker", 1)))
+                self._connections[name] = Connection(self._cluster.addresses[node])
             return self._ask(self._connections[name], step)
         except (ClosedError, ConnectionError):
             self._connections.pop(name).close()
@@ -244,6 +269,16 @@ class CasePlayer:
         except TimeoutError:
             self._connections.pop(name).close()
             return {"timedOut": True}
+
+    def _node(self, broker: int | str) -> int:
+        """Returns the broker that a step asks: by its id, or the coordinator of a group, or one that is not."""
+        if isinstance(broker, int):
+            return broker
+        kind, _, group = broker.partition(":")
+        coordinator = self._cluster.coordinator(str(self._filled(group)))
+        if kind == "coord":
+            return coordinator
+        return next(node for node in sorted(self._cluster.addresses) if node != coordinator)
 
     def _ask(self, connection: Connection, step: dict[str, Any]) -> dict[str, Any] | None:
         if "raw" in step:
@@ -372,6 +407,12 @@ class CasePlayer:
                 break
             else:
                 raise MismatchError(f"{path}[{number}]: nothing of {rest!r} matches {wanted!r}")
+
+
+def warm_up(cluster: Cluster) -> None:
+    """Waits until there are coordinators: their topic is made when the first one is looked for."""
+    for number in range(_GROUPS):
+        cluster.coordinator(f"warm-up-{number}")
 
 
 def _await(is_so: Any, what: str) -> None:

@@ -19,12 +19,13 @@ from laststand.emulator.cluster.process_cluster import ProcessCluster
 from laststand.emulator.core.eras import era_rules
 from laststand.emulator.core.types import BrokerId, NodeId
 from laststand.emulator.plan.nodes import CONTROLLER, KAFKA
-from tests.wire.player import CasePlayer, ClosedError, Cluster, MismatchError, known_apis
+from tests.wire.player import CasePlayer, ClosedError, Cluster, MismatchError, known_apis, warm_up
 
 VECTORS: Final = Path(__file__).parent / "vectors"
 _NOT_BUILT: Final = tomllib.loads(Path(__file__).with_name("not_built.toml").read_text(encoding="utf-8"))
 _PROPERTIES: Final = (
     ("broker.rack", "r{node}"),
+    ("group.initial.rebalance.delay.ms", "0"),
     ("replica.selector.class", "org.apache.kafka.common.replica.RackAwareReplicaSelector"),
 )
 _BROKERS: Final = (1, 2, 3)
@@ -76,6 +77,7 @@ async def wire_cluster(directory: Path):  # type: ignore[no-untyped-def]
         await cluster.start()
         host, _, port = cluster.kafka_addresses()[KAFKA][BrokerId(NodeId(1))].rpartition(":")
         await _serving((host, int(port)))
+        await asyncio.to_thread(warm_up, Cluster((host, int(port))))
         yield host, int(port)
 
 
