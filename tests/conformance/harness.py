@@ -26,6 +26,9 @@ SILENT_ERA: Final = "kafka-4.2"
 KIP_ERA: Final = "kip-966"
 """The era of vectors that state what the KIP says."""
 
+_OF_TRANSACTIONS: Final = "txn_commit"
+"""An operation that only transactional groups have."""
+
 Fields: TypeAlias = Mapping[str, Any]
 """A JSON object of a vector: its shape depends on the kind."""
 
@@ -162,7 +165,17 @@ def _vector(file: Path, index: int, entry: object) -> Vector:
     kind = event.get("type") if isinstance(event, dict) else entry.get("kind")
     if not isinstance(kind, str):
         raise VectorFileError(f"{where} ({entry['id']}): expected a string in 'event.type' or 'kind'")
-    return Vector(id=entry["id"], kind=kind, file=file.name, raw=entry)
+    return Vector(id=entry["id"], kind=_variant(kind, entry), file=file.name, raw=entry)
+
+
+def _variant(kind: str, entry: Fields) -> str:
+    """Returns the kind of a vector: each type of record, and offsets with transactions, are kinds of their own."""
+    given = entry.get("given")
+    if isinstance(given, dict) and isinstance(given.get("record"), str):
+        return f"{kind}.{given['record']}"
+    steps = entry.get("steps")
+    operations = [step.get("op") for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    return f"{kind}.transactional" if _OF_TRANSACTIONS in operations else kind
 
 
 def load_not_built(file: Path = NOT_BUILT) -> NotBuilt:
@@ -195,7 +208,7 @@ def run_vectors(vectors: list[Vector], kinds: Mapping[str, Handler], not_built: 
 
 
 def _run(handler: Handler, vector: Vector) -> list[str]:
-    if not isinstance(vector.raw.get("expect"), dict):
+    if not any(isinstance(each.get("expect"), dict) for each in (vector.raw, *vector.steps)):
         return ["it has no object 'expect', so it states no fact"]
     try:
         return handler(vector)

@@ -16,6 +16,7 @@ _MODULES: Final = (
     "zookeeper_node_kinds",
     "zookeeper_controller_kinds",
     "zookeeper_broker_kinds",
+    "group_kinds",
 )
 
 

@@ -47,7 +47,8 @@ def _is_check(step: dict[str, Any]) -> bool:
 
 
 def _expected_values(raw: dict[str, Any]) -> Iterator[_Place]:
-    yield from _leaves(raw["expect"], ("expect",))
+    if "expect" in raw:
+        yield from _leaves(raw["expect"], ("expect",))
     for index, step in enumerate(raw.get("steps") or []):
         for key, value in step.items():
             if key in ("expect", "returns") or (_is_check(step) and key not in ("op", "note")):
@@ -92,7 +93,7 @@ def test_every_expected_value_is_compared(directory: Path) -> None:
 def test_an_expectation_that_nobody_knows_fails_the_vector(directory: Path) -> None:
     unnoticed = []
     for vector in _built(directory):
-        places: list[_Place] = [("expect", "unheard_of")]
+        places: list[_Place] = [("expect", "unheard_of")] if "expect" in vector.raw else []
         for index, step in enumerate(vector.raw.get("steps") or []):
             if _is_check(step):
                 places.append(("steps", index, "unheard_of"))
