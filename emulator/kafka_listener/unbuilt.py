@@ -13,7 +13,6 @@ from laststand.emulator.core.uuid_text import uuid_text
 from laststand.emulator.kafka_listener.message_codec import ZERO_UUID
 from laststand.emulator.kafka_listener.messages import Message, api_named
 from laststand.emulator.kafka_listener.requests import ClientRequest, Handler, Served
-from laststand.emulator.kafka_listener.wire_errors import WireError
 
 _LIST_VERSION: Final = 4
 """From here on AddPartitionsToTxn is about several transactions."""
@@ -61,7 +60,7 @@ def _not_added(served: Served, topics: list[Message]) -> list[Message]:
 
     def error(name: TopicPartition) -> int:
         if not unknown:
-            return WireError.NOT_COORDINATOR
+            return ErrorCode.NOT_COORDINATOR
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
 
     return [
@@ -77,13 +76,13 @@ def _not_added(served: Served, topics: list[Message]) -> list[Message]:
 
 
 async def _end_transaction(_: Served, __: ClientRequest) -> Message:
-    return {"errorCode": WireError.NOT_COORDINATOR}
+    return {"errorCode": ErrorCode.NOT_COORDINATOR}
 
 
 async def _describe_transactions(_: Served, request: ClientRequest) -> Message:
     return {
         "transactionStates": [
-            {"errorCode": WireError.NOT_COORDINATOR if name else ErrorCode.INVALID_REQUEST, "transactionalId": name}
+            {"errorCode": ErrorCode.NOT_COORDINATOR if name else ErrorCode.INVALID_REQUEST, "transactionalId": name}
             for name in request.body["transactionalIds"]
         ]
     }

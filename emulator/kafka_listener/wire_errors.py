@@ -6,7 +6,6 @@ from enum import IntEnum
 class WireError(IntEnum):
     """Kafka's names and numbers, beside those of ``laststand.emulator.core.errors.ErrorCode``."""
 
-    NOT_COORDINATOR = 16
     ILLEGAL_SASL_STATE = 34
     INVALID_PRODUCER_ID_MAPPING = 49
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
