@@ -167,6 +167,7 @@ class ProcessTarget:
             broken=broken,
             begun_ns=begun_ns,
             proved_ns=proved_ns,
+            kafka_links=tuple(self.cluster.layout.kafka_links),
         ):
             self.note(event)
         return outcome

@@ -390,6 +390,26 @@ class MessageIntercepted(Event, frozen=True, kw_only=True):
         return f"{self.source}->{self.target} {self.api} {self.way}"
 
 
+class ClientConnected(Event, frozen=True, kw_only=True):
+    """A client of Kafka asked for something on a new connection; ApiVersions alone does not count.
+
+    Attributes:
+        process: the connection as a process of the history (``ForeignProcess``).
+        address: of the client or of its proxy.
+        software: name and version that the client gave; empty if it gave none.
+    """
+
+    process: str
+    address: str
+    software: str
+
+
+class ClientDisconnected(Event, frozen=True, kw_only=True):
+    """The connection of such a client is over."""
+
+    process: str
+
+
 class OrderReceived(Event, frozen=True, kw_only=True):
     """A node was ordered to do something; this is written before it obeys. Questions are no orders.
 
@@ -761,6 +781,7 @@ class FaultInjected(Event, frozen=True, kw_only=True):
         metadata_offset: what the controller had committed before (exclusive), where the harness knows it.
         begun_ns: when it was done, by the clock of ``time_ns``.
         proved_ns: when it was seen to take effect, by the same clock; ``None`` where it had none.
+        silenced: links of clients of Kafka on which answers may be swallowed while it lasts.
     """
 
     fault: str
@@ -771,6 +792,7 @@ class FaultInjected(Event, frozen=True, kw_only=True):
     metadata_offset: MetadataOffset | None = None
     begun_ns: int | None = None
     proved_ns: int | None = None
+    silenced: tuple[FaultLink, ...] = ()
 
 
 class FaultHealed(Event, frozen=True, kw_only=True):
@@ -921,6 +943,8 @@ BrokerEvent: TypeAlias = (
     | ProduceAnswered
     | PeerUnreachable
     | PeerReachable
+    | ClientConnected
+    | ClientDisconnected
     | MessageIntercepted
     | OrderReceived
     | OrderRelayed

@@ -5,8 +5,9 @@ its file. A send has one line for its invocation and one for its completion; wha
 Adding a field is compatible; renaming one is a breaking change with a changelog line.
 """
 
+import re
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -14,6 +15,41 @@ from laststand.emulator.core.types import CauseId, LeaderEpoch, NodeId, Offset, 
 
 FOREIGN_CLIENT: Final = "kafka:"
 """Processes whose names begin so are clients that write no history: their broker wrote down what it was asked."""
+
+
+_FOREIGN: Final = re.compile(r"(?P<link>\d+)->(?P<node>\d+)-(?P<incarnation>\d+)\.(?P<connection>\d+)")
+
+
+class ForeignProcess(NamedTuple):
+    """A connection of such a client, as a process of the history; prints as ``kafka:app@1001->0-2.7``.
+
+    Attributes:
+        client_id: that the client gave; may be any text.
+        link: the client as an end of links.
+        node: the broker that wrote it down.
+        incarnation: of its process.
+        connection: its number there.
+    """
+
+    client_id: str
+    link: NodeId
+    node: NodeId
+    incarnation: int
+    connection: int
+
+    def __str__(self) -> str:
+        place = f"{self.link}->{self.node}-{self.incarnation}.{self.connection}"
+        return f"{FOREIGN_CLIENT}{self.client_id}@{place}"
+
+    @classmethod
+    def parse(cls, process: str) -> "ForeignProcess | None":
+        """Returns the connection that a process of the history is; ``None`` for one of this project's own clients."""
+        client_id, _, place = process.removeprefix(FOREIGN_CLIENT).rpartition("@")
+        match = _FOREIGN.fullmatch(place) if process.startswith(FOREIGN_CLIENT) else None
+        if match is None:
+            return None
+        link, node, incarnation, connection = map(int, match.groups())
+        return cls(client_id, NodeId(link), NodeId(node), incarnation, connection)
 
 
 class OperationType(Enum):

@@ -17,7 +17,7 @@ from laststand.emulator.core.batch import BatchDescriptor
 from laststand.emulator.core.client.consumer import Phase
 from laststand.emulator.core.client.steps import PollRecorded, SendRecorded
 from laststand.emulator.core.errors import ErrorCode
-from laststand.emulator.core.history import FOREIGN_CLIENT, Attempt, OperationType, PolledBatch
+from laststand.emulator.core.history import FOREIGN_CLIENT, Attempt, ForeignProcess, OperationType, PolledBatch
 from laststand.emulator.core.types import Acks, BrokerId, CauseId, Offset, TopicId, TopicPartition
 from laststand.emulator.kafka_listener.connection import KafkaConnection
 from laststand.emulator.rpc.data_codec import Attachment
@@ -67,20 +67,24 @@ class ClientHistory:
     Args:
         path: of the file; it is made with the first line.
         broker_id: of the broker.
-        name: of the process, unique in the run.
+        incarnation: of its process.
     """
 
-    def __init__(self, path: Path, *, broker_id: BrokerId, name: str) -> None:
+    def __init__(self, path: Path, *, broker_id: BrokerId, incarnation: int) -> None:
         self._path = path
         self._broker_id = broker_id
-        self._name = name
+        self._incarnation = incarnation
         self._file: History | None = None
         self._records: dict[str, int] = {}
         self._operations = 0
 
     def process_of(self, connection: KafkaConnection) -> str:
         """Returns the name that a connection's client has in the history."""
-        return f"{FOREIGN_CLIENT}{connection.client_id or '?'}@{self._name}.{connection.number}"
+        return str(
+            ForeignProcess(
+                connection.client_id or "?", connection.link, self._broker_id, self._incarnation, connection.number
+            )
+        )
 
     def invoke(
         self,
@@ -203,7 +207,7 @@ class ClientHistory:
 
     def _operation_id(self) -> CauseId:
         self._operations += 1
-        return CauseId(f"{FOREIGN_CLIENT}{self._name}-{self._operations}")
+        return CauseId(f"{FOREIGN_CLIENT}{self._broker_id}-{self._incarnation}-{self._operations}")
 
     def _history(self) -> History:
         if self._file is None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from laststand.emulator.core import events
 from laststand.emulator.core.types import CauseId, NodeId, Way
 from laststand.emulator.kafka.fields import FieldError, FieldReader
 from laststand.emulator.kafka_listener.administration import ADMINISTRATION
@@ -32,14 +33,23 @@ class KafkaListener:
 
     Args:
         interceptor: interferes with single messages.
+        record: writes an event that belongs to no turn.
         max_bytes: of a request (``socket.request.max.bytes``).
     """
 
-    def __init__(self, interceptor: Interceptor, *, max_bytes: int = 100 << 20) -> None:
+    def __init__(
+        self,
+        interceptor: Interceptor,
+        *,
+        record: Callable[[events.ClientConnected | events.ClientDisconnected], None],
+        max_bytes: int = 100 << 20,
+    ) -> None:
         self._interceptor = interceptor
+        self._record = record
         self._max_bytes = max_bytes
         self._repeats: set[asyncio.Task[None]] = set()
         self._connections: dict[int, KafkaConnection] = {}
+        self._known: dict[int, str] = {}
         self._count = 0
         self._served: Served | None = None
         self._endpoints: Mapping[NodeId, Endpoints] = {}
@@ -106,6 +116,19 @@ class KafkaListener:
 
     def _forget(self, connection: KafkaConnection) -> None:
         self._connections.pop(connection.number, None)
+        process = self._known.pop(connection.number, None)
+        if process is not None:
+            self._record(events.ClientDisconnected(cause_id=CauseId(process), process=process))
+
+    def _note_client(self, process: str, connection: KafkaConnection) -> None:
+        """Puts a connection on record, once."""
+        if connection.number not in self._known:
+            self._known[connection.number] = process
+            self._record(
+                events.ClientConnected(
+                    cause_id=CauseId(process), process=process, address=connection.peer, software=connection.software
+                )
+            )
 
     # --- Single messages ------------------------------------------------------------------------------------------
 
@@ -195,6 +218,8 @@ class KafkaListener:
         request = ClientRequest(key, version, body, connection)
         if key == API_VERSIONS:
             return [correlation_id, *_encoded(api_versions(served, request, _ADVERTISED), key, version)]
+        if not isinstance(connection, AnswerlessConnection):
+            self._note_client(served.history.process_of(connection), connection)
         answer = await _HANDLERS[key](served, request)
         if answer is None:
             return None

@@ -169,7 +169,7 @@ class BrokerShell:
         # Imported where it is asked for: everybody else starts without it.
         from laststand.emulator.kafka_listener.listener import KafkaListener
 
-        self._kafka = KafkaListener(self._server.interceptor)
+        self._kafka = KafkaListener(self._server.interceptor, record=self._record_between_turns)
         await self._kafka.start(self._config.host, {each.client_id: each.port for each in config.listeners})
 
     async def serve_metrics(self, port: int) -> int:
@@ -215,9 +215,7 @@ class BrokerShell:
     def _put_first(self, incoming: inputs.BrokerInput) -> None:
         self._loop.put_first(Arrival(incoming=incoming))
 
-    def _record_between_turns(
-        self, event: events.MessageIntercepted | events.OrderReceived | events.OrderRelayed | events.LogFlushed
-    ) -> None:
+    def _record_between_turns(self, event: events.BrokerEvent) -> None:
         # Nothing else waits for its write.
         log_event(event)
         self._events.add(event)
@@ -255,7 +253,11 @@ class BrokerShell:
             core=CoreGateway(self._receive, name=name),
             controller=ControllerGateway(self._make_outbound),
             fetch_sessions=FetchSessions(),
-            history=ClientHistory(Path(config.history), broker_id=BrokerId(self._config.node_id), name=name),
+            history=ClientHistory(
+                Path(config.history),
+                broker_id=BrokerId(self._config.node_id),
+                incarnation=self._config.incarnation,
+            ),
             note_order=self._record_between_turns,
         )
         endpoints = {

@@ -112,6 +112,7 @@ def fault_events(
     broken: Collection[Link[NodeId]],
     begun_ns: int,
     proved_ns: int,
+    kafka_links: Collection[Link[NodeId]] = (),
 ) -> Iterator[events.Event]:
     """Yields the events that put an action on record.
 
@@ -124,6 +125,7 @@ def fault_events(
         broken: links on which anything was wrong before.
         begun_ns: when it was done, by the clock of the events.
         proved_ns: when it was seen to affect somebody, or not, by the same clock.
+        kafka_links: those of clients of Kafka.
     """
     proved = None if bit is None else proved_ns
     for fault in faults_of(action):
@@ -137,6 +139,7 @@ def fault_events(
             metadata_offset=before,
             begun_ns=begun_ns,
             proved_ns=proved,
+            silenced=tuple(events.FaultLink(*link) for link in kafka_links if _is_silenced(link, action, fault)),
         )
     for fault in ended_by(action, broken=broken):
         yield events.FaultHealed(
@@ -150,6 +153,17 @@ def fault_events(
             begun_ns=begun_ns,
             proved_ns=proved,
         )
+
+
+def _is_silenced(link: Link[NodeId], action: actions.Action, fault: Fault) -> bool:
+    """Returns whether answers on a link may be swallowed while a fault lasts."""
+    match action:
+        case actions.Isolate(clients=actions.Clients.CUT):
+            return link.target == fault.on
+        case actions.Cut() | actions.LoseResponses() | actions.Flap() | actions.Reset():
+            return link == fault.on
+        case _:
+            return False
 
 
 def _all_links(fault: Fault, broken: Collection[Link[NodeId]]) -> tuple[events.FaultLink, ...]:

@@ -43,7 +43,7 @@ _SECTIONS: Final = {
     "Analysis": ("analyze", "sql", "export", "events"),
     "Real clusters": ("autopsy", "import"),
     "Catalogue": ("scenarios", "eras", "checks"),
-    "Standing cluster": ("up", "status", "logs", "stop", "start", "down", "ps"),
+    "Standing cluster": ("up", "status", "clients", "logs", "stop", "start", "down", "ps"),
     "Topics and records": ("topics", "produce", "consume", "delete-records", "inspect"),
     "Administration": ("elect-leaders", "reassign", "configs", "features"),
     "Faults": ("chaos",),

@@ -1,6 +1,7 @@
 """Clients of Kafka with links of their own: what is done to the link of one of them leaves the others alone."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from laststand.chaos.standing.kafka_clients import client_connections
 from laststand.emulator.verification.verdict.report import Verdict
 from laststand.standing_cluster import StandingCluster
 from tests.cluster.test_kafka_clients import QUICK, consume
@@ -66,6 +68,10 @@ async def play_cut(cluster: StandingCluster) -> None:
 def test_a_clients_link_is_cut_while_the_cluster_is_well(cluster: StandingCluster) -> None:
     asyncio.run(play_cut(cluster))
     assert values(cluster, 3) == [b"before", b"meanwhile", b"after"]
+    told = Counter[str | None]()
+    for each in client_connections(cluster.directory):
+        told[each.link] += each.acked
+    assert told == {"app": 2, "spark": 1}
     plan = (cluster.directory / "plan.yaml").read_text()
     assert "{cut: {from: app, to: 0}}" in plan
     assert "kafka_clients:\n  - app\n  - spark\n" in plan

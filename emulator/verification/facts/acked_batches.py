@@ -6,19 +6,22 @@ from functools import partial
 import numpy as np
 
 from laststand.emulator.core import events
-from laststand.emulator.core.history import OperationType
+from laststand.emulator.core.history import ForeignProcess, OperationType
 from laststand.emulator.core.promises import PROMISES, Exemption
 from laststand.emulator.core.types import Acks
 from laststand.emulator.verification.facts.batches import LAST_INCARNATION, AckedBatch
 from laststand.emulator.verification.facts.partition_evidence import PartitionEvidence
 from laststand.emulator.verification.tables.client_history import SentBatch
-from laststand.emulator.verification.tables.columns import NONE, Table
+from laststand.emulator.verification.tables.columns import NONE, Mask, Table
 from laststand.emulator.verification.tables.integers import Ints
 from laststand.emulator.verification.tables.matching import keys_of
 
 
 def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
     """Returns every batch that a producer was told is in the log, but for those of deleted topics.
+
+    A broker writes down that it handed an answer to the socket of a client of Kafka. An answer that went on its way
+    while a fault may have swallowed it is none that the client was told.
 
     Whoever acknowledged a batch has it in its own log: that copy tells the epoch in which it was appended. It may
     have been acknowledged in a later one, when the producer tried again; leaders elected in between need not have
@@ -32,6 +35,7 @@ def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
     (S41).
     """
     sent = facts.sent.only(facts.sent.has("type", OperationType.OK) & (facts.sent["base_offset"] != NONE))
+    sent = sent.only(~_may_be_unseen(facts, sent))
     topics, told, incarnations = _told_by_leaders(facts, sent)
     base_offsets, counts = sent["base_offset"], sent["record_count"]
     appended = _appended_epochs(facts, topics, sent)
@@ -62,6 +66,24 @@ def acked_batches(facts: PartitionEvidence) -> Table[AckedBatch]:
         return acked
     deleted = [facts.topic_number(topic_id) for topic_id in facts.cluster.deleted_topics]
     return acked.only(~np.isin(topics, np.array(deleted, np.int64)))
+
+
+def _may_be_unseen(facts: PartitionEvidence, sent: Table[SentBatch]) -> Mask:
+    """Returns which acknowledgements a fault may have swallowed on the way to their client."""
+    are_unseen = np.zeros(len(sent), bool)
+    if not facts.cluster.silences:
+        return are_unseen
+    names = dict[Hashable, int]()
+    processes, ended_ns = sent.numbers("process", names), sent["ended_ns"]
+    for name, number in names.items():
+        process = ForeignProcess.parse(str(name))
+        if process is None:
+            continue
+        for silence in facts.cluster.silences:
+            if (silence.source, silence.target) == (process.link, process.node):
+                is_during = (ended_ns >= silence.begun_ns) & (ended_ns <= silence.ended_ns)
+                are_unseen |= (processes == number) & is_during
+    return are_unseen
 
 
 def _told_by_leaders(facts: PartitionEvidence, sent: Table[SentBatch]) -> tuple[Ints, Ints, Ints]:

@@ -3,12 +3,13 @@
 This part of a run is small however long the run is, and every partition is judged beside it.
 """
 
+import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import accumulate
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -33,6 +34,22 @@ _ISR_CHANGE_NOTIFICATIONS: Final = "/isr_change_notification/"
 
 _Process = tuple[int, int]
 """Node and incarnation."""
+
+
+class Silence(NamedTuple):
+    """A time in which answers on the link of a client of Kafka may have been swallowed.
+
+    Attributes:
+        source: the client, as an end of links.
+        target: the broker.
+        begun_ns: when it began, by the clock of events.
+        ended_ns: when it was over.
+    """
+
+    source: int
+    target: int
+    begun_ns: int
+    ended_ns: float
 
 
 class AppliedMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +83,27 @@ class ClusterFacts:
     def started(self) -> Mapping[_Process, CollectedEvent[events.NodeStarted]]:
         """The first line of each process."""
         return {(start.node, start.incarnation): start for start in self.events.of(events.NodeStarted)}
+
+    @cached_property
+    def silences(self) -> tuple[Silence, ...]:
+        """The times in which answers on links of clients of Kafka may have been swallowed."""
+        healed = sorted(self.events.of(events.FaultHealed), key=lambda each: (each.incarnation, each.sequence))
+        found: list[Silence] = []
+        for injected in self.events.of(events.FaultInjected):
+            fault = injected.event
+            end = next(
+                (
+                    each
+                    for each in healed
+                    if (each.incarnation, each.sequence) > (injected.incarnation, injected.sequence)
+                    and each.event.mends(fault=fault.fault, target=fault.target)
+                ),
+                None,
+            )
+            begun_ns = injected.time_ns if fault.begun_ns is None else fault.begun_ns
+            ended_ns = math.inf if end is None else end.time_ns
+            found += [Silence(link.source, link.target, begun_ns, ended_ns) for link in fault.silenced]
+        return tuple(found)
 
     @cached_property
     def is_seen_from_outside(self) -> bool:

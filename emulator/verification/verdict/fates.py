@@ -4,12 +4,13 @@ Batches share one fate if the same broker acknowledged them in the same epoch wi
 and have them, the same leader was the first to lack them, and the same is left of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from laststand.emulator.core import events
+from laststand.emulator.core.history import ForeignProcess
 from laststand.emulator.verification.facts.batches import LeaderTerm, LostBatch, TermPlace
 from laststand.emulator.verification.facts.losses import LossClass
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
@@ -42,6 +43,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
         answer: the line of the answer that acknowledged the first of them.
         acked_at: metadata offset that the acknowledging leader had applied (exclusive); the last one.
         held_by: who had them; ``holders``: whose final logs have them.
+        clients: ids of the clients of Kafka that sent them; none of this project's own.
         leader: the settled one.
         offsets: a range for each batch, in order; ``last_offset`` is the last of them all.
 
@@ -66,6 +68,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     records: int
     offsets: tuple[OffsetRange, ...]
     last_offset: int
+    clients: tuple[str, ...]
 
     @property
     def ended_in(self) -> int | None:
@@ -133,7 +136,13 @@ def _fate(facts: PartitionFacts, identity: _Identity, members: list[_Member], co
         records=sum(member.lost.batch.record_count for member in members),
         offsets=tuple(_range(member.lost) for member in members),
         last_offset=max(member.lost.batch.last_offset for member in members),
+        clients=tuple(sorted(_clients(members))),
     )
+
+
+def _clients(members: Iterable[_Member]) -> set[str]:
+    processes = {ForeignProcess.parse(member.lost.batch.process) for member in members}
+    return {process.client_id for process in processes if process is not None}
 
 
 def _range(lost: LostBatch) -> OffsetRange:

@@ -105,7 +105,9 @@ def _head(fate: Fate) -> Iterator[str]:
     isr = "an unknown ISR" if fate.isr is None else f"ISR {list(fate.isr)}"
     epoch = "an unknown epoch" if fate.leader_epoch is None else f"epoch {fate.leader_epoch}"
     who = "an unknown broker" if fate.node is None else f"broker {fate.node}"
-    yield f"{who[0].upper()}{who[1:]} acknowledged {them}, with {isr}; {they} {were} appended in {epoch}."
+    clients = f"client{'' if len(fate.clients) == 1 else 's'} {', '.join(fate.clients)} of Kafka"
+    told = f" to {clients}" if fate.clients else ""
+    yield f"{who[0].upper()}{who[1:]} acknowledged {them}{told}, with {isr}; {they} {were} appended in {epoch}."
     if fate.held_by:
         yield f"{they.capitalize()} {were} in the logs of {_brokers(fate.held_by)}."
 

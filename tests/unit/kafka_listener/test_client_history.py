@@ -89,10 +89,10 @@ def broker_with(records: bytes, history: ClientHistory) -> Served:
 async def test_batches_that_a_fetch_gives_are_on_record_before_its_answer_leaves(tmp_path: Path) -> None:
     path = tmp_path / "history.packed"
     batches = make_batch() + make_batch()
-    await fetch(broker_with(batches, ClientHistory(path, broker_id=BROKER, name="0-0")), fetch_request("orders"))
+    await fetch(broker_with(batches, ClientHistory(path, broker_id=BROKER, incarnation=0)), fetch_request("orders"))
     (line,) = read_history(path)
     assert isinstance(line, PollOperation)
-    assert (line.type, line.topic, line.process) == (OperationType.OK, "orders", "kafka:app@0-0.1")
+    assert (line.type, line.topic, line.process) == (OperationType.OK, "orders", "kafka:app@1001->0-0.1")
     crc = int.from_bytes(batches[BATCH_CRC], "big")
     assert [(batch.crc, batch.record_count) for batch in line.batches] == [(crc, 1), (crc, 1)]
 
@@ -100,7 +100,7 @@ async def test_batches_that_a_fetch_gives_are_on_record_before_its_answer_leaves
 async def test_a_damaged_batch_of_a_log_is_given_and_on_record_with_the_crc_that_it_claims(tmp_path: Path) -> None:
     path = tmp_path / "history.packed"
     damaged = make_batch(corrupt="crc")
-    history = ClientHistory(path, broker_id=BROKER, name="0-0")
+    history = ClientHistory(path, broker_id=BROKER, incarnation=0)
     answer = await fetch(broker_with(damaged, history), fetch_request("orders"))
     assert answer["responses"][0]["partitions"][0]["records"] == damaged
     (line,) = read_history(path)

@@ -34,6 +34,7 @@ class Broker:
         self.interceptor = Interceptor(BROKER, record=self.note)
         self.ports: dict[NodeId, int] = {}
         self.clients: list[Client] = []
+        self.connections: list[events.ClientConnected | events.ClientDisconnected] = []
         self.changed = asyncio.Event()
 
     async def ask(self, _: messages.Request) -> Answered:
@@ -63,6 +64,13 @@ class Broker:
                 self.changed.clear()
                 await self.changed.wait()
 
+    async def until_connections_noted(self, count: int) -> None:
+        await self._until(lambda: len(self.connections) >= count)
+
+    def note_connection(self, event: events.ClientConnected | events.ClientDisconnected) -> None:
+        self.connections.append(event)
+        self.changed.set()
+
     def note(self, event: events.MessageIntercepted) -> None:
         self.noted.append(event)
         self.changed.set()
@@ -71,7 +79,7 @@ class Broker:
 @asynccontextmanager
 async def serving() -> AsyncIterator[Broker]:
     broker = Broker()
-    listener = KafkaListener(broker.interceptor)
+    listener = KafkaListener(broker.interceptor, record=broker.note_connection)
     await listener.start("127.0.0.1", {APP: 0, SPARK: 0})
     unused = cast(Any, None)
 
@@ -82,7 +90,9 @@ async def serving() -> AsyncIterator[Broker]:
         "broker": SimpleNamespace(image=MetadataImage()),
         "core": SimpleNamespace(ask=broker.ask),
         "controller": SimpleNamespace(close=close),
-        "history": SimpleNamespace(close=lambda: None),
+        "history": SimpleNamespace(
+            close=lambda: None, process_of=lambda connection: f"{connection.link} {connection.number}"
+        ),
     }
     served = Served(
         broker_id=unused,
@@ -185,6 +195,19 @@ async def test_messages_of_other_clients_and_of_other_apis_pass() -> None:
         broker.order(Intervention.HOLD, Way.REQUEST)
         await (await Client.of(broker, SPARK)).ask()
         assert (broker.handled, broker.fates) == (1, [])
+
+
+async def test_a_connection_is_on_record_from_its_first_request_to_its_end() -> None:
+    async with serving() as broker:
+        client = await Client.of(broker)
+        await client.ask()
+        await client.ask()
+        (connected,) = broker.connections
+        assert isinstance(connected, events.ClientConnected)
+        assert (connected.process, connected.address.partition(":")[0]) == ("1001 1", "127.0.0.1")
+        client.writer.close()
+        await broker.until_connections_noted(2)
+    assert [type(event) for event in broker.connections] == [events.ClientConnected, events.ClientDisconnected]
 
 
 def test_steps_may_name_every_message_of_a_client() -> None:

@@ -18,6 +18,7 @@ def link(source: int, target: int) -> Link[NodeId]:
     return Link(NodeId(source), NodeId(target))
 
 
+APP, SPARK = NodeId(1001), NodeId(1002)
 FETCHES = Channel(NodeId(0), NodeId(100), "Fetch", Way.REQUEST)
 BROKEN = (Link(NodeId(0), NodeId(1)), Link(NodeId(1), NodeId(100)), Link(NodeId(2), NodeId(0)))
 
@@ -143,6 +144,36 @@ def test_healing_everything_names_the_links_that_were_broken() -> None:
     assert isinstance(healed, events.FaultHealed)
     assert (healed.target, healed.nodes) == ("all", ())
     assert healed.links == tuple(events.FaultLink(*each) for each in BROKEN)
+
+
+@pytest.mark.parametrize(
+    ("action", "silenced"),
+    [
+        (actions.Cut(link=Link(APP, NodeId(0))), [(APP, 0)]),
+        (actions.LoseResponses(link=Link(APP, NodeId(1))), [(APP, 1)]),
+        (actions.Reset(link=Link(APP, NodeId(0))), [(APP, 0)]),
+        (actions.HalfOpen(link=Link(APP, NodeId(0))), []),
+        (actions.Cut(link=Link(NodeId(1), NodeId(0))), []),
+        (actions.Isolate(nodes=(NodeId(1),)), [(APP, 1), (SPARK, 1)]),
+        (actions.Isolate(nodes=(NodeId(1),), clients=actions.Clients.CONNECTED), []),
+    ],
+)
+def test_a_fault_names_the_clients_whose_answers_it_may_swallow(
+    action: actions.Action, silenced: list[tuple[NodeId, int]]
+) -> None:
+    begun, *_ = fault_events(
+        action,
+        bit="silent",
+        cause_id=CauseId("step-1"),
+        before=MetadataOffset(3),
+        after=MetadataOffset(3),
+        broken=(),
+        begun_ns=5,
+        proved_ns=9,
+        kafka_links=[Link(client, NodeId(broker)) for client in (APP, SPARK) for broker in (0, 1)],
+    )
+    assert isinstance(begun, events.FaultInjected)
+    assert [(link.source, link.target) for link in begun.silenced] == silenced
 
 
 def test_a_fault_that_did_not_bite_was_proved_at_no_time() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from laststand.emulator.core.history import ForeignProcess
 from laststand.emulator.verification.facts.partition import ACKS_ALL, PartitionFacts
 from laststand.emulator.verification.rules.check import Finding, PartitionCheck, Premise
 from laststand.emulator.verification.rules.sentences import span
@@ -17,9 +18,15 @@ def _find(facts: PartitionFacts) -> Iterator[Finding]:
         elected = "" if lacking is None else f"; {lacking}"
         yield Finding(
             batch.base_offset,
-            f"{facts} {span(batch.base_offset, batch.last_offset)} (epoch {epoch}), acknowledged by broker {node}: "
-            f"{lost.loss_class.value}{elected}",
+            f"{facts} {span(batch.base_offset, batch.last_offset)} (epoch {epoch}), acknowledged by broker {node}"
+            f"{_client(batch.process)}: {lost.loss_class.value}{elected}",
         )
+
+
+def _client(process: str) -> str:
+    """Returns to which client of Kafka, in words; nothing for one of this project's own."""
+    foreign = ForeignProcess.parse(process)
+    return "" if foreign is None else f" to client {foreign.client_id} of Kafka"
 
 
 CHECK = PartitionCheck(
