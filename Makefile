@@ -52,7 +52,7 @@ docker-demo: docker-images ## the demo, with every node in a container
 
 proto: | $(VENV)/installed ## write proto/*.proto from the core's messages, and generate their Python code
 	@$(BIN)/python -m proto.write
-	@$(MAKE) --no-print-directory $(GENERATED)
+	@$(MAKE) --no-print-directory --silent $(GENERATED)
 
 format: develop ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix $(wildcard $(SOURCES))
@@ -153,7 +153,8 @@ $(BIN)/python:
 # the start of each process.
 $(VENV)/installed: pyproject.toml $(NEEDED) | $(BIN)/python
 	@echo "installing the packages of the program; this takes half a minute, and the time to download 550 MB once"
-	@$(PIP) install --quiet --no-deps $(NEEDED:%=-r %)
+# A wheel is built of PySpark, which is 450 MB: to compress it and expand it again takes longer than all the rest.
+	@$(PIP) install --quiet --no-deps --config-settings=--build-option=--compression=stored $(NEEDED:%=-r %)
 	@$(PIP) install --quiet --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
 	@$(PIP) check
 	@touch $@

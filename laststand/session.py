@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from laststand.emulator.verification.spark.gateway import Jars
 from laststand.emulator.verification.spark.session import SparkSessionStarter
 
 _starter: SparkSessionStarter | None = None
@@ -19,7 +20,7 @@ def starter(*, master: str = "local[2]", heap_mb: int = 2048, log_path: Path | N
     global _starter
     if _starter is None:
         path = log_path or Path(tempfile.mkdtemp(prefix="laststand-")) / "spark.log"
-        fresh = SparkSessionStarter(log_path=path, master=master, heap_mb=heap_mb)
+        fresh = SparkSessionStarter(log_path=path, master=master, heap_mb=heap_mb, jars=Jars.ALL)
         if log_path is None:
             atexit.register(_drop_log, fresh, path.parent)
         fresh.start()

@@ -150,11 +150,15 @@ def one_session(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
     from laststand.emulator.verification.spark import session
 
     class Starter:
+        master = spark.sparkContext.master
+
         def __init__(self, **_: object) -> None:
             pass
 
         def start(self) -> None:
             pass
+
+        hurry = start
 
         def stop(self) -> None:
             pass

@@ -12,7 +12,8 @@ docs/tables.md describes the tables, docs/analyses.md the analyses that come alo
 """
 
 from laststand.emulator.analysis.kept_tables import Keeping
-from laststand.emulator.analysis.runs import BrokenRun, BrokenRunsError, OnBroken, ReadingError, Runs, read_runs
+from laststand.emulator.analysis.rows import ReadingError
+from laststand.emulator.analysis.runs import BrokenRun, BrokenRunsError, OnBroken, Runs, read_runs
 from laststand.emulator.analysis.tables import TABLES_VERSION
 
 __all__ = [

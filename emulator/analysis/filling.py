@@ -1,4 +1,4 @@
-"""Fills the tables from one run. This is what a Spark task does: it reads a run once and yields rows of all tables.
+"""Fills the tables from one run, which is read once: rows of all tables.
 
 Rows are JSON objects, some thousands of them in a compressed block, so that the rows of one table can be taken without
 touching those of the others. A run whose rows are kept (``kept_tables``) is not decoded.
@@ -40,9 +40,13 @@ class Block(NamedTuple):
     number: int
     content: bytes
 
+    def text(self) -> bytes:
+        """Returns the rows, a line each, the last one without its end."""
+        return zlib.decompress(self.content)
+
     def lines(self) -> list[str]:
         """Returns the rows."""
-        return zlib.decompress(self.content).decode().split("\n")
+        return self.text().decode().split("\n")
 
 
 def fill_from(plans: Sequence[RunPlan], program: bytes | None) -> Iterator[Block]:

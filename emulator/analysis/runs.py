@@ -1,7 +1,6 @@
 """``read_runs``: run directories as Spark DataFrames.
 
-The driver lists files; Spark tasks read each run once and keep its rows, compressed, in memory or on local disks. A
-DataFrame takes its rows from there when it is used, and not before.
+Each run is read once; a DataFrame takes its rows from what was read (``rows``) when it is used, and not before.
 """
 
 import re
@@ -14,21 +13,16 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from laststand.emulator.analysis.catalogue import ALL_EVENTS, EVENT_TABLES, TABLE_NAMES, table_columns
-from laststand.emulator.analysis.filling import BROKEN, Block, fill_from
-from laststand.emulator.analysis.kept_tables import Keeping, program_digest
+from laststand.emulator.analysis.filling import BROKEN, Block
+from laststand.emulator.analysis.kept_tables import Keeping
+from laststand.emulator.analysis.rows import Rows, TaskRows, megabytes, read_here
 from laststand.emulator.analysis.schema import ddl_of
 from laststand.emulator.core.errors import ConfigError, EmulatorError
 from laststand.emulator.verification.reading.run_directory import find_runs, open_run_directory
 from laststand.emulator.verification.reading.run_plan import RunPlan, plan_run
 
 if TYPE_CHECKING:
-    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
-
-_SLICES_PER_CORE: Final = 4
-"""Enough for the cores to end at about the same time."""
-_SLICE_MB: Final = 16
-"""Evidence that is worth a slice of its own: each costs every later question some time."""
 
 _COMPILED_FROM_MB: Final = 512
 """Evidence from which on a query is worth compiling."""
@@ -69,10 +63,6 @@ class BrokenRunsError(EmulatorError):
         self.broken = tuple(broken)
 
 
-class ReadingError(EmulatorError):
-    """A task that read runs failed, for no reason that has to do with a run."""
-
-
 class EventFrames(Mapping[str, "DataFrame"]):
     """DataFrames of events by the name of their type, such as ``LogTruncated``: made when they are asked for."""
 
@@ -106,18 +96,18 @@ class Runs:
     """
 
     def __init__(
-        self, spark: "SparkSession", blocks: "RDD[Block]", *, filled: frozenset[str], broken: tuple[BrokenRun, ...]
+        self, spark: "SparkSession", rows: Rows, *, filled: frozenset[str], broken: tuple[BrokenRun, ...]
     ) -> None:
         """Made by ``read_runs``.
 
         Args:
             spark: the session.
-            blocks: the rows.
+            rows: the rows.
             filled: the tables that have any; for others no task is asked.
             broken: runs that were left out.
         """
         self._spark = spark
-        self._blocks = blocks
+        self._rows = rows
         self._filled = filled
         self._frames: dict[str, DataFrame] = {}
         self.broken = broken
@@ -206,16 +196,15 @@ class Runs:
         self._spark.sparkContext.cancelAllJobs()
 
     def release(self) -> None:
-        """Frees what is kept of the runs; the DataFrames read them again if they are used again."""
-        self._blocks.unpersist()
+        """Frees memory; the DataFrames read the runs again if they are used again."""
+        self._rows.release()
 
     def _frame(self, name: str) -> "DataFrame":
         names = frozenset(EVENT_TABLES) if name == ALL_EVENTS else frozenset((name,))
         schema = ddl_of(table_columns(name))
         if not names & self._filled:
             return self._spark.createDataFrame([], schema)
-        lines = self._blocks.filter(lambda block: block.table in names).flatMap(Block.lines)
-        return self._spark.read.schema(schema).option("mode", "FAILFAST").json(lines)
+        return self._rows.frame(self._spark, names, schema)
 
 
 def read_runs(
@@ -239,25 +228,25 @@ def read_runs(
         ReadingError: a task failed.
     """
     plans, missing = plan_runs([Path(path) for path in paths])
-    return read_planned(spark, plans, missing, on_broken=on_broken, keeping=keeping)
+    rows = read_here(plans, keeping, master=spark.sparkContext.master) or TaskRows(spark, plans, keeping)
+    return runs_of(rows, spark, plans, missing, on_broken=on_broken)
 
 
-def read_planned(
+def runs_of(
+    rows: Rows,
     spark: "SparkSession",
     plans: Sequence[RunPlan],
     missing: Sequence[BrokenRun],
     *,
-    on_broken: OnBroken = OnBroken.REFUSE,
-    keeping: Keeping = Keeping.KEEP,
+    on_broken: OnBroken,
 ) -> Runs:
-    """Reads runs that ``plan_runs`` has listed; the rest is as for ``read_runs``."""
-    blocks = _read(spark, plans, keeping)
-    census = _census(blocks)
+    """Returns the tables of runs that ``plan_runs`` has listed, by their rows; the rest is as for ``read_runs``."""
+    census = rows.census()
     broken = (*missing, *_broken_runs(census, plans))
     if broken and on_broken is OnBroken.REFUSE:
-        blocks.unpersist()
+        rows.release()
         raise BrokenRunsError(broken)
-    return Runs(spark, blocks, filled=frozenset(each.table for each in census), broken=broken)
+    return Runs(spark, rows, filled=frozenset(each.table for each in census), broken=broken)
 
 
 def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]:
@@ -282,46 +271,7 @@ def plan_runs(paths: Sequence[Path]) -> tuple[tuple[RunPlan, ...], tuple[BrokenR
 
 def settings_for(plans: Sequence[RunPlan]) -> Mapping[str, str]:
     """Returns settings of Spark for questions about some runs."""
-    return _SETTINGS_OF_FEW_ROWS if _megabytes(plans) < _COMPILED_FROM_MB else {}
-
-
-def _megabytes(plans: Sequence[RunPlan]) -> int:
-    return sum(sum(plan.sizes.values()) for plan in plans) >> 20
-
-
-def _read(spark: "SparkSession", plans: Sequence[RunPlan], keeping: Keeping) -> "RDD[Block]":
-    from pyspark import StorageLevel
-
-    context = spark.sparkContext
-    slices_per_core = min(_SLICES_PER_CORE, 1 + _megabytes(plans) // (_SLICE_MB * context.defaultParallelism))
-    slices = max(1, min(len(plans), context.defaultParallelism * slices_per_core))
-    # Small runs share a task, and the largest ones are dealt out first.
-    ordered = sorted(plans, key=lambda plan: sum(plan.sizes.values()), reverse=True)
-    dealt = [ordered[number::slices] for number in range(slices)]
-    program = program_digest() if keeping is Keeping.KEEP else None
-    filled = context.parallelize(dealt, slices).flatMap(lambda plans: fill_from(plans, program))
-    return filled.persist(StorageLevel.MEMORY_AND_DISK)
-
-
-def _census(blocks: "RDD[Block]") -> list[Block]:
-    """Returns a block of each table that has rows, without them, and the blocks that say why a run has none."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        return blocks.mapPartitions(_counted).collect()
-    except (Py4JJavaError, PySparkException) as error:
-        raise ReadingError("a task that read runs failed; spark.log says why") from error
-
-
-def _counted(blocks: Iterable[Block]) -> Iterator[Block]:
-    seen = set()
-    for block in blocks:
-        if block.table == BROKEN:
-            yield block
-        elif block.table not in seen:
-            seen.add(block.table)
-            yield block._replace(content=b"")
+    return _SETTINGS_OF_FEW_ROWS if megabytes(plans) < _COMPILED_FROM_MB else {}
 
 
 def _broken_runs(census: Sequence[Block], plans: Sequence[RunPlan]) -> tuple[BrokenRun, ...]:

@@ -24,6 +24,7 @@ from laststand.emulator.analysis import Runs
 from laststand.emulator.analysis.analyses import ANALYSES
 from laststand.emulator.analysis.catalogue import TABLE_NAMES
 from laststand.emulator.analysis.kept_tables import KEPT_FILE
+from laststand.emulator.verification.spark import session
 from tests.verification.run_builder import healthy
 
 pytestmark = pytest.mark.usefixtures("one_session")
@@ -98,8 +99,10 @@ def test_a_query_that_spark_refuses_is_one_line(failover_run: Path, query: str, 
     assert complaint("sql", failover_run, query).startswith(reason)
 
 
-def test_a_misspelled_name_is_told_before_spark_starts(failover_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laststand.cli.commands.sql.tables_of", lambda *_, **__: pytest.fail("Spark starts"))
+def test_nobody_waits_for_spark_to_learn_of_a_misspelled_name(
+    failover_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session.SparkSessionStarter, "at_work", lambda _: pytest.fail("Spark is waited for"))
     told = "no column 'fautl'; did you mean 'fault'?"
     assert complaint("sql", failover_run, "SELECT fautl FROM faults") == told
     assert complaint("sql", failover_run, "SELECT 1 FROM fautls") == "no table 'fautls'; did you mean 'faults'?"

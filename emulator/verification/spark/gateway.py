@@ -25,12 +25,28 @@ import sys
 import tempfile
 import threading
 import time
+from enum import Enum
 from pathlib import Path
 
 from laststand.emulator.core.errors import EmulatorError, InvariantError, MissingToolError
 from laststand.emulator.parent_death import die_with_parent
 from laststand.emulator.verification.spark.java import Java
 from laststand.emulator.verification.spark.stopped_processes import LOOK_INTERVAL_S, LOOKS_MAX, watch_for_stopped
+
+_FOREIGN_JARS = (
+    "datanucleus-",
+    "derby",
+    "hive-",
+    "kubernetes-",
+    "spark-hive",
+    "spark-kubernetes",
+    "spark-mllib",
+    "spark-yarn",
+    "vertx-",
+    "volcano-",
+)
+"""Begins of names of jars that verification and questions on this machine do not need. Whatever is not found at once is
+looked for in each jar, and MLlib adds functions to every session, which takes half a second of a core."""
 
 PACKAGES_OPENED = (
     "java.base/java.lang",
@@ -58,6 +74,7 @@ _OPTIONS = (
     # The 48 MiB that go with one compiler fill up after a few hundred queries, and then nothing is compiled any more.
     "-XX:ReservedCodeCacheSize=256m",
     "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
     "-Dio.netty.tryReflectionSetAccessible=true",
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
@@ -66,8 +83,16 @@ _NICE = 5
 """Enough for the nodes to come first. More would be a trap: an ordinary user cannot take it back, and on a machine that
 is busy with something else the JVM would hardly run at all."""
 _POLL_INTERVAL_S = 0.02
-STOP_TIMEOUT_S = 5.0
-"""Time for which a JVM may take to end."""
+
+
+class Jars(Enum):
+    """The choice of Spark's jars that a JVM gets."""
+
+    NEEDED = "needed"
+    """Those that verification and questions on this machine need."""
+
+    ALL = "all"
+    """Those of clusters, of Hive and of MLlib, too."""
 
 
 class GatewayError(EmulatorError):
@@ -112,6 +137,7 @@ class SparkGateway:
         submitted: tuple[str, ...] = (),
         address: str | None = "127.0.0.1",
         work_directory: Path | None = None,
+        jars: Jars = Jars.NEEDED,
     ) -> "SparkGateway":
         """Start the JVM and return at once; it needs seconds of a core, which it takes at a low priority.
 
@@ -123,6 +149,7 @@ class SparkGateway:
             submitted: options as ``spark-submit`` has them: a cluster's master and settings.
             address: of this machine, that Spark listens at; Spark's own choice if ``None``.
             work_directory: where temporary files go; that of the system if ``None``.
+            jars: Spark's, for the class path.
 
         Raises:
             MissingToolError: pyspark is not installed.
@@ -145,7 +172,13 @@ class SparkGateway:
             process = subprocess.Popen(
                 die_with_parent(
                     [
-                        *_command(java=java, spark_home=home, heap_mb=heap_mb, options=options),
+                        # What it leaves is removed with the directory, so that nobody waits for its own cleaning.
+                        *_command(
+                            java=java,
+                            class_path=class_path(home, jars),
+                            heap_mb=heap_mb,
+                            options=(f"-Djava.io.tmpdir={directory}", *options),
+                        ),
                         *submitted,
                         "pyspark-shell",
                     ]
@@ -213,7 +246,7 @@ class SparkGateway:
             with contextlib.suppress(PermissionError, ProcessLookupError):
                 os.setpriority(os.PRIO_PROCESS, int(thread.name), priority)
 
-    def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+    def stop(self, *, timeout_s: float = 0.0) -> None:
         """End the JVM, by force after ``timeout_s`` seconds, and remove what it left. Safe to call twice.
 
         ``detach`` comes after this: a thread that is about to make a session would start another JVM without it.
@@ -246,11 +279,22 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def _command(*, java: Java, spark_home: Path, heap_mb: int, options: tuple[str, ...]) -> list[str]:
+def class_path(home: Path, jars: Jars) -> str:
+    """Returns Java's class path; that of all jars begins with the one of those that are needed.
+
+    So a class archive of the latter is good for both: a JVM takes one whose class path is the begin of its own.
+    """
+    names = sorted(path.name for path in (home / "jars").glob("*.jar"))
+    foreign = [name for name in names if name.startswith(_FOREIGN_JARS)]
+    needed = [name for name in names if not name.startswith(_FOREIGN_JARS)]
+    return os.pathsep.join(f"{home}/jars/{name}" for name in (needed if jars is Jars.NEEDED else needed + foreign))
+
+
+def _command(*, java: Java, class_path: str, heap_mb: int, options: tuple[str, ...]) -> list[str]:
     return [
         str(java.executable),
         "-cp",
-        f"{spark_home}/jars/*",
+        class_path,
         f"-Xmx{heap_mb}m",
         *_OPTIONS,
         *options,

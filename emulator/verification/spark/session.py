@@ -29,9 +29,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from laststand.emulator.core.errors import EmulatorError
-from laststand.emulator.verification.spark.class_archive import ArchiveUse, ClassArchive, find_class_archive
+from laststand.emulator.verification.spark.class_archive import (
+    ArchiveUse,
+    ClassArchive,
+    ask_questions,
+    find_class_archive,
+)
 from laststand.emulator.verification.spark.executors import find_driver_address, is_local, prepare_executors, reason_of
-from laststand.emulator.verification.spark.gateway import STOP_TIMEOUT_S, GatewayError, SparkGateway
+from laststand.emulator.verification.spark.gateway import GatewayError, Jars, SparkGateway
 from laststand.emulator.verification.spark.java import find_java
 from laststand.emulator.verification.spark.tasks import SparkTasks, WithoutSql
 
@@ -54,6 +59,9 @@ _NO_ROOM: Final = "No space left on device"
 
 _ARCHIVE_TIMEOUT_S: Final = 120.0
 """Longest wait for a JVM that writes the class archive as it ends, on such a machine."""
+
+_THREAD_TIMEOUT_S: Final = 5.0
+"""Longest wait for the thread that connects, once its JVM is gone."""
 
 _SETTINGS: Final = {
     "spark.app.name": "laststand",
@@ -116,6 +124,7 @@ class SparkSessionStarter:
         driver_address: str | None = None,
         work_directory: Path | None = None,
         imported: str = "laststand.emulator.verification.judge",
+        jars: Jars = Jars.NEEDED,
     ) -> None:
         """Nothing is started yet.
 
@@ -130,6 +139,7 @@ class SparkSessionStarter:
             driver_address: of this machine, where a cluster's executors reach it; found out if not given.
             work_directory: for Spark's temporary files; must exist. That of the system if not given.
             imported: the module that a cluster's executors must be able to import.
+            jars: Spark's that the session has; with a cluster it has all.
         """
         self._log_path = log_path
         self._master = master
@@ -140,6 +150,7 @@ class SparkSessionStarter:
         self._driver_address = driver_address
         self._work_directory = work_directory
         self._imported = imported
+        self._jars = jars if is_local(master) else Jars.ALL
         self._gateway: SparkGateway | None = None
         self._written_archive: ClassArchive | None = None
         self._thread: threading.Thread | None = None
@@ -170,6 +181,7 @@ class SparkSessionStarter:
             submitted=() if is_local(self._master) else _submitted(self._master, settings),
             address=address,
             work_directory=self._work_directory,
+            jars=self._jars,
         )
         self._thread = threading.Thread(target=self._connect, args=(self._gateway, settings), name="spark", daemon=True)
         self._thread.start()
@@ -282,16 +294,26 @@ class SparkSessionStarter:
         """The JVM's process id while it runs."""
         return None if self._gateway is None else self._gateway.pid
 
+    def hurry(self) -> None:
+        """Gives the JVM its normal priority before anybody waits for it."""
+        if self._gateway is not None:
+            self._gateway.hurry()
+
+    @property
+    def master(self) -> str:
+        """Spark's master URL."""
+        return self._master
+
     def stop(self) -> None:
         """Ends session and JVM. Does nothing the second time."""
         if self._gateway is None:
             return
         if self._context is not None and self._gateway.exit_code() is None:
             if self._written_archive is not None:
-                with contextlib.suppress(EmulatorError):  # the archive is also for those who need a session
-                    self.session()
+                with contextlib.suppress(Exception):  # whatever Spark says: the archive is not required
+                    ask_questions(self.session(), self._gateway.directory)  # it is also for those who ask them
             (self._session or self._context).stop()
-        self._gateway.stop(timeout_s=STOP_TIMEOUT_S if self._written_archive is None else _ARCHIVE_TIMEOUT_S)
+        self._gateway.stop(timeout_s=0.0 if self._written_archive is None else _ARCHIVE_TIMEOUT_S)
         self._forget_jvm(self._gateway)
         if self._written_archive is not None:
             if self._gateway.exit_code() == 0:
@@ -304,7 +326,7 @@ class SparkSessionStarter:
     def _forget_jvm(self, gateway: SparkGateway) -> None:
         """Has the next session of this process start another JVM, once nobody makes one with this JVM any more."""
         if self._thread is not None:
-            self._thread.join(STOP_TIMEOUT_S)
+            self._thread.join(_THREAD_TIMEOUT_S)
             if self._thread.is_alive():
                 return
         gateway.detach()

@@ -43,14 +43,11 @@ def sql(
     """
     from laststand.cli.spark.frames import explained, print_frame
     from laststand.cli.spark.sql_prompt import ask_queries
-    from laststand.emulator.analysis.query_names import UnknownNameError, check_names
 
     paths, query = _divide(words, file)
-    try:
-        check_names(query or "")
-    except UnknownNameError as error:
-        raise UserError(str(error)) from None
-    with tables_of(paths, skip_broken=skip_broken, no_cache=no_cache, spark_choice=spark_choice) as runs:
+    with tables_of(
+        paths, skip_broken=skip_broken, no_cache=no_cache, spark_choice=spark_choice, query=query or ""
+    ) as runs:
         if query is None:
             ask_queries(runs, output=output)
             return

@@ -2,9 +2,8 @@
 
 import functools
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
@@ -38,7 +37,6 @@ class SparkChoice(msgspec.Struct, frozen=True, kw_only=True):
         log_directory: Path,
         archive_use: "ArchiveUse",
         imported: str,
-        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> "SparkSessionStarter":
         """Returns what starts the session.
 
@@ -46,7 +44,6 @@ class SparkChoice(msgspec.Struct, frozen=True, kw_only=True):
             log_directory: for ``spark.log``, if the user named no work directory.
             archive_use: what to do where there is no class archive.
             imported: the module that a cluster's executors must be able to import.
-            settings: Spark's settings; those of the user come before them.
 
         Raises:
             UserError: the work directory cannot be written.
@@ -59,7 +56,7 @@ class SparkChoice(msgspec.Struct, frozen=True, kw_only=True):
             log_path=(self.work_directory or log_directory).resolve() / "spark.log",
             master=self.master or DEFAULT_MASTER,
             archive_use=archive_use,
-            conf={**settings, **self.conf},
+            conf=self.conf,
             driver_address=self.driver_address,
             work_directory=None if self.work_directory is None else self.work_directory.resolve(),
             imported=imported,

@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +14,8 @@ from laststand.cli.options.spark import SparkChoice
 from laststand.cli.program.user_error import UserError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from laststand.emulator.analysis import BrokenRun, BrokenRunsError, Runs
-    from laststand.emulator.verification.reading.run_plan import RunPlan
+    from laststand.emulator.analysis import Runs
+    from laststand.emulator.verification.spark.session import SparkSessionStarter
 
 skip_broken_option = click.option(
     "--skip-broken",
@@ -36,32 +34,38 @@ no_cache_option = click.option(
 
 @contextlib.contextmanager
 def tables_of(
-    paths: Sequence[Path], *, skip_broken: bool, no_cache: bool, spark_choice: SparkChoice
+    paths: Sequence[Path], *, skip_broken: bool, no_cache: bool, spark_choice: SparkChoice, query: str = ""
 ) -> "Iterator[Runs]":
     """Yields the runs as tables in a Spark session; names on stderr the runs that were left out.
 
+    Args:
+        paths: run directories, and directories that hold some.
+        skip_broken: leave out runs that are missing or cannot be read whole.
+        no_cache: decode every run, and keep nothing.
+        spark_choice: Spark, as the user wants it.
+        query: the first question; it is refused for a misspelled name while Spark starts.
+
     Raises:
-        UserError: a run is missing or cannot be read whole, or none is left.
+        UserError: a run is missing or cannot be read whole, or none is left, or the query has a misspelled name.
     """
     from laststand.cli.program.requirements import require_spark
-    from laststand.emulator.analysis.runs import settings_for
     from laststand.emulator.verification.spark.class_archive import ArchiveUse
     from laststand.emulator.verification.spark.session import SparkLostError, SparkSessionError
 
-    plans, missing = _planned(paths, skip_broken=skip_broken)
+    _check_directories(paths, skip_broken=skip_broken)
     require_spark()
     place = Path(tempfile.mkdtemp(prefix="laststand-"))
     try:
         starter = spark_choice.starter(
-            log_directory=place,
-            archive_use=ArchiveUse.READ,
-            imported="laststand.emulator.analysis.filling",
-            settings=settings_for(plans),
+            log_directory=place, archive_use=ArchiveUse.READ, imported="laststand.emulator.analysis.filling"
         )
         try:
             starter.start()
-            with starter.at_work() as spark:
-                yield _read(spark, plans, missing, skip_broken=skip_broken, no_cache=no_cache)
+            starter.hurry()  # the user waits for nothing else
+            with _opened(
+                starter, spark_choice.conf, paths, place, skip_broken=skip_broken, no_cache=no_cache, query=query
+            ) as runs:
+                yield runs
         finally:
             starter.stop()
     finally:
@@ -69,46 +73,54 @@ def tables_of(
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _planned(paths: Sequence[Path], *, skip_broken: bool) -> "tuple[tuple[RunPlan, ...], tuple[BrokenRun, ...]]":
-    """Lists the runs, and refuses what is none before Spark takes its seconds to start."""
-    from laststand.emulator.analysis.runs import BrokenRunsError, plan_runs
-
-    for path in paths:
-        if not skip_broken and not path.is_dir():
-            raise UserError(f"{path}: no such directory")
-    plans, missing = plan_runs(paths)
-    if missing and not skip_broken:
-        raise _refusal(BrokenRunsError(missing))
-    return plans, missing
-
-
-def _refusal(error: "BrokenRunsError") -> UserError:
-    return UserError(f"{error}; --skip-broken leaves out such runs")
-
-
-def _read(
-    spark: "SparkSession",
-    plans: "Sequence[RunPlan]",
-    missing: "Sequence[BrokenRun]",
+@contextlib.contextmanager
+def _opened(
+    starter: "SparkSessionStarter",
+    given: Mapping[str, str],
+    paths: Sequence[Path],
+    place: Path,
     *,
     skip_broken: bool,
     no_cache: bool,
-) -> "Runs":
+    query: str,
+) -> "Iterator[Runs]":
+    """Yields the runs once Spark has started; whatever needs no Spark, imports included, is done meanwhile."""
     from laststand.emulator.analysis import BrokenRunsError, Keeping, OnBroken
-    from laststand.emulator.analysis.runs import read_planned
+    from laststand.emulator.analysis.query_names import UnknownNameError, check_names
+    from laststand.emulator.analysis.rows import TaskRows, read_here
+    from laststand.emulator.analysis.runs import plan_runs, runs_of, settings_for
 
     try:
-        runs = read_planned(
-            spark,
-            plans,
-            missing,
-            on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE,
-            keeping=Keeping.NONE if no_cache else Keeping.KEEP,
-        )
+        check_names(query)
+    except UnknownNameError as error:
+        raise UserError(str(error)) from None
+    plans, missing = plan_runs(paths)
+    try:
+        if missing and not skip_broken:
+            raise BrokenRunsError(missing)
+        keeping = Keeping.NONE if no_cache else Keeping.KEEP
+        rows = read_here(plans, keeping, master=starter.master, directory=place)
+        with starter.at_work() as spark:
+            for name, value in settings_for(plans).items():
+                if name not in given:
+                    spark.conf.set(name, value)
+            runs = runs_of(
+                rows or TaskRows(spark, plans, keeping),
+                spark,
+                plans,
+                missing,
+                on_broken=OnBroken.SKIP if skip_broken else OnBroken.REFUSE,
+            )
+            for broken in runs.broken:
+                click.echo(f"left out: {broken.path}: {broken.reason}", err=True)
+            if len(runs.broken) == len(plans) + len(missing):
+                raise UserError("no run is left")
+            yield runs
     except BrokenRunsError as error:
-        raise _refusal(error) from error
-    for broken in runs.broken:
-        click.echo(f"left out: {broken.path}: {broken.reason}", err=True)
-    if len(runs.broken) == len(plans) + len(missing):
-        raise UserError("no run is left")
-    return runs
+        raise UserError(f"{error}; --skip-broken leaves out such runs") from error
+
+
+def _check_directories(paths: Sequence[Path], *, skip_broken: bool) -> None:
+    for path in paths:
+        if not skip_broken and not path.is_dir():
+            raise UserError(f"{path}: no such directory")

@@ -13,7 +13,7 @@ from laststand.emulator.verification.spark.java import Java
 
 @pytest.fixture
 def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassArchive:
-    found = ClassArchive(tmp_path / "spark.jsa", str(tmp_path))
+    found = ClassArchive(tmp_path / "spark.jsa", str(tmp_path), java_major=17)
     monkeypatch.setattr(archive_build, "find_java", lambda: Java(executable=Path("java"), major=17, origin="PATH"))
     monkeypatch.setattr(archive_build, "find_class_archive", lambda _java: found)
     return found

@@ -36,6 +36,17 @@ def test_what_a_jvm_wrote_is_used_by_the_next(tmp_path: Path) -> None:
     assert list((tmp_path / "laststand").glob("*.jsa")) == [archive.path]
 
 
+def test_from_java_25_on_it_is_an_ahead_of_time_cache(tmp_path: Path) -> None:
+    # The wheel's Java has no archive of its own classes, without which it writes none of others.
+    java = msgspec.structs.replace(JAVA, major=25)
+    archive = find_class_archive(java, {"XDG_CACHE_HOME": str(tmp_path)})
+    assert archive is not None
+    (option,) = (each for each in archive.options_to_write() if each.startswith("-XX:AOTCacheOutput="))
+    Path(option.partition("=")[2]).write_text("classes")
+    archive.keep()
+    assert f"-XX:AOTCache={archive.path}" in archive.options_to_use()
+
+
 def test_what_a_jvm_did_not_finish_is_removed(tmp_path: Path) -> None:
     archive = found(tmp_path)
     written_by_jvm(archive)
