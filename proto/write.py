@@ -73,6 +73,7 @@ _NEGATIVE_IF_UNKNOWN: Final = (ProducerEpoch, ProducerId, BrokerEpoch)
 
 _NEGATIVE: Final[Mapping[tuple[str, str], str]] = {
     ("ProduceRequest", "acks"): "sint32",
+    ("ProducePartitionResponse", "duplicate_timestamp_ms"): "int64",
     ("ListOffsetsPosition", "timestamp"): "sint64",
     ("ListOffsetsResult", "timestamp"): "sint64",
     ("EpochPosition", "leader_epoch"): "sint32",
@@ -81,7 +82,7 @@ _NEGATIVE: Final[Mapping[tuple[str, str], str]] = {
     ("AlterPartitionResult", "leader_epoch"): "sint32",
     ("AlterPartitionResult", "partition_epoch"): "sint32",
 }
-"""Fields that may be negative although others of their type are not."""
+"""Fields that may be negative, or have 64 bits, although others of their type may not."""
 
 _TUPLES: Final[Mapping[object, tuple[str, tuple[str, ...]]]] = {
     TopicPartition: ("PartitionName", ("topic", "partition")),

@@ -150,6 +150,16 @@ def test_produce_responses_survive(response: messages.ProduceResponse) -> None:
     assert (decoded.message, decoded.correlation_id, decoded.cause_id) == (response, CORRELATION, CAUSE)
 
 
+def test_the_timestamp_of_a_batch_that_is_repeated_has_64_bits() -> None:
+    repeated = messages.ProducePartitionResponse(
+        topic="orders", partition=0, error=ErrorCode.NONE, duplicate_timestamp_ms=1_795_734_861_205
+    )
+    response = messages.ProduceResponse(partitions=(repeated,))
+    payload = encode_produce_response(response, correlation_id=CORRELATION, cause_id=CAUSE)
+    (decoded,) = decode_produce_responses(join_frame([payload]))
+    assert decoded.message == response
+
+
 @given(request=structs(messages.FetchRequest))
 @settings(deadline=None)
 def test_fetch_requests_survive(request: messages.FetchRequest) -> None:

@@ -8,7 +8,7 @@ from laststand.emulator.rpc.generated import broker_pb2, common_pb2, control_pb2
 from proto.write import FOLDER, proto_files
 
 MODULES = (broker_pb2, common_pb2, control_pb2, controller_pb2)
-WIRE = "723065303c719e22b7bc9d11db0a63a036ab540928045b0166b9e27bc20db5c0"
+WIRE = "32021bc5c7076aa64c9a4f3f927de88d2ffecd2ecfc649aaadb6a227cb36d84f"
 
 
 def test_proto_files_are_those_that_the_structs_give() -> None:
