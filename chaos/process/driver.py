@@ -92,6 +92,8 @@ class ProcessDriver:
             async with asyncio.TaskGroup() as starting:
                 starting.create_task(self._client.launch(self._cluster.supervisor, config, directory=directory))
                 starting.create_task(self._cluster.start())
+            for client, addresses in self._cluster.kafka_addresses().items():
+                self._logger.info("client=%s bootstrap.servers=%s", client, ",".join(addresses.values()))
             async with self._open_target() as target:
                 self._target = target
                 yield target
