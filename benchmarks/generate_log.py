@@ -55,6 +55,8 @@ _LEADER: Final = _BROKERS[0]
 _CONTROLLER: Final = NodeId(100)
 _HARNESS: Final = NodeId(2000)
 _RECORDS: Final = 10
+_MIN_ISR: Final = 1
+"""Kafka's default, as nothing is configured."""
 _PRODUCER: Final = ProducerId(7)
 _EPOCH: Final = LeaderEpoch(0)
 _POLLED_AT_ONCE: Final = 500
@@ -257,7 +259,7 @@ def _advanced(batch: _Batch, cause: CauseId) -> events.Event:
         committed_isr=_BROKERS,
         maximal_isr=_BROKERS,
         joiners=(),
-        effective_min_isr=2,
+        effective_min_isr=_MIN_ISR,
         replicas=tuple([events.ReplicaProgress(broker, batch.end, _EPOCH) for broker in _BROKERS]),
     )
 
@@ -302,7 +304,7 @@ def _controller_events(partitions: int) -> Iterator[events.Event]:
             reason=ChangeReason.CREATED,
             election=events.Election.NONE,
             broker_id=None,
-            effective_min_isr=2,
+            effective_min_isr=_MIN_ISR,
             leader=_LEADER,
             leader_epoch=_EPOCH,
             partition_epoch=PartitionEpoch(0),
