@@ -11,9 +11,9 @@ from laststand.emulator.verification.verify import verify_runs
 from laststand.standing_cluster import StandingCluster
 
 QUICK: Final[Mapping[str, str]] = {
-    "broker.session.timeout.ms": "2000",
-    "broker.heartbeat.interval.ms": "250",
-    "replica.lag.time.max.ms": "2000",
+    "broker.session.timeout.ms": "6000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "6000",
 }
 
 

@@ -45,6 +45,18 @@ def python_client(script: str, package: str) -> tuple[str, ...]:
 
 
 @functools.cache
+def python_environment(requirement: str) -> Path:
+    """Returns an environment that has a package of PyPI and nothing of this project."""
+    folder = _cache() / requirement.replace("==", "-")
+    complete = folder / "complete"
+    if not complete.exists():
+        _fetch((sys.executable, "-m", "venv", str(folder)))
+        _fetch((str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement))
+        complete.touch()
+    return folder
+
+
+@functools.cache
 def jars(profile: str) -> Path:
     """Returns the folder with the jars of a profile of ``java/pom.xml``."""
     folder = _cache() / profile / _digest(_POM)

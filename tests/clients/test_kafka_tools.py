@@ -63,7 +63,7 @@ def test_configs(cluster: StandingCluster) -> None:
     assert "max.message.bytes=2000000" in described
     assert "min.insync.replicas=2" in described
     brokers = tool(cluster, configs, "--describe", "--entity-type", "brokers", "--entity-name", "1", "--all")
-    assert "broker.session.timeout.ms=2000 sensitive=false" in brokers
+    assert "broker.session.timeout.ms=6000 sensitive=false" in brokers
 
 
 def test_leader_election(cluster: StandingCluster) -> None:

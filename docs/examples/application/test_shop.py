@@ -17,7 +17,7 @@ async def place_orders(servers: str, orders: range) -> None:
     await shop.stop()
 
 
-@pytest.mark.laststand_cluster(kafka=True, settings={"broker.session.timeout.ms": "2000"})
+@pytest.mark.laststand_cluster(kafka=True)
 def test_orders_outlive_their_leader(laststand_cluster: StandingCluster) -> None:
     """The verdict is about all that the shop was told."""
     cluster = laststand_cluster
