@@ -53,7 +53,7 @@ async def _find_coordinator(served: Served, request: ClientRequest) -> Message:
         found = [_Coordinator(ErrorCode.INVALID_REQUEST)] * len(keys)
     else:
         if OFFSETS_TOPIC not in served.broker.image.topics:
-            await _create_topic(served)
+            await _create_topic(served, request)
         found = [_coordinator(served, key) for key in keys]
     if has_keys:
         return {"coordinators": [{"key": key, **_place(each)} for key, each in zip(keys, found, strict=True)]}
@@ -76,7 +76,7 @@ def _coordinator(served: Served, group_id: str) -> _Coordinator:
     return _Coordinator(ErrorCode.NONE, state.leader, served.endpoints[state.leader])
 
 
-async def _create_topic(served: Served) -> None:
+async def _create_topic(served: Served, request: ClientRequest) -> None:
     """Has the controller make the topic; clients ask again until metadata has it."""
     properties = served.properties
     topic = admin_messages.CreatableTopic(
@@ -88,6 +88,7 @@ async def _create_topic(served: Served) -> None:
         configs=_TOPIC_CONFIGS,
     )
     asked = admin_messages.CreateTopicsRequest(topics=(topic,))
+    served.note(request, asked, to=served.controller_id)
     await served.controller.ask(served.controller_id, asked, timeout_ms=_CREATE_TIMEOUT_MS)
 
 

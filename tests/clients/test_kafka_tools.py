@@ -138,6 +138,19 @@ def test_verifiable_and_console_producers(cluster: StandingCluster) -> None:
     assert tool(cluster, consumer, "--topic", "by-hand", *reading) == "a record\n"
 
 
+def test_consumer_groups(cluster: StandingCluster) -> None:
+    groups = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    reading = ("--topic", "orders", "--group", "billing", "--from-beginning", "--max-messages", "10")
+    tool(cluster, "org.apache.kafka.tools.consumer.ConsoleConsumer", *reading)
+    assert tool(cluster, groups, "--list").split() == ["billing"]
+    reset = ("--reset-offsets", "--group", "billing", "--topic", "orders", "--to-latest", "--execute")
+    tool(cluster, groups, *reset)
+    described = tool(cluster, groups, "--describe", "--group", "billing")
+    assert len(re.findall(r"billing +orders +[01] .*?(\d+) +\1 +0 ", described)) == 2
+    tool(cluster, groups, "--delete", "--group", "billing")
+    assert tool(cluster, groups, "--list").split() == []
+
+
 def test_nothing_that_they_were_told_is_lost(cluster: StandingCluster) -> None:
     report = cluster.verify()
     assert report.verdict is Verdict.VALID, report.unknown_reasons
