@@ -88,7 +88,7 @@ def test_one_seed_is_a_sweep_too() -> None:
 
 def test_a_finding_is_printed_as_a_plan_that_replays_and_the_command_that_plays_it_whole(tmp_path: Path) -> None:
     options = ["--era=kafka-0.10", "--profile=elections", "--set=min.insync.replicas=1"]
-    found = laststand("simulate", "--seeds=1..40", *options)
+    found = laststand("simulate", "--seeds=3..40", *options)
     assert found.return_value == ExitCode.VIOLATION
     plan = found.stdout[found.stdout.index("# seed") :]
     assert laststand("replay", str(written(tmp_path / "plan.txt", plan))).return_value == ExitCode.VIOLATION
@@ -164,7 +164,7 @@ def interrupt(*_: object) -> None:
 
 @pytest.mark.parametrize("moment", ["exploring", "shrinking"])
 def test_an_interrupted_sweep_prints_what_it_has(moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = ["--seeds=1..40", "--era=kafka-0.10", "--profile=elections", "--set=min.insync.replicas=1"]
+    options = ["--seeds=3..40", "--era=kafka-0.10", "--profile=elections", "--set=min.insync.replicas=1"]
     if moment == "exploring":
         monkeypatch.setattr("laststand.cli.commands.simulate._progress", lambda: interrupt)
     else:
