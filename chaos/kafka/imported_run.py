@@ -225,7 +225,7 @@ class _Importer:
             return [OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=dated.offset, record=record.name)]
         decision = Decision(record=record, cause=causes.of(record))
         add_to(self._image, dated, directory=directory)
-        delta = self._image.take_delta()
+        delta = self._image.pop_delta()
         self._note_incarnation(record)
         events = committed_events(decision, offset=dated.offset, delta=delta, view=self._view, cause_id=_CAUSE)
         kept = [event for event in events if self._is_chosen(event)]

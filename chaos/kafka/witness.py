@@ -161,7 +161,7 @@ class NodeWitness:
         is_known = isinstance(record, records.RegisterBrokerRecord) and self._is_registered(record)
         decision = Decision(record=record, cause=causes.of(record))
         self.image.replay(record, offset=offset)
-        delta = self.image.take_delta()
+        delta = self.image.pop_delta()
         other = events.OtherRecordCommitted(cause_id=_CAUSE, metadata_offset=offset, record=type(record).__name__)
         if is_known:
             return [other]

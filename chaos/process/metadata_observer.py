@@ -75,5 +75,5 @@ class MetadataObserver:
                 offset = MetadataOffset(batch.base_offset + position)
                 if offset >= self.image.next_offset:
                     self.image.replay(record, offset=offset)
-        self.image.take_delta()
+        self.image.pop_delta()
         self._on_change()

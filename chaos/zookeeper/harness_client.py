@@ -43,7 +43,7 @@ class HarnessClient:
         async with self._one_program:
             self._result = asyncio.get_running_loop().create_future()
             try:
-                self._take(self._runner.start(program))
+                self._handle_outcome(self._runner.start(program))
                 async with asyncio.timeout(_ANSWERS_WITHIN_S):
                     result: ResultT = await self._result
                     return result
@@ -60,18 +60,18 @@ class HarnessClient:
     def _hear(self, told: exchange.ZooKeeperInput) -> None:
         match told:
             case exchange.ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
-                self._take(self._runner.answered(correlation_id, answers))
+                self._handle_outcome(self._runner.answered(correlation_id, answers))
             case exchange.ZooKeeperConnectionLost():
                 self._runner.connection_lost()
             case exchange.SessionExpired():
                 self._runner.connection_lost()
                 self._session.execute(exchange.OpenSession())
             case exchange.ZooKeeperReconnected() | exchange.SessionEstablished():
-                self._take(self._runner.reconnected())
+                self._handle_outcome(self._runner.reconnected())
             case _:
                 pass
 
-    def _take(self, outcome: exchange.ZooKeeperRequest | Finished[Any] | None) -> None:
+    def _handle_outcome(self, outcome: exchange.ZooKeeperRequest | Finished[Any] | None) -> None:
         match outcome:
             case exchange.ZooKeeperRequest():
                 self._session.execute(outcome)

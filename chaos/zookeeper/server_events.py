@@ -181,11 +181,11 @@ class ServerEvents:
             if not is_known:
                 self._write(other, time_ns=time_ns)
         for change in transaction.changes:
-            for event in self._history.take(change, cause_id=_CAUSE):
+            for event in self._history.fold(change, cause_id=_CAUSE):
                 if not is_known:
                     self._write(event, time_ns=time_ns)
         self._history.passed(transaction.zxid)
-        self._history.image.take_delta()
+        self._history.image.pop_delta()
 
     def _write(self, event: events.Event, *, time_ns: int) -> None:
         if self._file is None:

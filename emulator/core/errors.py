@@ -124,12 +124,12 @@ class EmulatorError(Exception):
     """An environment error: something outside the protocol went wrong. Subclasses carry fields, not prose."""
 
 
-_TOLD_CHARACTERS: Final = 400
+_VALUE_CHARACTERS: Final = 400
 """A value on a command line may be a list of paths, of which a user wants to see all."""
 
 
-def _told(value: str) -> str:
-    return value if len(value) <= _TOLD_CHARACTERS else shown(value)
+def _shortened(value: str) -> str:
+    return value if len(value) <= _VALUE_CHARACTERS else shown(value)
 
 
 def suggestion(word: str, allowed: Iterable[str]) -> str:
@@ -155,7 +155,9 @@ class ConfigError(EmulatorError):
     """
 
     def __init__(self, *, key: str, value: str | None, expected: str) -> None:
-        what = f"unknown key {shown(key)!r}" if value is None else f"{_told(key)}={_told(value)} is not allowed"
+        what = (
+            f"unknown key {shown(key)!r}" if value is None else f"{_shortened(key)}={_shortened(value)} is not allowed"
+        )
         meant = "" if "did you mean" in expected else suggestion(value or key, _members(expected))
         super().__init__(f"{what}; expected {expected}{meant}")
         self.key = key

@@ -1,6 +1,6 @@
 """The metadata image: the fold of the metadata log, in the controller, in brokers and in observers.
 
-``replay`` is the only code that changes it. A broker acts on the difference of two images: ``take_delta`` returns what
+``replay`` is the only code that changes it. A broker acts on the difference of two images: ``pop_delta`` returns what
 changed since it was last called, however many records that were (Kafka's ``PartitionRegistration.merge``).
 """
 
@@ -173,7 +173,7 @@ class MetadataImage:
         """Returns a feature's finalized level; 0 where it never was."""
         return self.features.get(name, 0)
 
-    def take_delta(self) -> ImageDelta:
+    def pop_delta(self) -> ImageDelta:
         """Returns the changes since the last call, and starts the next difference."""
         delta = ImageDelta(
             end_offset=self.next_offset,

@@ -21,7 +21,7 @@ class NodeClock:
         self._rate = NORMAL_RATE_PPM
 
     @property
-    def keeps_time(self) -> bool:
+    def has_normal_rate(self) -> bool:
         """The clock runs at the driver's rate."""
         return self._rate == NORMAL_RATE_PPM
 

@@ -189,14 +189,14 @@ class BrokerFiles:
         for log in self._logs():
             log.flush_if_due(now_ms=now_ms)
 
-    def take_flush_works(self) -> list[tuple[PartitionLog, FlushWork]]:
+    def pop_flush_works(self) -> list[tuple[PartitionLog, FlushWork]]:
         """Returns, once, what rolled segments left to be synced, with the log that is to complete it."""
-        works = ((log, log.take_flush_work()) for log in self._logs())
+        works = ((log, log.pop_flush_work()) for log in self._logs())
         return [(log, work) for log, work in works if work is not None]
 
-    def take_risen_recovery_points(self) -> list[tuple[PartitionLog, Offset]]:
+    def pop_risen_recovery_points(self) -> list[tuple[PartitionLog, Offset]]:
         """Returns, once, the logs of which more is on the disk than before, and up to where."""
-        points = ((log, log.take_risen_recovery_point()) for log in self._logs())
+        points = ((log, log.pop_risen_recovery_point()) for log in self._logs())
         return [(log, point) for log, point in points if point is not None]
 
     def delete_due(self, *, now_ms: int) -> None:

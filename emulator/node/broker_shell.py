@@ -205,15 +205,15 @@ class BrokerShell:
 
     def request_shutdown(self) -> None:
         """Asks the core to end in order."""
-        self._put(inputs.ShutdownRequested(cause_id=self._causes.shutdown()))
+        self._enqueue(inputs.ShutdownRequested(cause_id=self._causes.shutdown()))
 
     # --- What comes in --------------------------------------------------------------------------------------------
 
-    def _put(self, incoming: inputs.BrokerInput | exchange.ZooKeeperInput) -> None:
-        self._loop.put(Arrival(incoming=incoming))
+    def _enqueue(self, incoming: inputs.BrokerInput | exchange.ZooKeeperInput) -> None:
+        self._loop.enqueue(Arrival(incoming=incoming))
 
-    def _put_first(self, incoming: inputs.BrokerInput) -> None:
-        self._loop.put_first(Arrival(incoming=incoming))
+    def _enqueue_first(self, incoming: inputs.BrokerInput) -> None:
+        self._loop.enqueue_first(Arrival(incoming=incoming))
 
     def _record_between_turns(self, event: events.BrokerEvent) -> None:
         # Nothing else waits for its write.
@@ -227,10 +227,10 @@ class BrokerShell:
         if self._produce_times is not None and isinstance(request, messages.ProduceRequest):
             responder = self._produce_times.timed(responder)
         received = inputs.RequestReceived(cause_id=cause_id, request_id=self._requests.add(responder), request=request)
-        self._loop.put(Arrival(incoming=received, attachments=attachments))
+        self._loop.enqueue(Arrival(incoming=received, attachments=attachments))
 
     def _deliver(self, outcome: Outcome, attachments: tuple[bytes, ...]) -> None:
-        self._loop.put(Arrival(incoming=outcome, attachments=attachments))
+        self._loop.enqueue(Arrival(incoming=outcome, attachments=attachments))
 
     def _open_kafka(self, listener: "KafkaListener") -> None:
         from laststand.emulator.kafka_listener.client_history import ClientHistory
@@ -314,7 +314,7 @@ class BrokerShell:
             case effects.SendRequest():
                 self._departures.append(lambda: self._send(effect))
             case effects.CloseConnection(request_id=request_id):
-                self._departures.append(self._requests.take(request_id).disconnect)
+                self._departures.append(self._requests.pop(request_id).disconnect)
             case effects.TruncateLog(partition=partition, offset=offset):
                 self._files.truncate(partition, offset)
             case effects.RestartLog(partition=partition, offset=offset):
@@ -344,7 +344,7 @@ class BrokerShell:
             case effects.WriteLogCheckpoints():
                 self._files.write_checkpoints()
             case effects.LoadLogs():
-                self._logs_task = self._tasks.create_task(self._keep_logs(arrival.incoming.cause_id))
+                self._logs_task = self._tasks.create_task(self._maintain_logs(arrival.incoming.cause_id))
             case effects.OpenMetadataStream(from_offset=from_offset):
                 self._departures.append(lambda: self._open_metadata_stream(from_offset))
             case effects.CloseLogs() | effects.StopNode():
@@ -356,7 +356,7 @@ class BrokerShell:
         return batch_bytes(arrival.incoming, arrival.attachments, effect.partition, count=len(effect.batches))
 
     def _answer(self, effect: effects.SendResponse) -> None:
-        responder = self._requests.take(effect.request_id)
+        responder = self._requests.pop(effect.request_id)
         attachments: Sequence[bytes] = ()
         if isinstance(effect.response, messages.FetchResponse):
             attachments = [
@@ -386,18 +386,18 @@ class BrokerShell:
 
     # --- What takes longer than a turn ----------------------------------------------------------------------------
 
-    async def _keep_logs(self, cause_id: CauseId) -> None:
+    async def _maintain_logs(self, cause_id: CauseId) -> None:
         # In a thread, which alone touches them until it is done: heartbeats go on during a long recovery.
         logs = await asyncio.to_thread(self._files.load)
         loaded = inputs.LogsLoaded(
             cause_id=cause_id, logs=logs, strays=self._files.strays, failed_log_dirs=self._files.failed_ids
         )
-        self._put(loaded)
+        self._enqueue(loaded)
         maintenance = LogMaintenance(
             self._files,
             self._broker,
             self._config.node_properties(),
-            put_first=self._put_first,
+            enqueue_first=self._enqueue_first,
             record=self._record_between_turns,
         )
         await maintenance.run(self._causes)
@@ -431,14 +431,14 @@ class BrokerShell:
             batch_count=found.batch_count,
             bad_offset=found.bad_offset,
         )
-        self._put(recovered)
+        self._enqueue(recovered)
 
     def _open_metadata_stream(self, from_offset: MetadataOffset) -> None:
         if self._metadata_task is not None:
             self._metadata_task.cancel()
         channel = self._outbound.channel(self._config.controller_id, ChannelRole.METADATA)
         self._metadata_task = self._tasks.create_task(
-            read_metadata(channel, from_offset=from_offset, cause_id=self._causes.stream(), deliver=self._put)
+            read_metadata(channel, from_offset=from_offset, cause_id=self._causes.stream(), deliver=self._enqueue)
         )
 
     def _end(self, effect: effects.CloseLogs | effects.StopNode) -> None:

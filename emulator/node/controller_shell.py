@@ -136,7 +136,7 @@ class ControllerShell:
 
     def request_shutdown(self) -> None:
         """Asks the core to end in order."""
-        self._loop.put(ShutdownRequested(cause_id=self._causes.shutdown()))
+        self._loop.enqueue(ShutdownRequested(cause_id=self._causes.shutdown()))
 
     def _record_between_turns(self, event: events.MessageIntercepted | events.OrderReceived) -> None:
         # Nothing else waits for its write.
@@ -148,10 +148,10 @@ class ControllerShell:
         self, request: messages.Request, cause_id: CauseId, _attachments: tuple[bytes, ...], responder: Responder
     ) -> None:
         request_id = self._requests.add(responder)
-        self._loop.put(RequestReceived(cause_id=cause_id, request_id=request_id, request=request))
+        self._loop.enqueue(RequestReceived(cause_id=cause_id, request_id=request_id, request=request))
 
     def _deliver(self, outcome: Outcome, _attachments: tuple[bytes, ...]) -> None:
-        self._loop.put(outcome)
+        self._loop.enqueue(outcome)
 
     def _run_turn(self, inputs: list[ControllerInput]) -> None:
         turn_ns = time.monotonic_ns()
@@ -173,12 +173,12 @@ class ControllerShell:
                         cause_id=departure.cause_id,
                     )
                 case effects.SendResponse(request_id=request_id, response=response, cause_id=cause_id):
-                    self._requests.take(request_id).answer(response, cause_id=cause_id, attachments=())
+                    self._requests.pop(request_id).answer(response, cause_id=cause_id, attachments=())
                 case effects.PublishMetadata(batch=batch, cause_id=cause_id):
                     self._hub.publish(batch, cause_id=cause_id)
                 case effects.DrawNumber():
                     number = secrets.randbits(_DRAW_BITS)
-                    self._loop.put_first(NumberDrawn(cause_id=self._causes.draw(), number=number))
+                    self._loop.enqueue_first(NumberDrawn(cause_id=self._causes.draw(), number=number))
                 case effects.StopNode():
                     self._loop.stop()
                     self._stopped.set()

@@ -31,7 +31,7 @@ class LogMaintenance:
         files: the logs.
         broker: has the high watermarks, above which retention deletes nothing.
         properties: of the node.
-        put_first: takes inputs about deleted segments, ahead of those that wait.
+        enqueue_first: takes inputs about deleted segments, ahead of those that wait.
         record: writes an event.
     """
 
@@ -41,13 +41,13 @@ class LogMaintenance:
         broker: "Broker | ZooKeeperBroker",
         properties: NodeProperties,
         *,
-        put_first: Callable[[inputs.SegmentsDeleted], None],
+        enqueue_first: Callable[[inputs.SegmentsDeleted], None],
         record: Callable[[events.LogFlushed], None],
     ) -> None:
         self._files = files
         self._broker = broker
         self._properties = properties
-        self._put_first = put_first
+        self._enqueue_first = enqueue_first
         self._record = record
 
     async def run(self, causes: CauseIds) -> None:
@@ -61,17 +61,17 @@ class LogMaintenance:
             await asyncio.sleep(INTERVAL_S)
             now_ms = monotonic_ms()
             self._files.flush_due(now_ms=now_ms)
-            for log, work in self._files.take_flush_works():
+            for log, work in self._files.pop_flush_works():
                 await asyncio.to_thread(work.run)  # a rolled segment may be large
                 log.complete_flush(work)
-            self._tell_of_flushes(causes)
+            self._record_flushes(causes)
             self._files.delete_due(now_ms=now_ms)
             if now_ms >= next_retention_ms:
                 next_retention_ms = now_ms + self._properties.log_retention_check_interval_ms
                 self._apply_retention(causes)
 
-    def _tell_of_flushes(self, causes: CauseIds) -> None:
-        for log, recovery_point in self._files.take_risen_recovery_points():
+    def _record_flushes(self, causes: CauseIds) -> None:
+        for log, recovery_point in self._files.pop_risen_recovery_points():
             if log.topic_id is not None:
                 flushed = events.LogFlushed(
                     cause_id=causes.timer(),
@@ -89,7 +89,7 @@ class LogMaintenance:
             deleted = inputs.SegmentsDeleted(
                 cause_id=causes.timer(), partition=partition, log_start_offset=log_start_offset
             )
-            self._put_first(deleted)
+            self._enqueue_first(deleted)
 
     def _high_watermark_of(self, partition: TopicPartition) -> Offset:
         hosted = self._broker.partition(partition)

@@ -45,7 +45,7 @@ class MetadataJournal:
         # Also where it exists: whoever made it may have been killed before the name was durable.
         filesystem.sync_directory(data_dir)
         self._log = MetadataLog(filesystem, directory)
-        found = self._log.take_recovered()
+        found = self._log.pop_recovered()
         try:
             entries = [_DECODER.decode(payload.payload) for payload in found]
             self.batches = tuple(

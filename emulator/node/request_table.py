@@ -23,7 +23,7 @@ class RequestTable:
         self._responders[request_id] = responder
         return request_id
 
-    def take(self, request_id: RequestId) -> Responder:
+    def pop(self, request_id: RequestId) -> Responder:
         """Returns the way back and forgets it: a request is answered once.
 
         Raises:

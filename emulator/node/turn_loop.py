@@ -63,13 +63,13 @@ class TurnLoop(Generic[InputT]):
         self._waiting.appendleft(first)
         self._loop.call_soon(self._turn)
 
-    def put(self, incoming: InputT) -> None:
+    def enqueue(self, incoming: InputT) -> None:
         """Adds an input to the next turn."""
         if not self._is_stopped:
             self._waiting.append(incoming)
             self._schedule()
 
-    def put_first(self, incoming: InputT) -> None:
+    def enqueue_first(self, incoming: InputT) -> None:
         """Adds an input about something that is done already, ahead of those that wait."""
         if not self._is_stopped:
             self._waiting.appendleft(incoming)
@@ -119,4 +119,4 @@ class TurnLoop(Generic[InputT]):
 
     def _fire(self) -> None:
         self._timer = self._timer_ms = None
-        self.put(self._timer_input())
+        self.enqueue(self._timer_input())

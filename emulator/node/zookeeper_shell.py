@@ -67,13 +67,13 @@ class ZooKeeperBrokerShell(BrokerShell):
     ) -> Iterator[effects.BrokerEffect]:
         for effect in self._networked.step(incoming, now_ms=now_ms):
             if isinstance(effect, _TO_ZOOKEEPER):
-                self._tell_zookeeper(effect)
+                self._send_to_zookeeper(effect)
             else:
                 yield effect
 
     # --- ZooKeeper ------------------------------------------------------------------------------------------------
 
-    def _tell_zookeeper(self, effect: exchange.ZooKeeperEffect) -> None:
+    def _send_to_zookeeper(self, effect: exchange.ZooKeeperEffect) -> None:
         self._departures.append(lambda: self._session.execute(effect))
 
     def _hear(self, told: exchange.ZooKeeperInput) -> None:
@@ -91,7 +91,7 @@ class ZooKeeperBrokerShell(BrokerShell):
                 self._events.add(events.PeerReachable(cause_id=told.cause_id, peer=server))
             case _:
                 pass
-        self._put(told)
+        self._enqueue(told)
 
     # --- Requests that wait ---------------------------------------------------------------------------------------
 

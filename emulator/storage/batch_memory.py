@@ -27,7 +27,7 @@ class BatchMemory:
         self._bytes = 0
         self._held: deque[tuple[Recent, int, Buffer]] = deque()
 
-    def keep(self, recent: Recent, base_offset: int, content: Buffer) -> None:
+    def add(self, recent: Recent, base_offset: int, content: Buffer) -> None:
         """Adds a batch to a log's own, and takes as many of the oldest from theirs as the budget wants."""
         held = self._held
         recent[base_offset] = content

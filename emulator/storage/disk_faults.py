@@ -99,11 +99,11 @@ class FaultyDisk:
         self._left = 0
         self._bytes_left: int | None = None
         self._reported = 0
-        self._look()
+        self._check()
 
     def notice(self) -> None:
         """Looks at what is armed, and waits once as an fsync does: whoever armed it need not wait for the next one."""
-        self._look()
+        self._check()
         self._wait()
         if not self._faults.are_syncs_lost:
             self._report()
@@ -114,7 +114,7 @@ class FaultyDisk:
         Raises:
             OSError: it fails.
         """
-        self._look()
+        self._check()
         self._wait()
         self._report()
         self._count(DiskOperation.SYNC)
@@ -140,7 +140,7 @@ class FaultyDisk:
         """
         self._count(DiskOperation.READ)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         try:
             status = os.stat(self._path)
         except FileNotFoundError:

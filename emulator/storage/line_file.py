@@ -132,7 +132,7 @@ class LineFile:
             content = b"".join(self._texts)
             self._texts.clear()
         else:
-            content = self._packer.take()
+            content = self._packer.pop()
         self._digest.update(content)
         rest = memoryview(content)
         while rest:

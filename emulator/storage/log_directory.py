@@ -251,7 +251,7 @@ class LogDirectory:
             StorageError: a removal failed.
         """
         for log in self._logs.values():
-            self._due += [(now_ms + delay_ms, path) for path in log.take_doomed()]
+            self._due += [(now_ms + delay_ms, path) for path in log.pop_doomed()]
         due = [path for due_ms, path in self._due if due_ms <= now_ms]
         self._due = [(due_ms, path) for due_ms, path in self._due if due_ms > now_ms]
         for path in due:

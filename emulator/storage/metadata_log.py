@@ -78,7 +78,7 @@ class MetadataLog:
         if is_new:
             filesystem.sync_directory(directory)
 
-    def take_recovered(self) -> Sequence[MetadataPayload]:
+    def pop_recovered(self) -> Sequence[MetadataPayload]:
         """Returns, once, the batches found at opening, in order of their offsets."""
         recovered, self._recovered = self._recovered, ()
         return recovered

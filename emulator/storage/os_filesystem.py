@@ -234,7 +234,7 @@ class OsFileSystem:
         """Renames; see ``filesystem.FileSystem``."""
         with _mapped(source), self._lock:
             inode = os.stat(source).st_ino
-            self._keep(target)
+            self._retain(target)
             os.rename(source, target)
             directory, name = os.stat(parent_directory(target)).st_ino, file_name(target)
             self._ledger.record_name(inode, directory=directory, name=name)
@@ -245,7 +245,7 @@ class OsFileSystem:
         """Unlinks; see ``filesystem.FileSystem``."""
         with _mapped(path), self._lock:
             inode = os.stat(path).st_ino
-            self._keep(path)
+            self._retain(path)
             os.unlink(path)
             self._ledger.record_no_name(inode)
 
@@ -280,7 +280,7 @@ class OsFileSystem:
         directory = os.stat(parent_directory(path)).st_ino
         self._ledger.record_creation(inode, directory=directory, name=file_name(path))
 
-    def _keep(self, path: str) -> None:
+    def _retain(self, path: str) -> None:
         """Holds on to the file that is about to lose the name ``path``, if a power loss could bring it back."""
         try:
             inode = os.lstat(path).st_ino

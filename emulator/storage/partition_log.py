@@ -137,7 +137,7 @@ class PartitionLog:
         self._flush_work: FlushWork | None = None
         self._generation = 0
         self._flushed_at_ms = 0
-        self._told_recovery_point = recovery_point
+        self._reported_recovery_point = recovery_point
         self._doomed: list[str] = []
         self._reload_producers()
 
@@ -249,14 +249,14 @@ class PartitionLog:
     def _remember(self, batches: Sequence[BatchDescriptor], contents: Sequence[Buffer]) -> None:
         for batch, content in zip(batches, contents, strict=True):
             self._note_producer(batch)
-            self._memory.keep(self._recent, batch.base_offset, content)
+            self._memory.add(self._recent, batch.base_offset, content)
 
     def _note_producer(self, batch: BatchDescriptor) -> None:
         if batch.producer_id is not None and not batch.is_control:
             self._producers[batch.producer_id] = batch
 
     def roll(self, base_offset: Offset) -> None:
-        """Starts a new segment; the older ones are to be flushed (``take_flush_work``).
+        """Starts a new segment; the older ones are to be flushed (``pop_flush_work``).
 
         Raises:
             StorageError: a file could not be created or written.
@@ -273,7 +273,7 @@ class PartitionLog:
             self._filesystem, self.path, base_offset, index_interval_bytes=self.settings.index_interval_bytes
         )
 
-    def take_flush_work(self) -> FlushWork | None:
+    def pop_flush_work(self) -> FlushWork | None:
         """Returns, once, what the last roll left to be synced in the background."""
         work, self._flush_work = self._flush_work, None
         return work
@@ -309,9 +309,9 @@ class PartitionLog:
             self.flush()
             self._flushed_at_ms = now_ms
 
-    def take_risen_recovery_point(self) -> Offset | None:
+    def pop_risen_recovery_point(self) -> Offset | None:
         """Returns, once, the recovery point if it rose since this was asked before, or since the log was opened."""
-        told, self._told_recovery_point = self._told_recovery_point, self.recovery_point
+        told, self._reported_recovery_point = self._reported_recovery_point, self.recovery_point
         return self.recovery_point if self.recovery_point > told else None
 
     def _segments_from(self, offset: Offset) -> list[Segment]:
@@ -363,7 +363,7 @@ class PartitionLog:
     def _end_at(self, offset: Offset) -> None:
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
-        self._told_recovery_point = min(self._told_recovery_point, offset)
+        self._reported_recovery_point = min(self._reported_recovery_point, offset)
         self._flush_work = None
         self._generation += 1
         newest = next((segment.batches[-1].base_offset for segment in reversed(self._segments) if segment.batches), -1)
@@ -433,7 +433,7 @@ class PartitionLog:
         self.raise_log_start(self._segments[0].base_offset)
         return self.log_start_offset
 
-    def take_doomed(self) -> list[str]:
+    def pop_doomed(self) -> list[str]:
         """Returns, once, the files that were renamed to ``.deleted`` and await their unlink."""
         doomed, self._doomed = self._doomed, []
         return doomed

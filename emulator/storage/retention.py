@@ -54,7 +54,7 @@ def deletable_segments(
 ) -> int:
     """Returns the number of segments, from the first on, that may be deleted; all of them means roll first."""
 
-    def taken(first: int, is_due: Callable[[int], bool]) -> int:
+    def due_count(first: int, is_due: Callable[[int], bool]) -> int:
         for index in range(first, len(segments)):
             is_last = index + 1 == len(segments)
             upper_bound = log_end_offset if is_last else segments[index + 1].base_offset
@@ -65,7 +65,7 @@ def deletable_segments(
     def is_below_log_start(index: int) -> bool:
         return index + 1 < len(segments) and segments[index + 1].base_offset <= log_start_offset
 
-    count = taken(0, is_below_log_start)
+    count = due_count(0, is_below_log_start)
 
     if limits.retention_bytes is not None:
         surplus = sum(segment.size for segment in segments[count:]) - limits.retention_bytes
@@ -77,10 +77,10 @@ def deletable_segments(
             surplus -= segments[index].size
             return True
 
-        count = taken(count, is_over_size)
+        count = due_count(count, is_over_size)
 
     if limits.retention_ms is not None:
         oldest_ms = now_ms - limits.retention_ms
-        count = taken(count, lambda index: segments[index].largest_timestamp_ms < oldest_ms)
+        count = due_count(count, lambda index: segments[index].largest_timestamp_ms < oldest_ms)
 
     return count

@@ -20,7 +20,7 @@ def run_stray_kip550(vector: Vector) -> list[str]:
     world = BrokerWorld(vector)
     world.fence.broker_epoch = BrokerEpoch(_OWN_EPOCH)
     world.put_alive((0, 1))
-    world.requests.keep(loaded_log(partition_of(name), None) for name in vector.before["on_disk"])
+    world.requests.add_logs(loaded_log(partition_of(name), None) for name in vector.before["on_disk"])
     error = None
     for step in vector.steps:
         if step["op"] != "leader_and_isr":

@@ -42,7 +42,7 @@ def run_stray_kraft(vector: Vector) -> list[str]:
     for loaded in directory.load_logs(lambda _: LogSettings()):
         reason = stray_reason(loaded, image, own)
         if reason is not None:
-            cleanup.put_aside(turn, loaded, reason)
+            cleanup.handle_stray(turn, loaded, reason)
             strays.append(loaded.partition)
     _execute(directory, turn)
     if (due_ms := cleanup.timers.earliest_ms) is not None:

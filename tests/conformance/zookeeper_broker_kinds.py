@@ -282,7 +282,7 @@ def run_stray_adoption(vector: Vector) -> list[str]:
     world = BrokerWorld(vector)
     topic_id, epoch = _topic_id(stray["topic_id"]), stray["leader_epoch"]
     log = loaded_log(PARTITION, topic_id, records=stray["records"], leader_epoch=epoch)
-    world.requests.keep([log])
+    world.requests.add_logs([log])
     world.put_alive(event["alive"])
     world.fence.controller_epoch = ControllerEpoch(event["known_controller_epoch"])
     seen = _take(world, _request_of(event["request"]))
@@ -331,7 +331,7 @@ def run_full_request(vector: Vector) -> list[str]:
     world.fence.broker_epoch = BrokerEpoch(7)
     world.fence.controller_epoch = TERM
     request = _full_request(event, event["partitions"])
-    world.requests.keep(loaded_log(log.name, log.topic_id) for log in logs)
+    world.requests.add_logs(loaded_log(log.name, log.topic_id) for log in logs)
     response = world.requests.handle_leader_and_isr(world.turn(), request).response
     is_list = response.error is ErrorCode.NONE and names_all_replicas(
         request,
@@ -373,7 +373,7 @@ def run_stray_zk_full(vector: Vector) -> list[str]:
     before = vector.before
     world = BrokerWorld(vector, is_migrating=vector.config["migration"])
     on_disk = dict(_log_and_id(text) for text in before["on_disk"])
-    world.requests.keep(loaded_log(name, topic_id) for name, topic_id in on_disk.items())
+    world.requests.add_logs(loaded_log(name, topic_id) for name, topic_id in on_disk.items())
     (template,) = _full_request({}, [{"partition": "t:0"}]).partitions
     for step in vector.steps:
         request = control_messages.LeaderAndIsrRequest(
@@ -410,7 +410,7 @@ def run_stop_replica(vector: Vector) -> list[str]:
     if event.get("hosted", True):
         world.put_local({"role": "follower", "leader": 1, "leader_epoch": event["local_leader_epoch"], "isr": [0, 1]})
     else:
-        world.requests.keep([loaded_log(PARTITION, None)])
+        world.requests.add_logs([loaded_log(PARTITION, None)])
     world.fence.controller_epoch = ControllerEpoch(event["known_controller_epoch"])
     if "broker_epoch" in event:
         world.fence.broker_epoch = BrokerEpoch(event["broker_epoch"])
@@ -507,7 +507,7 @@ class _LeaderPlay:
         self.writes = LeaderIsrWrites(self.world.era.rules)
         self.count = 0
         self.world.put_alive(before["replicas"])
-        self.world.requests.keep([loaded_log(PARTITION, None, records=before["log_end_offset"])])
+        self.world.requests.add_logs([loaded_log(PARTITION, None, records=before["log_end_offset"])])
         self.world.fence.controller_epoch = TERM
         self.world.take_roles(
             control_messages.LeaderAndIsrPartition(

@@ -488,7 +488,7 @@ def _delete(world: ControllerWorld, step: Fields) -> None:
     match step["op"]:
         case "delete":
             world.ask_to_delete()
-            world.run(world.term.look_at_deletions())
+            world.run(world.term.read_deletions())
         case "stopped":
             _answer_stop_replica(world, broker(step["broker"]), ErrorCode.NONE)
         case "failed":

@@ -590,14 +590,14 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-966",
-        place="core/controller/unclean_recovery.py::UncleanRecoveries._look_at_image",
+        place="core/controller/unclean_recovery.py::UncleanRecoveries._check_image",
         code="for partition, state in self._view.leaderless_partitions():",
         instead="for partition, state in self._view.leaderless_partitions() if self._seen is None else ():",
         test="tests/interaction/test_scripts.py::test_script[kip_966_controller_failover]",
     ),
     Removal(
         row="kip-966",
-        place="core/controller/unclean_recovery.py::UncleanRecoveries._look_at_image",
+        place="core/controller/unclean_recovery.py::UncleanRecoveries._check_image",
         code="elif state.leader is not None:",
         instead="elif False:",
         test=(
@@ -871,7 +871,7 @@ KIP_REMOVALS: Final = (
     Removal(
         row="kip-704",
         place="core/broker/replicas/partition.py::Partition.become_follower",
-        code="self._take_recovery_state(state)",
+        code="self._apply_recovery_state(state)",
         instead="pass",
         test="tests/interaction/test_scripts.py::test_script[kip_704_topic_partition_leader]",
     ),
@@ -996,7 +996,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-704",
-        place="core/broker/zookeeper/control_requests.py::ControlRequests._takes_equal_epoch",
+        place="core/broker/zookeeper/control_requests.py::ControlRequests._accepts_equal_epoch",
         code="return partition is not None and wanted.partition_epoch > partition.partition_epoch",
         instead="return False",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_recovery_state_kip_704]",
@@ -1034,7 +1034,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-550",
-        place="core/broker/replicas/stray_cleanup.py::StrayLogs.put_aside",
+        place="core/broker/replicas/stray_cleanup.py::StrayLogs.handle_stray",
         code="if self._rule is StrayCleanup.OFF:",
         instead="if True:",
         test="tests/interaction/test_scripts.py::test_script[kip_550_released_kafka]",
@@ -1113,7 +1113,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-550",
-        place="core/broker/zookeeper/control_requests.py::ControlRequests.keep",
+        place="core/broker/zookeeper/control_requests.py::ControlRequests.add_logs",
         code="self.waiting[loaded.partition] = msgspec.structs.replace(loaded, topic_id=topic_id)",
         instead="pass",
         test=(
@@ -1489,7 +1489,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.take_understood",
+        place="core/broker/kraft/alter_partition_sender.py::AlterPartitionSender.pop_understood",
         code="if answer.metadata_end_offset <= known_end_offset",
         instead="",
         test=(
@@ -1879,7 +1879,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/zookeeper/control_requests.py::ControlRequests._takes_equal_epoch",
+        place="core/broker/zookeeper/control_requests.py::ControlRequests._accepts_equal_epoch",
         code="return partition is not None and wanted.partition_epoch > partition.partition_epoch",
         instead="return False",
         test="tests/interaction/test_scripts.py::test_script[zookeeper_recovery_state_kip_704]",
@@ -1906,7 +1906,7 @@ KIP_REMOVALS: Final = (
     ),
     Removal(
         row="kip-497",
-        place="core/broker/zookeeper/alter_partition.py::ZooKeeperAlterPartition.take_due",
+        place="core/broker/zookeeper/alter_partition.py::ZooKeeperAlterPartition.pop_due",
         code="proposals = tuple(self._queued.values())",
         instead="proposals = tuple(self._queued.values())[:1]",
         test=(

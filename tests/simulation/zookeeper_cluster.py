@@ -362,7 +362,7 @@ class ZooKeeperCluster:
         if node.is_down or node.is_paused:
             return False
         if node.session_id is not None and node.reaches_zookeeper and node.hears_zookeeper and node.sees_watches:
-            for event in self.server.take_events(node.session_id):
+            for event in self.server.pop_events(node.session_id):
                 node.inbox.append(exchange.WatchFired(cause_id=CAUSE, event=event))
         if not node.inbox:
             return False
@@ -447,7 +447,7 @@ class ZooKeeperCluster:
         answers = self.server.execute(node.session_id, request.steps)
         if not node.hears_zookeeper:
             return
-        for event in self.server.take_events(node.session_id) if node.sees_watches else ():
+        for event in self.server.pop_events(node.session_id) if node.sees_watches else ():
             node.inbox.append(exchange.WatchFired(cause_id=CAUSE, event=event))
         answered = exchange.ZooKeeperAnswered(cause_id=CAUSE, correlation_id=request.correlation_id, answers=answers)
         node.inbox.append(answered)

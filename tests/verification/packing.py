@@ -50,14 +50,14 @@ def _pack(path: Path, *, name: str) -> Path:
     packer = LinePacker(
         {key: told[key] for key in _ENVELOPE} if name == "sequence" else {}, segment_bytes=_SEGMENT_BYTES
     )
-    digest, parts = FileDigest(line_count_of(target)), [packer.take()]
+    digest, parts = FileDigest(line_count_of(target)), [packer.pop()]
     digest.update(parts[0])
     for text in texts[:-1]:
         packer_input, line = _struct(text, name), json.loads(text)
         if line.get("f") == "sealed" or line.get("type") == "FileSealed":
             text = json.dumps(line | {"digest": digest.hexdigest()}, separators=(",", ":")).encode()
         packer.add(packer_input, number=line[name], time_ns=line["time_ns"], text=partial(bytes, text))
-        parts.append(packer.take())
+        parts.append(packer.pop())
         digest.update(parts[-1])
     target.write_bytes(b"".join(parts))
     path.unlink()

@@ -197,7 +197,7 @@ class Controller:
 
     def _start(self, turn: ControllerTurn) -> None:
         turn.wants_draw = self._view.picks_at_random
-        self.image.take_delta()
+        self.image.pop_delta()
         if self.image.next_offset == 0:
             turn.commit(bootstrap(self._properties, self._switches))
         # The last contact of these is unknown, so each gets a full session; a fenced broker has none.

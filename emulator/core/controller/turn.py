@@ -50,7 +50,7 @@ class ControllerTurn:
         for decision in decisions:
             offset, brokers = image.next_offset, dict(image.brokers)
             image.replay(decision.record, offset=offset)
-            delta = image.take_delta()
+            delta = image.pop_delta()
             check_delta(delta, brokers_before=brokers, brokers_after=image.brokers)
             self.records.append(decision.record)
             self.wants_draw = self.wants_draw or _used_draw(decision)

@@ -163,7 +163,7 @@ class UncleanRecoveries:
         Raises:
             InvariantError: there was no such request, or that is no answer to it.
         """
-        asked = self._take(correlation_id)
+        asked = self._pop_asked(correlation_id)
         if not isinstance(response, messages.GetReplicaLogInfoResponse):
             raise InvariantError(f"broker {asked.broker_id} answered {response}")
         registration = self._view.image.brokers.get(asked.broker_id)
@@ -187,13 +187,13 @@ class UncleanRecoveries:
         Raises:
             InvariantError: there was no such request.
         """
-        self._ask_again(self._take(correlation_id).broker_id, now_ms=now_ms)
+        self._ask_again(self._pop_asked(correlation_id).broker_id, now_ms=now_ms)
 
     def _ask_again(self, broker_id: BrokerId, *, now_ms: int) -> None:
         """Asks a broker once more in a while, which did not answer, or whose answer did not count."""
         self._retry_at_ms[broker_id] = now_ms + self._view.properties.unclean_recovery_retry_backoff_ms
 
-    def _take(self, correlation_id: CorrelationId) -> _Asked:
+    def _pop_asked(self, correlation_id: CorrelationId) -> _Asked:
         asked = self._asked.pop(correlation_id, None)
         if asked is None:
             raise InvariantError(f"no request {correlation_id} under way")
@@ -231,7 +231,7 @@ class UncleanRecoveries:
         if self._view.properties.unclean_recovery_manager_enabled:
             if self._seen != self._view.image.next_offset:
                 self._seen = self._view.image.next_offset
-                self._look_at_image(step, now_ms=now_ms)
+                self._check_image(step, now_ms=now_ms)
             if self._has_work:
                 self._go_on(step, now_ms=now_ms)
         return RecoveryProgress(
@@ -251,7 +251,7 @@ class UncleanRecoveries:
         self._give_up(step, now_ms=now_ms)
         self._ask(step, now_ms=now_ms)
 
-    def _look_at_image(self, step: _Step, *, now_ms: int) -> None:
+    def _check_image(self, step: _Step, *, now_ms: int) -> None:
         partitions = self._view.image.partitions
         for partition in sorted(self._tasks.keys() | self._requested.keys()):
             state = partitions.get(partition)

@@ -67,7 +67,7 @@ class LinePacker:
         if self._position >= self._segment_end and not isinstance(line, _LAST):
             self._begin_segment(number + 1)
 
-    def take(self) -> bytes:
+    def pop(self) -> bytes:
         """Returns the lines added since the last call."""
         content = b"".join(self._parts)
         self._parts.clear()

@@ -63,7 +63,7 @@ class ZooKeeperHistory:
         self._incarnation_of = incarnation_of
         self._assignments: dict[str, TopicAssignment] = {}
 
-    def take(self, change: operations.TreeChange, *, cause_id: CauseId) -> list[events.ControllerEvent]:
+    def fold(self, change: operations.TreeChange, *, cause_id: CauseId) -> list[events.ControllerEvent]:
         """Folds a change of a node; returns what to write down.
 
         Raises:

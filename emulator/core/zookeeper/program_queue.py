@@ -29,14 +29,14 @@ class ProgramQueue(Generic[operations.ResultT]):
         """No program runs or waits."""
         return self._runner.is_idle and not self._waiting
 
-    def put(self, program: operations.Program[operations.ResultT]) -> None:
+    def enqueue(self, program: operations.Program[operations.ResultT]) -> None:
         """Starts a program once those before it are done."""
         self._waiting.append(program)
         self._go_on()
 
     def answered(self, correlation_id: CorrelationId, answers: operations.Answers) -> None:
         """Takes the answers to a request; those to other queues' requests, or to one given up, mean nothing here."""
-        self._take(self._runner.answered(correlation_id, answers))
+        self._handle_outcome(self._runner.answered(correlation_id, answers))
         self._go_on()
 
     def connection_lost(self) -> None:
@@ -56,9 +56,9 @@ class ProgramQueue(Generic[operations.ResultT]):
 
     def _go_on(self) -> None:
         while self._runner.is_idle and self._waiting:
-            self._take(self._runner.start(self._waiting.popleft()))
+            self._handle_outcome(self._runner.start(self._waiting.popleft()))
 
-    def _take(self, outcome: exchange.ZooKeeperRequest | Finished[operations.ResultT] | None) -> None:
+    def _handle_outcome(self, outcome: exchange.ZooKeeperRequest | Finished[operations.ResultT] | None) -> None:
         match outcome:
             case exchange.ZooKeeperRequest():
                 self.requests.append(outcome)

@@ -136,7 +136,7 @@ class ZooKeeperServer:
 
     # --- Watches --------------------------------------------------------------------------------------------------
 
-    def take_events(self, session_id: SessionId) -> tuple[operations.WatchEvent, ...]:
+    def pop_events(self, session_id: SessionId) -> tuple[operations.WatchEvent, ...]:
         """Returns, once, what a client's watches saw, in order."""
         session = self._sessions.get(session_id)
         if session is None:
@@ -159,7 +159,7 @@ class ZooKeeperServer:
             for session_id, session in self._sessions.items()
         }
 
-    def take_changes(self) -> tuple[operations.TreeChange, ...]:
+    def pop_changes(self) -> tuple[operations.TreeChange, ...]:
         """Returns, once, what was written, in order: the transaction log of a real server."""
         changes, self._changes = tuple(self._changes), []
         return changes

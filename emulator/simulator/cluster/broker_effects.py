@@ -67,7 +67,7 @@ class BrokerEffects:
                     self._contents[batch.crc] = content
                 before = disk.logs[partition].recovery_point
                 disk.append(effect)
-                self._tell_of_flush(node, partition, since=before)
+                self._record_flush(node, partition, since=before)
             case effects.WriteEpochCheckpoint():
                 disk.write_epochs(effect)
             case effects.WriteHighWatermarks():
@@ -79,7 +79,7 @@ class BrokerEffects:
             case effects.SyncLog(partition=partition):
                 before = disk.logs[partition].recovery_point
                 disk.logs[partition].sync()
-                self._tell_of_flush(node, partition, since=before)
+                self._record_flush(node, partition, since=before)
             case effects.CreateLog(partition=partition):
                 disk.create(effect)
                 disk.logs[partition].flush_messages = self._flush_messages(node, partition)
@@ -140,9 +140,9 @@ class BrokerEffects:
         node.disk.sync()
         if node.broker is not None:
             for partition, since in before.items():
-                self._tell_of_flush(node, partition, since=since)
+                self._record_flush(node, partition, since=since)
 
-    def _tell_of_flush(self, node: BrokerNode, partition: TopicPartition, *, since: Offset) -> None:
+    def _record_flush(self, node: BrokerNode, partition: TopicPartition, *, since: Offset) -> None:
         log = node.disk.logs[partition]
         if log.recovery_point > since:
             flushed = events.LogFlushed(

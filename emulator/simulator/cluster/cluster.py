@@ -264,7 +264,7 @@ class SimulatedCluster:
         """Lets time pass, until it is halted."""
         end_ms = self.now_ms + duration_ms
         while not self.is_halted:
-            callback = self.queue.take(until_ms=end_ms)
+            callback = self.queue.pop(until_ms=end_ms)
             if callback is None:
                 self.queue.now_ms = end_ms
                 return
@@ -276,7 +276,7 @@ class SimulatedCluster:
         while not condition():
             if self.is_halted:
                 return False
-            callback = self.queue.take(until_ms=end_ms)
+            callback = self.queue.pop(until_ms=end_ms)
             if callback is None:
                 self.queue.now_ms = end_ms
                 return condition()

@@ -88,9 +88,9 @@ class MetadataStreams:
             if node.incarnation != incarnation or node.core is None:
                 return
             if self._network.swallows_requests(Link(node.node_id, CONTROLLER)):
-                self._tell_lost(node, incarnation, KEEPALIVE_MS)
+                self._report_lost(node, incarnation, KEEPALIVE_MS)
             elif self._controller.core is None:
-                self._tell_lost(node, incarnation, LATENCY_MS)
+                self._report_lost(node, incarnation, LATENCY_MS)
             else:
                 self._accept(node, from_offset)
 
@@ -141,7 +141,7 @@ class MetadataStreams:
         subscription = self._subscriptions.pop(node.node_id, None)
         if subscription is not None:
             subscription.is_live = False
-            self._tell_lost(node, subscription.incarnation, notice_ms)
+            self._report_lost(node, subscription.incarnation, notice_ms)
 
     def lose_all(self) -> None:
         """The controller's process ended."""
@@ -154,7 +154,7 @@ class MetadataStreams:
         if subscription is not None:
             subscription.is_live = False
 
-    def _tell_lost(self, node: BrokerNode, incarnation: int, delay_ms: int) -> None:
+    def _report_lost(self, node: BrokerNode, incarnation: int, delay_ms: int) -> None:
         def lose() -> None:
             if node.incarnation == incarnation and node.core is not None:
                 self._step(node, inputs.MetadataStreamLost(cause_id=_CAUSE))

@@ -27,7 +27,7 @@ class EventQueue:
         self._order += 1
         heapq.heappush(self._heap, (max(at_ms, self.now_ms), self._order, callback))
 
-    def take(self, *, until_ms: int) -> Callback | None:
+    def pop(self, *, until_ms: int) -> Callback | None:
         """Advances to the next callback and returns it; ``None`` if none comes by ``until_ms``."""
         if not self._heap or self._heap[0][0] > until_ms:
             return None

@@ -213,7 +213,7 @@ class Promptness:
     # --- Who is in touch --------------------------------------------------------------------------------------------
 
     def _is_sound(self, node: Node[InputT]) -> bool:
-        return node.core is not None and not node.is_paused and node.clock.keeps_time
+        return node.core is not None and not node.is_paused and node.clock.has_normal_rate
 
     def _is_controller_sound(self) -> bool:
         return self._is_sound(self._cluster.metadata_node) and CONTROLLER_SYNC not in self._cluster.network.held

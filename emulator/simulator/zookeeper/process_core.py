@@ -63,11 +63,11 @@ class ZooKeeperProcessCore:
         else:
             if isinstance(incoming, inputs.TimerFired):
                 self.client.time_came(now_ms=now_ms)
-            self._tell(incoming)
+            self._step_process(incoming)
         self._listen()
         return self._effects
 
-    def _tell(self, incoming: NetworkedInput) -> None:
+    def _step_process(self, incoming: NetworkedInput) -> None:
         for effect in self._networked.step(incoming, now_ms=self._now_ms):
             match effect:
                 case exchange.ZooKeeperRequest():
@@ -84,7 +84,7 @@ class ZooKeeperProcessCore:
         """Informs the process what its client has heard, and sends what the client has to say."""
         while self.client.heard or self.client.outgoing:
             while self.client.heard:
-                self._tell(self.client.heard.popleft())
+                self._step_process(self.client.heard.popleft())
             outgoing, self.client.outgoing = self.client.outgoing, []
             for asked in outgoing:
                 self._ask_zookeeper(asked)

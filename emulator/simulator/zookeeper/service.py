@@ -65,10 +65,10 @@ class ZooKeeperStore:
         self.clients: dict[SessionId, _Client] = {}
         self._decided: dict[tuple[TopicPartition, LeaderEpoch, PartitionEpoch], MetadataOffset] = {}
 
-    def told(self, *, cause_id: CauseId) -> list[ControllerEvent]:
+    def new_events(self, *, cause_id: CauseId) -> list[ControllerEvent]:
         """Folds what was written since; returns what to write down."""
         events = [
-            event for change in self.server.take_changes() for event in self.history.take(change, cause_id=cause_id)
+            event for change in self.server.pop_changes() for event in self.history.fold(change, cause_id=cause_id)
         ]
         self.history.passed(self.server.last_zxid)
         for event in events:
@@ -157,9 +157,9 @@ class ZooKeeperService:
 
     def settle(self, cause_id: CauseId) -> None:
         """Describes what was written, and answers the polls of those whose watches saw it."""
-        self._effects += [effects.RecordEvent(event=event) for event in self._store.told(cause_id=cause_id)]
+        self._effects += [effects.RecordEvent(event=event) for event in self._store.new_events(cause_id=cause_id)]
         for session_id, client in self._store.clients.items():
-            client.unseen += self._store.server.take_events(session_id)
+            client.unseen += self._store.server.pop_events(session_id)
             polls, client.polls = client.polls, []
             for request_id, cause, due_ms in polls:
                 if client.unseen or due_ms <= self._now_ms:
@@ -247,8 +247,10 @@ class ZooKeeperService:
     def _answer_now(
         self, client: _Client, session_id: SessionId, received: inputs.RequestReceived, answers: operations.Answers
     ) -> None:
-        self._effects += [effects.RecordEvent(event=event) for event in self._store.told(cause_id=received.cause_id)]
-        client.unseen += self._store.server.take_events(session_id)
+        self._effects += [
+            effects.RecordEvent(event=event) for event in self._store.new_events(cause_id=received.cause_id)
+        ]
+        client.unseen += self._store.server.pop_events(session_id)
         self._answer(received.request_id, received.cause_id, self._response(session_id, client, answers))
 
     def _see(self, client: _Client, events_seen: int) -> None:

@@ -108,7 +108,7 @@ class SessionClient:
             case session_messages.ConnectionRefused():
                 self._lose_connection()
             case session_messages.SessionResponse():
-                self._take(sent, request, answer)
+                self._handle_response(sent, request, answer)
 
     def failed(self, asked: Asked, *, now_ms: int) -> None:
         """Something that was sent has no answer."""
@@ -157,7 +157,7 @@ class SessionClient:
         self._sent = 0
         self._send(session_messages.ConnectRequest(connection=self._connection, events_seen=self._events_seen))
 
-    def _take(
+    def _handle_response(
         self,
         sent: session_messages.SessionRequest,
         request: exchange.ZooKeeperRequest | None,

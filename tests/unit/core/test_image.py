@@ -66,24 +66,24 @@ def test_a_change_raises_the_leader_epoch_only_where_it_names_a_leader() -> None
 def test_several_records_are_one_difference() -> None:
     image = MetadataImage()
     fold(image, *with_topic())
-    image.take_delta()
+    image.pop_delta()
     before = image.partitions[ORDERS]
 
     fold(image, change(isr=(B0, B1)), change(isr=(B0,)))
-    delta = image.take_delta()
+    delta = image.pop_delta()
 
     assert delta.partitions[ORDERS].before == before
     assert delta.partitions[ORDERS].after == image.partitions[ORDERS]
-    assert image.take_delta().is_empty
+    assert image.pop_delta().is_empty
 
 
 def test_a_topic_that_was_replaced_shows_both_topic_ids() -> None:
     image = MetadataImage()
     fold(image, *with_topic("first"))
-    image.take_delta()
+    image.pop_delta()
 
     fold(image, RemoveTopicRecord(topic_id=TopicId("first")), *with_topic("second"))
-    delta = image.take_delta().partitions[ORDERS]
+    delta = image.pop_delta().partitions[ORDERS]
 
     assert delta.before is not None
     assert delta.after is not None
@@ -141,14 +141,14 @@ def test_records_are_replayed_in_order_and_once() -> None:
 def test_a_record_that_is_skipped_changes_nothing_but_the_offset() -> None:
     image = MetadataImage()
     fold(image, *with_topic())
-    image.take_delta()
+    image.pop_delta()
 
     with pytest.raises(InvariantError):
         image.skip(offset=MetadataOffset(3))
     image.skip(offset=MetadataOffset(2))
 
     assert image.next_offset == 3
-    assert image.take_delta().is_empty
+    assert image.pop_delta().is_empty
 
 
 def test_a_partition_begins_as_its_record_says() -> None:
@@ -213,14 +213,14 @@ def with_config(value: str | None) -> ConfigRecord:
 def test_a_topic_takes_its_configuration_along() -> None:
     image = MetadataImage()
     fold(image, *with_topic(), with_config("2"))
-    image.take_delta()
+    image.pop_delta()
 
     fold(image, RemoveTopicRecord(topic_id=TopicId("first")))
     assert image.configs(ConfigResource.TOPIC, "orders") == {}
-    assert image.take_delta().configs == {(ConfigResource.TOPIC, "orders")}
+    assert image.pop_delta().configs == {(ConfigResource.TOPIC, "orders")}
 
     fold(image, *with_topic("second"), RemoveTopicRecord(topic_id=TopicId("second")))
-    assert image.take_delta().configs == frozenset(), "it had none"
+    assert image.pop_delta().configs == frozenset(), "it had none"
 
 
 def test_a_value_that_was_never_set_can_be_deleted() -> None:

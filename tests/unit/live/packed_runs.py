@@ -44,4 +44,4 @@ def _packed(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:
             time_ns=place["time_ns"],
             text=lambda text=line: text,  # type: ignore[misc]
         )
-        yield place["time_ns"], packer.take()
+        yield place["time_ns"], packer.pop()

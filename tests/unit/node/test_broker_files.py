@@ -47,13 +47,13 @@ def test_new_logs_go_to_the_directory_that_has_fewest() -> None:
 def test_logs_of_which_more_is_on_disk_are_told_once() -> None:
     files = opened(with_four_logs("/a", "/b"), "/a", "/b")
     files.load()
-    assert files.take_risen_recovery_points() == []
+    assert files.pop_risen_recovery_points() == []
     batch, content = make_batch(0)
     files.append(ORDERS[2], [batch], [content])
     files.sync(ORDERS[2])
-    [(log, recovery_point)] = files.take_risen_recovery_points()
+    [(log, recovery_point)] = files.pop_risen_recovery_points()
     assert (log.partition, recovery_point) == (ORDERS[2], 1)
-    assert files.take_risen_recovery_points() == []
+    assert files.pop_risen_recovery_points() == []
 
 
 def test_a_renewed_epoch_is_in_every_directory() -> None:

@@ -22,7 +22,7 @@ class Turns:
 
 async def test_what_came_before_the_start_follows_the_first_input() -> None:
     turns = Turns()
-    turns.loop.put(2)
+    turns.loop.enqueue(2)
     await turns.settle()
     assert turns.seen == []
     turns.loop.start(1)
@@ -34,8 +34,8 @@ async def test_what_is_put_in_first_goes_before_what_waits() -> None:
     turns = Turns()
     turns.loop.start(0)
     await turns.settle()
-    turns.loop.put(1)
-    turns.loop.put_first(2)
+    turns.loop.enqueue(1)
+    turns.loop.enqueue_first(2)
     await turns.settle()
     assert turns.seen == [[0], [2, 1]]
 
@@ -43,7 +43,7 @@ async def test_what_is_put_in_first_goes_before_what_waits() -> None:
 async def test_a_turn_has_a_limit_and_the_rest_follows() -> None:
     turns = Turns()
     for number in range(1, TURN_INPUTS_MAX + 2):
-        turns.loop.put(number)
+        turns.loop.enqueue(number)
     turns.loop.start(0)
     await turns.settle()
     assert [len(turn) for turn in turns.seen] == [TURN_INPUTS_MAX, 2]
@@ -54,8 +54,8 @@ async def test_after_the_stop_nothing_runs() -> None:
     turns = Turns()
     turns.loop.start(0)
     await turns.settle()
-    turns.loop.put(1)
+    turns.loop.enqueue(1)
     turns.loop.stop()
-    turns.loop.put(2)
+    turns.loop.enqueue(2)
     await turns.settle()
     assert turns.seen == [[0]]

@@ -16,7 +16,7 @@ LOG_FILE = "/meta/00000000000000000000.log"
 def _play(filesystem: MemoryFileSystem, acknowledged: list[bytes]) -> None:
     """Appends every payload, syncing after each but the second; notes what was reported durable."""
     log = MetadataLog(filesystem, "/meta")
-    appended = [entry.payload for entry in log.take_recovered()]
+    appended = [entry.payload for entry in log.pop_recovered()]
     for number, (payload, count) in enumerate(PAYLOADS[len(appended) :], start=len(appended)):
         log.append(payload, record_count=count)
         appended.append(payload)
@@ -27,18 +27,18 @@ def _play(filesystem: MemoryFileSystem, acknowledged: list[bytes]) -> None:
 
 
 def _replayed(filesystem: MemoryFileSystem) -> list[bytes]:
-    return [entry.payload for entry in MetadataLog(filesystem, "/meta").take_recovered()]
+    return [entry.payload for entry in MetadataLog(filesystem, "/meta").pop_recovered()]
 
 
 def test_replay_returns_what_was_appended() -> None:
     filesystem = durable_directory("/meta")
     _play(filesystem, [])
     log = MetadataLog(filesystem, "/meta")
-    recovered = log.take_recovered()
+    recovered = log.pop_recovered()
     assert [(entry.payload, entry.record_count) for entry in recovered] == PAYLOADS
     assert [entry.base_offset for entry in recovered] == [0, 1, 4, 6]
     assert log.end_offset == 7
-    assert log.take_recovered() == ()
+    assert log.pop_recovered() == ()
 
 
 @pytest.mark.parametrize("outcome", [FaultOutcome.DONE, FaultOutcome.NOT_DONE])
@@ -83,7 +83,7 @@ def test_torn_tail_is_cut_and_written_over() -> None:
     file = filesystem.open(LOG_FILE, OpenMode.APPEND)
     file.truncate(file.size - 1)
     log = MetadataLog(filesystem, "/meta")
-    assert len(log.take_recovered()) == len(PAYLOADS) - 1
+    assert len(log.pop_recovered()) == len(PAYLOADS) - 1
     log.append(b"again", record_count=1)
     assert _replayed(filesystem)[-1] == b"again"
 

@@ -119,9 +119,9 @@ def test_rolled_segments_are_flushed_in_the_background() -> None:
     size = len(make_batch(0)[1])
     filesystem, log = _open(LogSettings(segment_bytes=3 * size))
     _append(log, range(4))
-    work = log.take_flush_work()
+    work = log.pop_flush_work()
     assert work is not None
-    assert log.take_flush_work() is None
+    assert log.pop_flush_work() is None
     work.run()
     assert log.recovery_point == 0
     log.complete_flush(work)
@@ -133,7 +133,7 @@ def test_flush_that_a_truncation_overtook_does_not_raise_the_recovery_point() ->
     size = len(make_batch(0)[1])
     filesystem, log = _open(LogSettings(segment_bytes=3 * size))
     _append(log, range(4))
-    work = log.take_flush_work()
+    work = log.pop_flush_work()
     assert work is not None
     work.run()
     log.truncate_to(Offset(1))
@@ -147,17 +147,17 @@ def test_flush_that_a_truncation_overtook_does_not_raise_the_recovery_point() ->
 def test_a_recovery_point_that_rose_is_told_once() -> None:
     _, log = _open(LogSettings(flush_messages=3))
     _append(log, range(2))
-    assert log.take_risen_recovery_point() is None
+    assert log.pop_risen_recovery_point() is None
     _append(log, range(2, 6))
-    assert log.take_risen_recovery_point() == log.recovery_point
-    assert log.take_risen_recovery_point() is None
+    assert log.pop_risen_recovery_point() == log.recovery_point
+    assert log.pop_risen_recovery_point() is None
     log.truncate_to(Offset(1))
-    assert log.take_risen_recovery_point() is None
+    assert log.pop_risen_recovery_point() is None
     log.flush()
-    assert log.take_risen_recovery_point() is None
+    assert log.pop_risen_recovery_point() is None
     _append(log, [1])
     log.flush()
-    assert log.take_risen_recovery_point() == 2
+    assert log.pop_risen_recovery_point() == 2
 
 
 @pytest.mark.parametrize("offset", range(9))
@@ -224,7 +224,7 @@ def test_retention_deletes_whole_segments_below_the_high_watermark() -> None:
     assert log.segment_bases == (2, 4, 6)
     assert log.delete_old_segments(high_watermark=Offset(7), limits=limits, now_ms=0) == 4
     assert log.delete_old_segments(high_watermark=Offset(7), limits=limits, now_ms=0) is None
-    doomed = log.take_doomed()
+    doomed = log.pop_doomed()
     assert f"{PATH}/00000000000000000000.log.deleted" in doomed
     assert all(filesystem.exists(path) for path in doomed)
 

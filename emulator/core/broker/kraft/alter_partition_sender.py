@@ -121,9 +121,9 @@ class AlterPartitionSender:
         # What was refused changes nothing that min ISR could be asked about.
         self._awaiting_metadata += [answer for answer in answered if answer.result.error is ErrorCode.NONE]
         refused = [answer for answer in answered if answer.result.error is not ErrorCode.NONE]
-        return refused + self.take_understood(known_end_offset=known_end_offset)
+        return refused + self.pop_understood(known_end_offset=known_end_offset)
 
-    def take_understood(self, *, known_end_offset: MetadataOffset) -> list[IsrChangeAnswer]:
+    def pop_understood(self, *, known_end_offset: MetadataOffset) -> list[IsrChangeAnswer]:
         """Returns answers that were held back and may be acted on, now that metadata is known up to there."""
         understood = [answer for answer in self._awaiting_metadata if answer.metadata_end_offset <= known_end_offset]
         self._awaiting_metadata = [

@@ -43,7 +43,7 @@ class Assignment:
         for loaded in logs:
             reason = stray_reason(loaded, self._hosted.image, self._config.broker_id)
             if reason is not None:
-                self._strays.put_aside(turn, loaded, reason)
+                self._strays.handle_stray(turn, loaded, reason)
             elif loaded.topic_id is not None:
                 self._host(open_log(turn, loaded, loaded.topic_id, switches=self._config.switches))
 
@@ -77,7 +77,7 @@ class Assignment:
 
         A new ISR is never judged by the min ISR that was replaced before it came about (S38).
         """
-        configured = self._take_configs(delta)
+        configured = self._apply_configs(delta)
         new_leaderships = [
             partition
             for name, change in delta.partitions.items()
@@ -108,13 +108,13 @@ class Assignment:
         if state is None or not is_replica or (name, state.topic_id) in self._hosted.out_of_reach:
             return None
         if partition is None:
-            kept = self._strays.take_kept(name)
+            kept = self._strays.pop_retained(name)
             partition = self._host(self._log(turn, name, kept, state.topic_id))
         was_leader = partition.is_leader
-        self._take_role(turn, partition, state)
+        self._apply_role(turn, partition, state)
         return partition if partition.is_leader and not was_leader else None
 
-    def _take_role(self, turn: Turn, partition: Partition, state: PartitionState) -> None:
+    def _apply_role(self, turn: Turn, partition: Partition, state: PartitionState) -> None:
         if state.leader == self._config.broker_id:
             self._fetchers.unfollow(partition.name)
             partition.become_leader(turn, state)
@@ -143,7 +143,7 @@ class Assignment:
             )
         )
 
-    def _take_configs(self, delta: ImageDelta) -> list[Partition]:
+    def _apply_configs(self, delta: ImageDelta) -> list[Partition]:
         if not delta.configs:
             return []
         everywhere = any(resource is ConfigResource.BROKER for resource, _ in delta.configs)

@@ -170,7 +170,7 @@ class Broker:
                 self._lifecycle.handle_heartbeat(turn, response)
             case messages.AlterPartitionRequest(), messages.AlterPartitionResponse():
                 known_end_offset = self._image.next_offset
-                self._take_isr_answers(
+                self._handle_isr_answers(
                     turn,
                     self._alter_partitions.handle_response(turn, request, response, known_end_offset=known_end_offset),
                 )
@@ -181,7 +181,7 @@ class Broker:
             case _:
                 self._replicas.handle_response(turn, peer, request, response)
 
-    def _take_isr_answers(self, turn: Turn, answers: list[IsrChangeAnswer]) -> None:
+    def _handle_isr_answers(self, turn: Turn, answers: list[IsrChangeAnswer]) -> None:
         for answer in answers:
             partition = self._hosted.get(answer.proposal.partition)
             if partition is not None:
@@ -231,13 +231,13 @@ class Broker:
         return registration is not None and registration.incarnation_id == self._config.incarnation_id
 
     def _apply_metadata(self, turn: Turn, start_offset: MetadataOffset) -> None:
-        delta = self._image.take_delta()
+        delta = self._image.pop_delta()
         turn.record(
             events.MetadataApplied(cause_id=turn.cause_id, start_offset=start_offset, end_offset=delta.end_offset)
         )
         self._assignment.apply(turn, delta)
         self._groups.forget_partitions(delta.deleted)
-        self._take_isr_answers(turn, self._alter_partitions.take_understood(known_end_offset=delta.end_offset))
+        self._handle_isr_answers(turn, self._alter_partitions.pop_understood(known_end_offset=delta.end_offset))
         self._lifecycle.applied_end_offset = delta.end_offset
         if any(self._is_leaving(broker_id) for broker_id in delta.brokers):
             # Its controlled shutdown waits until every active broker has said that it knows.

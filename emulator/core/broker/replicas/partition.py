@@ -155,7 +155,7 @@ class Partition:
 
     # --- Metadata -------------------------------------------------------------------------------------------------
 
-    def _take_recovery_state(self, state: PartitionState) -> None:
+    def _apply_recovery_state(self, state: PartitionState) -> None:
         # Told again with the same leader epoch when the leader is done, so no rise of that is waited for.
         if self._config.switches.recovering_gate:
             self.leader_recovery_state = state.leader_recovery_state
@@ -178,7 +178,7 @@ class Partition:
         self.role = PartitionRole.LEADER
         self.leader = self._config.broker_id
         self.partition_epoch = state.partition_epoch
-        self._take_recovery_state(state)
+        self._apply_recovery_state(state)
         self.isr_state = Committed(state.isr)
         self._assign_followers(state.replicas)
         if is_new_epoch:
@@ -236,7 +236,7 @@ class Partition:
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
-        self._take_recovery_state(state)
+        self._apply_recovery_state(state)
         self.replicas = state.replicas
         self.isr_state = Committed(())
         self._followers = {}

@@ -33,7 +33,7 @@ class StrayLogs:
             for stray in strays:
                 self.timers.set(stray, at_ms=turn.now_ms + self._delay_ms)
 
-    def put_aside(self, turn: Turn, loaded: inputs.LoadedLog, reason: StrayReason) -> None:
+    def handle_stray(self, turn: Turn, loaded: inputs.LoadedLog, reason: StrayReason) -> None:
         """Deals with a log that is a stray."""
         topic, partition = loaded.partition
         topic_id = loaded.topic_id or TopicId("")
@@ -64,7 +64,7 @@ class StrayLogs:
         )
         self.resume(turn, (inputs.StrayLog(partition=loaded.partition, topic_id=loaded.topic_id),))
 
-    def take_kept(self, name: TopicPartition) -> inputs.LoadedLog | None:
+    def pop_retained(self, name: TopicPartition) -> inputs.LoadedLog | None:
         """Returns, once, the log of that name that stayed where it was, whatever topic its data is of."""
         return self._kept.pop(name, None)
 

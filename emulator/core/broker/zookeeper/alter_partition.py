@@ -53,7 +53,7 @@ class ZooKeeperAlterPartition:
         self._queued[proposal.partition] = proposal
         return ErrorCode.NONE
 
-    def take_due(self, *, broker_epoch: BrokerEpoch, now_ms: int) -> messages.AlterPartitionRequest | None:
+    def pop_due(self, *, broker_epoch: BrokerEpoch, now_ms: int) -> messages.AlterPartitionRequest | None:
         """Returns a request with everything queued, unless one is in flight or an error recent."""
         is_backing_off = self._retry_at_ms is not None and self._retry_at_ms > now_ms
         if self._is_in_flight or not self._queued or is_backing_off:

@@ -45,7 +45,7 @@ from laststand.emulator.core.broker.zookeeper.exchange import (
 from laststand.emulator.core.broker.zookeeper.isr_changes import IsrOutcome, IsrWritten, Notified, ZooKeeperIsrChanges
 from laststand.emulator.core.broker.zookeeper.late_topic_ids import by_known_ids
 from laststand.emulator.core.broker.zookeeper.metadata_cache import MetadataCache
-from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, take_block
+from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, allocate_block
 from laststand.emulator.core.broker.zookeeper.topic_configs import TopicConfigs, read_topic_config
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.group_records import EncodeRecords
@@ -76,7 +76,7 @@ class _ConfigRead(msgspec.Struct, frozen=True):
     config: dict[str, str]
 
 
-class _IdsTaken(msgspec.Struct, frozen=True):
+class _IdsAllocated(msgspec.Struct, frozen=True):
     """A block of producer ids was taken."""
 
     block: ProducerIdBlock
@@ -112,7 +112,7 @@ class ZooKeeperBroker:
             config, rules, ibp, hosted=self._hosted, control=self.control, fence=self.fence
         )
         self._producer_ids = ZooKeeperProducerIds()
-        self._zookeeper: ProgramQueue[IsrOutcome | _ConfigRead | _IdsTaken] = ProgramQueue(
+        self._zookeeper: ProgramQueue[IsrOutcome | _ConfigRead | _IdsAllocated] = ProgramQueue(
             first_correlation_id=FIRST_CORRELATION_ID, correlation_id_step=CORRELATION_ID_STEP
         )
         self._departure: TimerQueue[str] = TimerQueue()
@@ -284,14 +284,14 @@ class ZooKeeperBroker:
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=updated))
             case control_messages.StopReplicaRequest() as request:
                 stopped = self.control.handle_stop_replica(turn, request)
-                self._configs.keep({partition.name.topic for partition in self._hosted})
+                self._configs.retain({partition.name.topic for partition in self._hosted})
                 self._answers.append(AnswerControl(request_id=incoming.request_id, response=stopped))
 
     def _handle_request(self, turn: Turn, incoming: inputs.RequestReceived) -> None:
         request, request_id = incoming.request, incoming.request_id
         if isinstance(request, messages.InitProducerIdRequest):
             self._producer_ids.handle_request(turn, request_id, request)
-            self._take_producer_ids()
+            self._request_producer_ids()
         elif isinstance(request, group_messages.CoordinatorMessage):
             self._groups.handle_request(turn, request_id, request)
         else:
@@ -303,29 +303,29 @@ class ZooKeeperBroker:
                 controller=self.cache.controller,
             )
 
-    def _take_producer_ids(self) -> None:
+    def _request_producer_ids(self) -> None:
         if self._producer_ids.wants_block:
             self._producer_ids.wants_block = False
-            self._zookeeper.put(_take_block(self._config.broker_id))
+            self._zookeeper.enqueue(_allocate_block(self._config.broker_id))
 
     # --- Logs and configuration -----------------------------------------------------------------------------------
 
     def _open_logs(self, turn: Turn, loaded: inputs.LogsLoaded) -> None:
         self.control.has_failed_directory = bool(loaded.failed_log_dirs)
-        self.control.keep(loaded.logs)
+        self.control.add_logs(loaded.logs)
         self._replicas.open_logs(turn, loaded)
         self._isr_changes.start(turn)
         self._answers.append(LogsAreOpen())
 
     def _read_config(self, topic: str) -> None:
         """Reads a topic's configuration, the first time or because its node changed."""
-        self._zookeeper.put(_config_read(topic))
+        self._zookeeper.enqueue(_config_read(topic))
 
-    def _take_config(self, turn: Turn, read: _ConfigRead) -> None:
+    def _apply_config(self, turn: Turn, read: _ConfigRead) -> None:
         is_awaited = read.topic in self._unread_topics
         if not is_awaited and not any(partition.name.topic == read.topic for partition in self._hosted):
             return  # asked for when the topic went; it is read anew where another of that name is hosted
-        self._configs.take(read.topic, read.config)
+        self._configs.store(read.topic, read.config)
         if is_awaited:
             self._unread_topics.remove(read.topic)
             self._handle_held(turn)
@@ -418,7 +418,7 @@ class ZooKeeperBroker:
     # --- The end of a step ----------------------------------------------------------------------------------------
 
     def _settle(self, turn: Turn) -> None:
-        self._take_results(turn)
+        self._handle_results(turn)
         self._replicas.check_recoveries(turn)
         for proposal in turn.proposals:
             self._isr_changes.submit(turn, proposal)
@@ -430,30 +430,30 @@ class ZooKeeperBroker:
         if self._is_exiting:
             self._exit(turn)
 
-    def _take_results(self, turn: Turn) -> None:
+    def _handle_results(self, turn: Turn) -> None:
         results, self._zookeeper.results = self._zookeeper.results, []
         for result in results:
             match result:
                 case IsrWritten():
-                    self._isr_changes.take_written(turn, result)
+                    self._isr_changes.handle_written(turn, result)
                     self._handle_held(turn)
                 case _ConfigRead():
-                    self._take_config(turn, result)
-                case _IdsTaken(block):
+                    self._apply_config(turn, result)
+                case _IdsAllocated(block):
                     self._producer_ids.handle_block(turn, block)
-                    self._take_producer_ids()
+                    self._request_producer_ids()
                 case Notified():
                     pass
 
     def _ask_for_isrs(self, turn: Turn) -> None:
         controller = self._isr_changes.controller_to_ask(self.cache.controller)
-        request = None if controller is None else self._isr_changes.take_request(turn)
+        request = None if controller is None else self._isr_changes.next_request(turn)
         if controller is not None and request is not None:
             self._ask(request, controller)
 
     def _start_programs(self) -> None:
         for program in self._isr_changes.programs:
-            self._zookeeper.put(program)
+            self._zookeeper.enqueue(program)
         self._isr_changes.programs.clear()
 
     def _exit(self, turn: Turn) -> None:
@@ -489,5 +489,5 @@ def _config_read(topic: str) -> operations.Program[_ConfigRead]:
     return _ConfigRead(topic, (yield from read_topic_config(topic)))
 
 
-def _take_block(broker_id: BrokerId) -> operations.Program[_IdsTaken]:
-    return _IdsTaken((yield from take_block(broker_id)))
+def _allocate_block(broker_id: BrokerId) -> operations.Program[_IdsAllocated]:
+    return _IdsAllocated((yield from allocate_block(broker_id)))

@@ -92,7 +92,7 @@ class ControlRequests:
         self.waiting: dict[TopicPartition, inputs.LoadedLog] = {}
         self.has_failed_directory = False
 
-    def keep(self, logs: Iterable[inputs.LoadedLog]) -> None:
+    def add_logs(self, logs: Iterable[inputs.LoadedLog]) -> None:
         """Takes the logs found at start: there is no list yet to judge them by."""
         for loaded in logs:
             topic_id = real_topic_id(loaded.topic_id)
@@ -125,7 +125,7 @@ class ControlRequests:
         if names_all_replicas(
             request, believes_kip_550=self._rules.contains_all_replicas, is_migrating=self._is_migrating
         ):
-            self._put_strays_aside(turn, request)
+            self._handle_strays(turn, request)
         results = []
         new_leaderships = []
         repeated_leaderships = []
@@ -134,7 +134,9 @@ class ControlRequests:
             was_leader = former is not None and former.is_leader
             if former is not None and was_leader and _is_repeated(wanted, former):
                 repeated_leaderships.append(former)
-            results.append(control_messages.PartitionError(name=wanted.name, error=self._take(turn, wanted)))
+            results.append(
+                control_messages.PartitionError(name=wanted.name, error=self._handle_partition(turn, wanted))
+            )
             partition = self._hosted.get(wanted.name)
             if partition is not None and partition.is_leader and not was_leader:
                 new_leaderships.append(partition)
@@ -145,7 +147,7 @@ class ControlRequests:
             repeated_leaderships=tuple(repeated_leaderships),
         )
 
-    def _take(self, turn: Turn, wanted: control_messages.LeaderAndIsrPartition) -> ErrorCode:
+    def _handle_partition(self, turn: Turn, wanted: control_messages.LeaderAndIsrPartition) -> ErrorCode:
         partition = self._hosted.get(wanted.name)
         if partition is None and self.has_failed_directory and not wanted.is_new and wanted.name not in self.waiting:
             return ErrorCode.KAFKA_STORAGE_ERROR
@@ -155,14 +157,14 @@ class ControlRequests:
         leader_epoch = _NO_EPOCH if partition is None else partition.leader_epoch
         if wanted.leader_epoch < leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        if wanted.leader_epoch == leader_epoch and not self._takes_equal_epoch(wanted, partition):
+        if wanted.leader_epoch == leader_epoch and not self._accepts_equal_epoch(wanted, partition):
             return self._adopt_topic_id(turn, partition, topic_id)
         if self._config.broker_id not in wanted.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        self._take_role(turn, wanted, partition or self._host(turn, wanted.name, topic_id), topic_id)
+        self._apply_role(turn, wanted, partition or self._host(turn, wanted.name, topic_id), topic_id)
         return ErrorCode.NONE
 
-    def _takes_equal_epoch(self, wanted: control_messages.LeaderAndIsrPartition, partition: Partition | None) -> bool:
+    def _accepts_equal_epoch(self, wanted: control_messages.LeaderAndIsrPartition, partition: Partition | None) -> bool:
         if self._rules.equal_epoch_leader_and_isr is EqualEpochLeaderAndIsr.IGNORED:
             return False
         return partition is not None and wanted.partition_epoch > partition.partition_epoch
@@ -183,7 +185,7 @@ class ControlRequests:
         if not partition.is_leader and partition.leader is not None:
             self._fetchers.follow(turn, partition, partition.leader)
 
-    def _take_role(
+    def _apply_role(
         self, turn: Turn, wanted: control_messages.LeaderAndIsrPartition, partition: Partition, topic_id: TopicId | None
     ) -> None:
         if topic_id is not None:
@@ -210,7 +212,7 @@ class ControlRequests:
     def _recovery_known(
         self, wanted: control_messages.LeaderAndIsrPartition, *, is_leader: bool
     ) -> LeaderRecoveryState:
-        is_stored = self._rules.state_format.keeps_recovery and not is_leader
+        is_stored = self._rules.state_format.has_leader_recovery and not is_leader
         return wanted.leader_recovery_state if is_stored else LeaderRecoveryState.RECOVERED
 
     # --- Logs -----------------------------------------------------------------------------------------------------
@@ -243,7 +245,7 @@ class ControlRequests:
             return create_log(turn, name, topic_id or id_by_name(name.topic), switches=switches)
         return open_log(turn, loaded, topic_id or loaded.topic_id or id_by_name(name.topic), switches=switches)
 
-    def _put_strays_aside(self, turn: Turn, request: control_messages.LeaderAndIsrRequest) -> None:
+    def _handle_strays(self, turn: Turn, request: control_messages.LeaderAndIsrRequest) -> None:
         logs = [LocalLog(name=name, topic_id=loaded.topic_id) for name, loaded in self.waiting.items()]
         logs += [
             LocalLog(name=partition.name, topic_id=self._topic_id_of(partition.name)) for partition in self._hosted
@@ -255,7 +257,7 @@ class ControlRequests:
                 turn.turned[name] = None
             loaded = self.waiting.pop(name, None) or _as_loaded(partition)
             if loaded is not None:
-                self._strays.put_aside(turn, loaded, StrayReason.NOT_A_REPLICA)
+                self._strays.handle_stray(turn, loaded, StrayReason.NOT_A_REPLICA)
 
     # --- UpdateMetadata -------------------------------------------------------------------------------------------
 

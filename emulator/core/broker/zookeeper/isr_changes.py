@@ -119,7 +119,7 @@ class ZooKeeperIsrChanges:
         self.programs.append(_written(proposal, write_isr(write, state_format=self._state_format)))
         return True
 
-    def take_written(self, turn: Turn, written: IsrWritten) -> None:
+    def handle_written(self, turn: Turn, written: IsrWritten) -> None:
         """Takes the outcome of a write; after a shrink the look at all partitions goes on with the others."""
         name = written.proposal.partition
         partition = self._hosted.get(name)
@@ -148,12 +148,12 @@ class ZooKeeperIsrChanges:
         """Returns the broker to ask: the last one, until it refuses or is silent, else the known controller."""
         return self._alter_partitions.controller_to_ask(known)
 
-    def take_request(self, turn: Turn) -> messages.AlterPartitionRequest | None:
+    def next_request(self, turn: Turn) -> messages.AlterPartitionRequest | None:
         """Returns the next request to the controller; nothing before this broker is registered."""
         broker_epoch = self._fence.broker_epoch
         if broker_epoch is None:
             return None
-        return self._alter_partitions.take_due(broker_epoch=broker_epoch, now_ms=turn.now_ms)
+        return self._alter_partitions.pop_due(broker_epoch=broker_epoch, now_ms=turn.now_ms)
 
     def handle_reply(
         self, turn: Turn, request: messages.AlterPartitionRequest, reply: messages.AlterPartitionResponse
@@ -194,7 +194,7 @@ class ZooKeeperIsrChanges:
         for timer in self.timers.pop_due(now_ms=turn.now_ms):
             self.timers.set(timer, at_ms=turn.now_ms + LOOK_INTERVAL_MS)
             if self._notifier is not None and self._notifier.is_due(now_ms=turn.now_ms):
-                self.programs.append(_notified(self._notifier.take(now_ms=turn.now_ms)))
+                self.programs.append(_notified(self._notifier.pop_changes(now_ms=turn.now_ms)))
 
 
 def _not_attempted(proposal: IsrProposal) -> messages.AlterPartitionResult:

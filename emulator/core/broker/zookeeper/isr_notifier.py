@@ -22,7 +22,7 @@ class IsrChangeNotifier:
     def __init__(self, *, now_ms: int) -> None:
         self._changed: dict[TopicPartition, None] = {}
         self._last_change_ms = now_ms
-        self._last_told_ms = now_ms
+        self._last_sent_ms = now_ms
 
     def note(self, name: TopicPartition, *, now_ms: int) -> None:
         """Collects a change."""
@@ -34,13 +34,13 @@ class IsrChangeNotifier:
         if not self._changed:
             return False
         is_quiet = self._last_change_ms + LINGER_MS < now_ms
-        return is_quiet or self._last_told_ms + MAX_DELAY_MS < now_ms
+        return is_quiet or self._last_sent_ms + MAX_DELAY_MS < now_ms
 
-    def take(self, *, now_ms: int) -> frozenset[TopicPartition]:
+    def pop_changes(self, *, now_ms: int) -> frozenset[TopicPartition]:
         """Returns the changes, once."""
         taken = frozenset(self._changed)
         self._changed = {}
-        self._last_told_ms = now_ms
+        self._last_sent_ms = now_ms
         return taken
 
 

@@ -72,10 +72,10 @@ class MetadataCache:
                 deleted.append(partition.name)
                 self._forget(partition.name)
             else:
-                self._take(partition)
+                self._apply(partition)
         return tuple(deleted)
 
-    def _take(self, partition: control_messages.MetadataPartition) -> None:
+    def _apply(self, partition: control_messages.MetadataPartition) -> None:
         known_id = self.image.topics.get(partition.name.topic)
         topic_id = partition.topic_id or known_id or id_by_name(partition.name.topic)
         if known_id is not None and known_id != topic_id:

@@ -21,7 +21,7 @@ from laststand.emulator.core.zookeeper.nodes.small_nodes import (
 BLOCK_SIZE: Final = 1000
 
 
-def take_block(broker_id: BrokerId) -> operations.Program[ProducerIdBlock]:
+def allocate_block(broker_id: BrokerId) -> operations.Program[ProducerIdBlock]:
     """Takes the next block."""
     asked: ProducerIdBlock | None = None
     while True:

@@ -21,11 +21,11 @@ class TopicConfigs:
         """Returns a value as it was set on a topic, or ``None``."""
         return self._configs.get(resource_name, {}).get(name) if resource is ConfigResource.TOPIC else None
 
-    def take(self, topic: str, config: Mapping[str, str]) -> None:
+    def store(self, topic: str, config: Mapping[str, str]) -> None:
         """Takes over what was read."""
         self._configs[topic] = config
 
-    def keep(self, topics: Collection[str]) -> None:
+    def retain(self, topics: Collection[str]) -> None:
         """Forgets all other topics: one that is made again has another configuration, which nobody watches."""
         self._configs = {topic: config for topic, config in self._configs.items() if topic in topics}
 

@@ -74,7 +74,7 @@ class AlterPartition:
             case IsrSettledBy.ANSWER:
                 answer((yield from self._attempt(request, judged)))
             case IsrSettledBy.LEADER_AND_ISR:
-                answer(_answer(judged.results | _taken(request, judged.wanted)))
+                answer(_answer(judged.results | _accepted(request, judged.wanted)))
                 yield from self._attempt(request, judged)
 
     def _attempt(
@@ -217,7 +217,7 @@ class AlterPartition:
         )
 
 
-def _taken(
+def _accepted(
     request: messages.AlterPartitionRequest, wanted: Mapping[TopicPartition, tuple[int, LeaderAndIsr]]
 ) -> dict[int, messages.AlterPartitionResult]:
     """Returns the results of changes that are not made yet."""

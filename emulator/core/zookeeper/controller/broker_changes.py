@@ -60,7 +60,7 @@ class BrokerChanges:
         self._reassignments = reassignments
         self._deletion = deletion
 
-    def look(self) -> operations.Program[None]:
+    def refresh(self) -> operations.Program[None]:
         """Reads the registrations, and acts on changes since the last look."""
         yield from self.apply((yield from read_brokers()))
 

@@ -45,7 +45,7 @@ class ControlChannels:
         self.next_correlation_id = CorrelationId(first_correlation_id)
         self._channels: dict[BrokerId, _Channel] = {}
 
-    def keep(self, brokers: Mapping[BrokerId, RegisteredBroker]) -> None:
+    def retain(self, brokers: Mapping[BrokerId, RegisteredBroker]) -> None:
         """Opens and closes queues, so that there is one per registered incarnation."""
         for broker_id in list(self._channels):
             registered = brokers.get(broker_id)
@@ -55,7 +55,7 @@ class ControlChannels:
             if broker_id not in self._channels:
                 self._channels[broker_id] = _Channel(registered.broker_epoch)
 
-    def put(self, addressed: AddressedRequest) -> None:
+    def enqueue(self, addressed: AddressedRequest) -> None:
         """Queues a request; nothing is kept for a broker without a queue."""
         channel = self._channels.get(addressed.broker_id)
         if channel is not None:
@@ -71,7 +71,7 @@ class ControlChannels:
         due = [channel.retry_at_ms for channel in self._channels.values() if channel.retry_at_ms is not None]
         return min(due, default=None)
 
-    def take_due(self, *, now_ms: int) -> list[SentControlRequest]:
+    def pop_due(self, *, now_ms: int) -> list[SentControlRequest]:
         """Returns the requests that leave now: the head of each queue without a request under way."""
         sent = []
         for broker_id, channel in sorted(self._channels.items()):

@@ -108,7 +108,7 @@ class ZooKeeperController:
             case exchange.SessionExpired():
                 self._expire()
             case exchange.ZooKeeperAnswered(correlation_id=correlation_id, answers=answers):
-                self._take(self._runner.answered(correlation_id, answers))
+                self._handle_outcome(self._runner.answered(correlation_id, answers))
             case exchange.ZooKeeperConnectionLost():
                 self._runner.connection_lost()
             case exchange.ZooKeeperReconnected():
@@ -136,10 +136,10 @@ class ZooKeeperController:
         while self._runner.is_idle and self._queue:
             event = self._queue.popleft()
             self._handled = event
-            self._take(self._runner.start(self._guard(self._handle(event))))
+            self._handle_outcome(self._runner.start(self._guard(self._handle(event))))
         self._send_control_requests()
 
-    def _take(self, outcome: exchange.ZooKeeperRequest | Finished[None] | None) -> None:
+    def _handle_outcome(self, outcome: exchange.ZooKeeperRequest | Finished[None] | None) -> None:
         match outcome:
             case exchange.ZooKeeperRequest():
                 self._effects.append(outcome)
@@ -151,18 +151,18 @@ class ZooKeeperController:
         try:
             yield from program
         except ControllerMovedError:
-            yield from self._look_who_leads()
+            yield from self._check_leadership()
         except (ZooKeeperRefusedError, MalformedNodeError):
             if self.term is not None:
                 self.term.batch.discard()
 
     def _send_control_requests(self) -> None:
         if self.term is not None:
-            self._channels.keep(self.term.context.brokers)
+            self._channels.retain(self.term.context.brokers)
             for addressed in self.term.batch.outbox:
-                self._channels.put(addressed)
+                self._channels.enqueue(addressed)
             self.term.batch.outbox.clear()
-        for sent in self._channels.take_due(now_ms=self._now_ms):
+        for sent in self._channels.pop_due(now_ms=self._now_ms):
             self._effects.append(
                 SendControlRequest(correlation_id=sent.correlation_id, broker_id=sent.broker_id, request=sent.request)
             )
@@ -175,7 +175,7 @@ class ZooKeeperController:
             case events.ControllerGone():
                 return self._replace_controller()
             case events.ControllerChanged():
-                return self._look_who_leads()
+                return self._check_leadership()
             case events.Asked(request_id=request_id, request=request):
                 return self._answer(request_id, request)
         term = self.term
@@ -184,25 +184,25 @@ class ZooKeeperController:
     def _act(self, term: Term, event: events.Event) -> operations.Program[None]:
         match event:
             case events.BrokersChanged():
-                return term.brokers.look()
+                return term.brokers.refresh()
             case events.TopicsChanged():
-                return term.topics.look()
+                return term.topics.refresh()
             case events.TopicChanged(topic=topic):
-                return term.topics.look_at(topic)
+                return term.topics.refresh_topic(topic)
             case events.DeletionsChanged():
-                return term.look_at_deletions()
+                return term.read_deletions()
             case events.IsrChangesNotified():
                 return term.notifications.handle_isr_changes()
             case events.LogDirEventsNotified():
                 return term.notifications.handle_log_dir_events()
             case events.ReassignedIsrChanged(name=name):
-                return term.reassignments.look_at_isr(name)
+                return term.reassignments.check_isr(name)
             case events.RolesAnswered(broker_id=broker_id, response=response):
                 return term.handle_roles_answer(broker_id, response)
             case events.StopAnswered(broker_id=broker_id, request=stop_request, response=stop_response):
                 return term.deletion.handle_answer(broker_id, stop_request, stop_response)
             case events.TopicConfigured(topic=configured):
-                return term.look_at_config(configured)
+                return term.check_config(configured)
             case events.BalanceDue():
                 return term.leaders.balance()
             case events.RegisterAndElect() | events.ControllerGone() | events.ControllerChanged() | events.Asked():
@@ -245,7 +245,7 @@ class ZooKeeperController:
             self._balance_at_ms = self._now_ms + FIRST_BALANCE_MS
         yield from self.term.start()
 
-    def _look_who_leads(self) -> operations.Program[None]:
+    def _check_leadership(self) -> operations.Program[None]:
         if (yield from read_controller()) != self._config.broker_id:
             self._resign()
 

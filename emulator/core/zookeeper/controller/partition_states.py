@@ -195,7 +195,7 @@ class PartitionStateMachine:
         results |= dict.fromkeys(updates.refused, ElectionFailure.REFUSED)
         for name, leader_and_isr in updates.written.items():
             results[name] = leader_and_isr
-            self._tell(name, leader_and_isr, outcomes[name])
+            self._announce(name, leader_and_isr, outcomes[name])
         return updates
 
     def _is_own(self, leadership: PartitionLeadership) -> bool:
@@ -237,7 +237,7 @@ class PartitionStateMachine:
             recovery_mark=RecoveryMark.RECORDED if is_recorded else RecoveryMark.NOT_RECORDED,
         )
 
-    def _tell(self, name: TopicPartition, leader_and_isr: LeaderAndIsr, outcome: ElectionOutcome) -> None:
+    def _announce(self, name: TopicPartition, leader_and_isr: LeaderAndIsr, outcome: ElectionOutcome) -> None:
         self._remember(name, leader_and_isr)
         self._batch.add_leader_and_isr(
             outcome.recipients, name, self._context.leadership[name], self._context.assignments[name]

@@ -116,7 +116,7 @@ class Reassignments:
             if (yield from self._is_complete(name, assignment)):
                 yield from self._go_on(name, assignment)
 
-    def look_at_isr(self, name: TopicPartition) -> operations.Program[None]:
+    def check_isr(self, name: TopicPartition) -> operations.Program[None]:
         """Looks at the ISR of a partition whose leader writes it itself, and goes on watching it if it has to."""
         yield from self.complete_if_in_sync((name,))
         if name in self._context.reassigning:

@@ -82,7 +82,7 @@ class Term:
         yield from self.reassignments.resume_all()
         yield from self.deletion.go_on()
 
-    def look_at_deletions(self) -> operations.Program[None]:
+    def read_deletions(self) -> operations.Program[None]:
         """Queues the topics that somebody wants to be deleted; a request for an unknown one is deleted itself."""
         asked = yield from self._topics_to_delete()
         known = [topic for topic in asked if topic in self.context.topic_ids]
@@ -93,7 +93,7 @@ class Term:
         if new:
             yield from self.deletion.queue(new)
 
-    def look_at_config(self, topic: str) -> operations.Program[None]:
+    def check_config(self, topic: str) -> operations.Program[None]:
         """Looks for leaders in a topic whose configuration allows unclean elections, whether it did before or not."""
         if topic in self.context.topic_ids and (yield from self.store.read_unclean_topics([topic])):
             yield from self.leaders.enable_unclean(topic)

@@ -47,7 +47,7 @@ class TopicChanges:
         topics = children_of((yield (operations.GetChildren(path=paths.TOPICS, is_watched=True),)), paths.TOPICS)
         yield from self._read(topics)
 
-    def look(self) -> operations.Program[None]:
+    def refresh(self) -> operations.Program[None]:
         """Reads which topics there are: forgets those that are gone, starts those that are new."""
         topics = children_of((yield (operations.GetChildren(path=paths.TOPICS, is_watched=True),)), paths.TOPICS)
         for gone in sorted(self._context.topic_ids.keys() - set(topics)):
@@ -55,7 +55,7 @@ class TopicChanges:
         new = yield from self._read(topic for topic in topics if topic not in self._context.topic_ids)
         yield from self.start(new)
 
-    def look_at(self, topic: str) -> operations.Program[None]:
+    def refresh_topic(self, topic: str) -> operations.Program[None]:
         """Reads a topic whose node changed: starts partitions that were added."""
         known = set(self._context.partitions_of(topic))
         before = {name: self._context.assignments[name] for name in known}

@@ -31,7 +31,7 @@ class StateFormat(Enum):
     WITH_RECOVERY = "3.2"
 
     @property
-    def keeps_recovery(self) -> bool:
+    def has_leader_recovery(self) -> bool:
         """The format has the leader's recovery state."""
         return self is StateFormat.WITH_RECOVERY
 
@@ -84,7 +84,7 @@ def encode_state(leadership: PartitionLeadership, *, state_format: StateFormat) 
         "isr": [*decided.isr],
     }
     is_recovering = decided.leader_recovery_state is not LeaderRecoveryState.RECOVERED
-    if is_recovering and state_format.keeps_recovery:
+    if is_recovering and state_format.has_leader_recovery:
         content["leader_recovery_state"] = decided.leader_recovery_state.value
     return encode(content)
 
@@ -100,7 +100,7 @@ def decode_state(data: bytes, version: NodeVersion, *, state_format: StateFormat
         return None
     leader = integer(content, "leader", what=_WHAT)
     recovery_state = LeaderRecoveryState.RECOVERED
-    if state_format.keeps_recovery and "leader_recovery_state" in content:
+    if state_format.has_leader_recovery and "leader_recovery_state" in content:
         number = integer(content, "leader_recovery_state", what=_WHAT)
         if number not in set(LeaderRecoveryState):
             raise MalformedNodeError(what=_WHAT, reason=f"unknown leader recovery state {number}")

@@ -40,7 +40,7 @@ def written(path: Path, *operations: SendOperation, torn: bytes = b"") -> Path:
         packer = LinePacker({})
         for each in operations:
             packer.add(each, number=each.index, time_ns=each.time_ns, text=lambda: b"")
-        path.write_bytes(packer.take() + torn)
+        path.write_bytes(packer.pop() + torn)
     else:
         path.write_bytes(msgspec.json.Encoder().encode_lines(operations) + torn)
     return path

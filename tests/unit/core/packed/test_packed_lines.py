@@ -83,7 +83,7 @@ def packed(events: Sequence[msgspec.Struct], *, segment_bytes: int = 1 << 20) ->
     texts = [text_of(event, number) for number, event in enumerate(events)]
     for number, event in enumerate(events):
         packer.add(event, number=number, time_ns=10 * number, text=partial(texts.__getitem__, number))
-    return packer.take(), texts
+    return packer.pop(), texts
 
 
 def moved(number: int) -> e.FollowerHighWatermarkUpdated:
@@ -114,7 +114,7 @@ def test_operations_come_back_as_they_were(operations: list[SendOperation | Poll
     packer = LinePacker({})
     for each in numbered:
         packer.add(each, number=each.index, time_ns=each.time_ns, text=partial(msgspec.json.encode, each))
-    assert json_lines(packer.take()).splitlines() == [msgspec.json.encode(each) for each in numbered]
+    assert json_lines(packer.pop()).splitlines() == [msgspec.json.encode(each) for each in numbered]
 
 
 @given(IDS)

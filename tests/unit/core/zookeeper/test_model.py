@@ -27,7 +27,7 @@ class Model:
         return self.server.execute(session_id, steps)
 
     def events(self, session_id: SessionId) -> tuple[operations.WatchEvent, ...]:
-        return self.server.take_events(session_id)
+        return self.server.pop_events(session_id)
 
     def close_session(self, session_id: SessionId) -> None:
         self._alive.remove(session_id)
@@ -86,7 +86,7 @@ def test_a_client_that_keeps_no_watches_hears_nothing_after_a_lost_connection() 
     server.execute(session, (operations.Create(path="/a"), operations.Exists(path="/a", is_watched=True)))
     server.drop_watches(session)
     server.execute(session, (operations.SetData(path="/a", data=b"", version=None),))
-    assert server.take_events(session) == ()
+    assert server.pop_events(session) == ()
     assert server.watches()[session] == frozenset()
 
 
@@ -97,4 +97,4 @@ def test_a_session_that_is_gone_gets_no_answer_but_that() -> None:
     assert server.execute(session, (operations.GetData(path="/"),)) == (
         operations.OperationFailed(operations.ZooKeeperFailure.SESSION_EXPIRED),
     )
-    assert server.take_events(session) == ()
+    assert server.pop_events(session) == ()

@@ -74,8 +74,8 @@ def test_a_queue_runs_one_program_after_the_other() -> None:
     queue: ProgramQueue[tuple[operations.StepAnswer, operations.StepAnswer] | str] = ProgramQueue(
         first_correlation_id=1, correlation_id_step=2
     )
-    queue.put(ask_twice())
-    queue.put(nothing())
+    queue.enqueue(ask_twice())
+    queue.enqueue(nothing())
     assert [request.correlation_id for request in queue.requests] == [1]
     assert queue.results == []
     queue.answered(CorrelationId(0), (operations.Checked(),))  # another queue's
@@ -92,8 +92,8 @@ def test_a_queue_forgets_everything_with_its_session() -> None:
     queue: ProgramQueue[tuple[operations.StepAnswer, operations.StepAnswer] | str] = ProgramQueue(
         first_correlation_id=0, correlation_id_step=1
     )
-    queue.put(ask_twice())
-    queue.put(nothing())
+    queue.enqueue(ask_twice())
+    queue.enqueue(nothing())
     queue.abandon()
     assert queue.is_idle
     assert queue.results == []

@@ -65,7 +65,7 @@ class World:
     def write(self, *steps: operations.Step) -> None:
         """Writes past everybody; the events go to the oracle as from the server."""
         self.store.server.execute(self._session, steps)
-        for event in self.store.told(cause_id=_CAUSE):
+        for event in self.store.new_events(cause_id=_CAUSE):
             self.cluster.event_log.write(self.cluster.zookeeper_node, event)
 
     def decided(self) -> PartitionLeadership:

@@ -54,9 +54,9 @@ def configured(rule: StrayCleanup) -> BrokerConfig:
     return Hosting(switches=msgspec.structs.replace(Switches(), stray_cleanup=rule)).config
 
 
-def put_aside(strays: StrayLogs, *, now_ms: int = 0) -> Turn:
+def handle_stray(strays: StrayLogs, *, now_ms: int = 0) -> Turn:
     turn = Turn(now_ms=now_ms, cause_id=CauseId("unit"))
-    strays.put_aside(turn, found_log(), StrayReason.UNKNOWN_TOPIC)
+    strays.handle_stray(turn, found_log(), StrayReason.UNKNOWN_TOPIC)
     return turn
 
 
@@ -68,7 +68,7 @@ def fire(strays: StrayLogs, *, now_ms: int) -> Turn:
 
 def test_the_kip_deletes_after_the_grace() -> None:
     strays = StrayLogs(configured(StrayCleanup.DELETE))
-    assert effects.RenameStrayLog(partition=NAME) in put_aside(strays).effects()
+    assert effects.RenameStrayLog(partition=NAME) in handle_stray(strays).effects()
     assert strays.timers.earliest_ms == GRACE_MS
     assert fire(strays, now_ms=GRACE_MS - 1).effects() == []
     turn = fire(strays, now_ms=GRACE_MS)
@@ -85,21 +85,21 @@ def test_what_an_earlier_process_put_aside_gets_its_grace_too() -> None:
 
 def test_kafka_renames_and_leaves_it_there() -> None:
     strays = StrayLogs(configured(StrayCleanup.RENAME))
-    assert effects.RenameStrayLog(partition=NAME) in put_aside(strays).effects()
+    assert effects.RenameStrayLog(partition=NAME) in handle_stray(strays).effects()
     strays.resume(Turn(now_ms=0, cause_id=CauseId("unit")), (inputs.StrayLog(partition=NAME, topic_id=TOPIC_ID),))
     assert strays.timers.earliest_ms is None
-    assert strays.take_kept(NAME) is None
+    assert strays.pop_retained(NAME) is None
 
 
 def test_without_cleanup_a_log_is_kept_for_whoever_has_its_name() -> None:
     strays = StrayLogs(configured(StrayCleanup.OFF))
-    turn = put_aside(strays)
+    turn = handle_stray(strays)
     assert [effect for effect in turn.effects() if isinstance(effect, effects.RenameStrayLog)] == []
     (event,) = events_of(turn)
     assert isinstance(event, events.StrayDetected)
     assert event.action == "off"
-    assert strays.take_kept(NAME) == found_log()
-    assert strays.take_kept(NAME) is None
+    assert strays.pop_retained(NAME) == found_log()
+    assert strays.pop_retained(NAME) is None
 
 
 def test_the_eras() -> None:

@@ -41,7 +41,7 @@ class Queue:
         return proposals
 
     def take(self) -> messages.AlterPartitionRequest | None:
-        return self.changes.take_due(broker_epoch=EPOCH, now_ms=self.now_ms)
+        return self.changes.pop_due(broker_epoch=EPOCH, now_ms=self.now_ms)
 
     def sent(self) -> messages.AlterPartitionRequest:
         request = self.take()

@@ -241,14 +241,14 @@ def test_before_kip_516_ids_are_not_looked_at() -> None:
 
 def test_a_log_that_was_found_keeps_its_id_where_the_role_names_none() -> None:
     front = Front()
-    front.requests.keep([found_log(OLD, is_clean=True)])
+    front.requests.add_logs([found_log(OLD, is_clean=True)])
     front.take(leader=OTHER)
     assert front.hosts() == OLD
 
 
 def test_a_log_that_was_found_with_its_topics_name_for_an_id_has_none() -> None:
     front = Front()
-    front.requests.keep([found_log(id_by_name("orders"), is_clean=True)])
+    front.requests.add_logs([found_log(id_by_name("orders"), is_clean=True)])
     assert front.take(leader=OTHER, topic_id=OLD) is ErrorCode.NONE
     assert front.hosts() == OLD
 
@@ -268,7 +268,7 @@ def test_a_complete_list_puts_the_log_of_a_replica_aside_that_is_none() -> None:
 
 def test_a_complete_list_puts_a_log_aside_that_waits_for_a_role() -> None:
     front = Front("kip-550-zk")
-    front.requests.keep([found_log(OLD, is_clean=True)])
+    front.requests.add_logs([found_log(OLD, is_clean=True)])
     front.hear(contains_all_replicas=True)
     assert front.requests.waiting == {}
     assert front.turn.turned == {}
@@ -304,7 +304,7 @@ def test_a_role_of_an_older_partition_epoch_is_not_taken() -> None:
 def test_a_role_in_another_topic_of_the_name_is_refused(*, is_waiting: bool) -> None:
     front = Front()
     if is_waiting:
-        front.requests.keep([found_log(OLD, is_clean=True)])
+        front.requests.add_logs([found_log(OLD, is_clean=True)])
     else:
         front.take(leader=OTHER, topic_id=OLD)
     assert front.take(leader=OWN, leader_epoch=1, topic_id=NEW) is ErrorCode.INCONSISTENT_TOPIC_ID

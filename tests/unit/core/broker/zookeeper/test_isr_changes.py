@@ -53,12 +53,12 @@ class Leader:
 
     def hear(self, proposal: IsrProposal, version: int | None) -> list[TopicPartition]:
         turn = self.hosting.turn()
-        self.changes.take_written(turn, IsrWritten(proposal, None if version is None else NodeVersion(version)))
+        self.changes.handle_written(turn, IsrWritten(proposal, None if version is None else NodeVersion(version)))
         return [each.partition for each in turn.proposals]
 
     def asked(self) -> messages.AlterPartitionRequest | None:
         """Returns what leaves for the controller now."""
-        return self.changes.take_request(self.hosting.turn())
+        return self.changes.next_request(self.hosting.turn())
 
     def acknowledge(self, request: messages.AlterPartitionRequest) -> None:
         """The controller answers on receipt: the change was taken, and is not made yet (KIP-497)."""

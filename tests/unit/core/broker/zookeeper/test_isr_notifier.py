@@ -32,7 +32,7 @@ def test_a_change_waits_until_no_other_has_come_for_a_while(waited_ms: int, *, i
 def test_changes_that_do_not_end_are_told_a_minute_after_the_last_notification(waited_ms: int, *, is_due: bool) -> None:
     changes = notifier()
     told_ms = STARTED_MS + 50
-    changes.take(now_ms=told_ms)
+    changes.pop_changes(now_ms=told_ms)
     changes.note(FIRST, now_ms=told_ms + waited_ms)
     assert changes.is_due(now_ms=told_ms + waited_ms) is is_due
 
@@ -48,8 +48,8 @@ def test_changes_are_told_once_and_each_partition_once() -> None:
     changes = notifier()
     for name in (FIRST, SECOND, FIRST):
         changes.note(name, now_ms=STARTED_MS)
-    assert changes.take(now_ms=STARTED_MS) == {FIRST, SECOND}
-    assert changes.take(now_ms=STARTED_MS) == frozenset()
+    assert changes.pop_changes(now_ms=STARTED_MS) == {FIRST, SECOND}
+    assert changes.pop_changes(now_ms=STARTED_MS) == frozenset()
     assert not changes.is_due(now_ms=STARTED_MS + 2 * MAX_DELAY_MS)
 
 

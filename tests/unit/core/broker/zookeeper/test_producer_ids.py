@@ -2,7 +2,7 @@
 
 from laststand.emulator.core import effects, messages
 from laststand.emulator.core.broker.replicas.turn import Turn
-from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, take_block
+from laststand.emulator.core.broker.zookeeper.producer_ids import ZooKeeperProducerIds, allocate_block
 from laststand.emulator.core.errors import ErrorCode
 from laststand.emulator.core.types import BrokerId, CauseId, NodeId, RequestId
 from laststand.emulator.core.zookeeper import operations
@@ -48,20 +48,20 @@ def new_server() -> ZooKeeperServer:
 
 def test_blocks_follow_each_other() -> None:
     server = new_server()
-    blocks = [run(server, take_block(BROKER)) for _ in range(2)]
+    blocks = [run(server, allocate_block(BROKER)) for _ in range(2)]
     assert [(block.start, block.end) for block in blocks] == [(0, 999), (1000, 1999)]
 
 
 def test_a_block_whose_answer_was_lost_is_taken_once() -> None:
     server = new_server()
-    assert run(server, take_block(BROKER), loses_answer=True).start == 0
-    assert run(server, take_block(BROKER)).start == 1000
+    assert run(server, allocate_block(BROKER), loses_answer=True).start == 0
+    assert run(server, allocate_block(BROKER)).start == 1000
 
 
 def test_of_two_brokers_that_read_the_same_block_one_reads_again() -> None:
     server = new_server()
     others = ProducerIdBlock(broker_id=BrokerId(NodeId(2)), start=0, end=999)
-    assert run(server, take_block(BROKER), before_write=others).start == 1000
+    assert run(server, allocate_block(BROKER), before_write=others).start == 1000
 
 
 class Producers:

@@ -8,11 +8,11 @@ MIN_ISR = "min.insync.replicas"
 
 def test_the_configuration_of_a_topic_that_went_is_forgotten() -> None:
     configs = TopicConfigs()
-    configs.take("orders", {MIN_ISR: "2"})
-    configs.take("payments", {})
+    configs.store("orders", {MIN_ISR: "2"})
+    configs.store("payments", {})
     assert configs.config(ConfigResource.TOPIC, "orders", MIN_ISR) == "2"
     assert configs.config(ConfigResource.BROKER, "orders", MIN_ISR) is None
-    configs.keep({"payments", "parcels"})
+    configs.retain({"payments", "parcels"})
     assert not configs.is_known("orders")
     assert configs.config(ConfigResource.TOPIC, "orders", MIN_ISR) is None
     assert configs.is_known("payments")

@@ -271,7 +271,7 @@ class Cluster:
 
     def _take_events(self, process: Process) -> None:
         if process.session_id is not None:
-            for event in self.server.take_events(process.session_id):
+            for event in self.server.pop_events(process.session_id):
                 process.inbox.append(exchange.WatchFired(cause_id=CAUSE, event=event))
 
     def _step(self, process: Process, incoming: ControllerInput) -> None:

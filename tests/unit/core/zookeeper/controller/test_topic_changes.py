@@ -53,7 +53,7 @@ def test_a_topic_that_is_gone_when_it_is_read_keeps_no_other_from_starting() -> 
         if any(isinstance(step, operations.GetData) for step in steps):
             cluster.write(operations.Delete(path=paths.topic_node("orders"), version=None))
 
-    cluster.run(1, cluster[1].term.topics.look(), meanwhile=delete_orders)
+    cluster.run(1, cluster[1].term.topics.refresh(), meanwhile=delete_orders)
     assert sorted(cluster[1].term.context.assignments) == [PAYMENTS]
 
 
