@@ -43,7 +43,7 @@ async def _launch(directory: Path) -> None:
         properties=(("broker.session.timeout.ms", str(SESSION_TIMEOUT_MS)),),
         toxiproxy=None,
     )
-    events = ServerEvents(layout, keeps_ledger=False)
+    events = ServerEvents(layout, has_sync_ledger=False)
     cluster = ZooKeeperCluster(
         layout,
         zookeeper=program,

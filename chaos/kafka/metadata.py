@@ -54,6 +54,6 @@ class KafkaMetadata:
         batches = self._reader.read_new()
         for batch in batches:
             self._witness.committed(batch)
-        self._witness.look()
+        self._witness.poll()
         if batches:
             self._on_change()

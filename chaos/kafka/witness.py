@@ -113,18 +113,18 @@ class NodeWitness:
 
     def intercepted(self, event: events.MessageIntercepted) -> None:
         """The harness did something to a message to a node, or to its answer."""
-        self._tell(event.target, [event])
+        self._record(event.target, [event])
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Writes events for the lines that brokers printed since the last call."""
         for node_id in self._printed:
             self._read_printed(node_id)
 
     def _read_printed(self, node_id: NodeId) -> None:
         if node_id in self._printed:
-            self._tell(node_id, self._printed[node_id].read_new())
+            self._record(node_id, self._printed[node_id].read_new())
 
-    def _tell(self, node_id: NodeId, events: Sequence[events.Event]) -> None:
+    def _record(self, node_id: NodeId, events: Sequence[events.Event]) -> None:
         """Writes events of a running process, or keeps them until its first line can be written."""
         file = self._files.get(node_id)
         if file is None:

@@ -150,7 +150,7 @@ class Run:
     # --- Phases ---------------------------------------------------------------------------------------------------
 
     async def _play(self) -> None:
-        self._tell(0, "start the cluster")
+        self._report(0, "start the cluster")
         async with self._driver.open() as target:
             player = StepPlayer(target=target, seed=self.order.seed, kafka_clients=self.order.scenario.kafka_clients)
             await self._prepare(target)
@@ -195,7 +195,7 @@ class Run:
     async def _play_at_once(self, target: Target, player: StepPlayer, steps: Sequence[tuple[int, Step]]) -> bool:
         """Plays one step, or several that belong together; returns whether all came to their end."""
         for number, step in steps:
-            self._tell(number, step.text)
+            self._report(number, step.text)
         cause_id = CauseId(f"step-{steps[0][0]}")
         is_waiting = all(isinstance(step.action, conditions.Until) for _, step in steps)
         async with contextlib.nullcontext() if is_waiting else self._acting:
@@ -205,8 +205,8 @@ class Run:
             outcomes = await asyncio.gather(*playing, return_exceptions=True)
         for (number, step), played in zip(steps, outcomes, strict=True):
             if isinstance(played, PlayedStep):
-                self._put_on_record(target, number, played, cause_id=cause_id)
-                self._tell(number, step.text, seen=played.outcome.seen)
+                self._record_step(target, number, played, cause_id=cause_id)
+                self._report(number, step.text, seen=played.outcome.seen)
             elif isinstance(played, StepError) and self._may_be_missed(step):
                 self._leave_out(target, number, step, played, cause_id=cause_id)
             elif isinstance(played, EmulatorError | grpc.aio.AioRpcError):
@@ -225,9 +225,9 @@ class Run:
         self.left_out = self.left_out or f"from step {number} of {total} on: {step.text}: {error}"
         seen = f"missed, so that the steps after it are left out: {error}"
         target.note(events.StepReached(cause_id=cause_id, step=number, text=step.text, seen=seen))
-        self._tell(number, step.text, seen=seen)
+        self._report(number, step.text, seen=seen)
 
-    def _put_on_record(self, target: Target, number: int, played: PlayedStep, *, cause_id: CauseId) -> None:
+    def _record_step(self, target: Target, number: int, played: PlayedStep, *, cause_id: CauseId) -> None:
         self._played.append(played)
         target.note(played.reached(number, cause_id=cause_id))
 
@@ -252,17 +252,17 @@ class Run:
             number = len(self.order.scenario.steps) + self._asked_for
             self.target.cause_id = CauseId(f"step-{number}")
             played = await self._beside.play(number, step)
-            self._put_on_record(self.target, number, played, cause_id=self.target.cause_id)
+            self._record_step(self.target, number, played, cause_id=self.target.cause_id)
         self._logger.info("era=%s step=%d %s -> %s", self.order.era, number, step.text, played.outcome.seen)
         return played
 
     async def _end(self, target: Target, player: StepPlayer) -> None:
         after = len(self.order.scenario.steps) + 1
         target.cause_id = CauseId("end")
-        self._tell(after, "stop the workload")
+        self._report(after, "stop the workload")
         await self._driver.stop_work(timeout_ms=DRAIN_TIMEOUT_MS)
         if self.order.scenario.end is Ending.RESTORE:
-            self._tell(after, "restore everything, wait for leaders and full ISRs")
+            self._report(after, "restore everything, wait for leaders and full ISRs")
             try:
                 nodes = (CONTROLLER, *self.order.scenario.broker_ids)
                 more = () if self._beside is None else self._beside.repairs
@@ -272,12 +272,12 @@ class Run:
         scenario = self.order.scenario
         made = (each for each in scenario.made_partitions if each in target.image.partitions)
         if partitions := (*scenario.partitions, *made):
-            self._tell(after, "read everything")
+            self._report(after, "read everything")
             await self._driver.read_all(partitions, timeout_ms=FINAL_READ_TIMEOUT_MS)
-        self._tell(after, "stop the cluster")
+        self._report(after, "stop the cluster")
         target.note(events.ShutdownBegan(cause_id=target.cause_id))
         await self._driver.stop()
-        self._tell(after, "stop the cluster", seen="stopped")
+        self._report(after, "stop the cluster", seen="stopped")
 
     # --- Mishaps and news -----------------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class Run:
         self._logger.error("%s", problem)
         self.problem = self.problem or problem
 
-    def _tell(self, step: int, text: str, *, seen: str | None = None) -> None:
+    def _report(self, step: int, text: str, *, seen: str | None = None) -> None:
         self._logger.info("era=%s step=%d %s%s", self.order.era, step, text, "" if seen is None else f" -> {seen}")
         status = RunStatus(run=self.order.name, step=step, steps=len(self.order.scenario.steps), text=text, seen=seen)
         self._on_status(status)

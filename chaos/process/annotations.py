@@ -51,7 +51,7 @@ class Annotations:
         self._sender = threading.Thread(target=self._send_all, name="annotations", daemon=True)
         self._sender.start()
 
-    def tell(self, text: str, *, tags: Sequence[str], begun_ns: int, ended_ns: int) -> None:
+    def send(self, text: str, *, tags: Sequence[str], begun_ns: int, ended_ns: int) -> None:
         """Sends one, soon.
 
         Args:

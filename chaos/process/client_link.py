@@ -151,7 +151,7 @@ class ClientLink:
         self._writer = writer
         try:
             while line := await reader.readline():
-                self._take(decode_report(line))
+                self._handle_report(decode_report(line))
         except ConnectionError:
             pass  # the process died; whoever awaits an answer is told below
         finally:
@@ -172,7 +172,7 @@ class ClientLink:
             self._strangers -= 1
         return self._token.matches(line.removesuffix(b"\n"))
 
-    def _take(self, report: Report) -> None:
+    def _handle_report(self, report: Report) -> None:
         if isinstance(report, ClientCounts):
             self.counts = report
             self._on_counts()

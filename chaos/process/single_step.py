@@ -59,7 +59,7 @@ def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driv
     if (
         refused is None
         and isinstance(action, actions.PowerLoss)
-        and not all(_keeps_ledger(target, node) for node in action.nodes)
+        and not all(_has_sync_ledger(target, node) for node in action.nodes)
     ):
         refused = "it is not recorded what the server syncs: there was no C compiler when the cluster was started"
     if refused is None and isinstance(action, actions.Start) and action.inter_broker_protocol_version is not None:
@@ -74,8 +74,8 @@ def step_of(wanted: str | actions.ActionTemplate, target: ProcessTarget, *, driv
     return step
 
 
-def _keeps_ledger(target: ProcessTarget, node: NodeRef) -> bool:
-    return not isinstance(node, int) or target.cluster.keeps_ledger(NodeId(node))
+def _has_sync_ledger(target: ProcessTarget, node: NodeRef) -> bool:
+    return not isinstance(node, int) or target.cluster.has_sync_ledger(NodeId(node))
 
 
 def _read(text: str, names: Names) -> Step:

@@ -134,7 +134,7 @@ def _actions_of_node(target: ProcessTarget, node: NodeId) -> Iterator[actions.Ac
         yield actions.Kill(nodes=(node,))
     else:
         yield from (kind(nodes=(node,)) for kind in _OF_PROCESS)
-        if cluster.keeps_ledger(node):
+        if cluster.has_sync_ledger(node):
             yield actions.PowerLoss(nodes=(node,), loss=DiskLoss(keep=Keep.NONE))
         if node != cluster.layout.controller_id:
             yield actions.ReplaceDisk(nodes=(BrokerId(node),))

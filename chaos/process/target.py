@@ -149,7 +149,7 @@ class ProcessTarget:
         outcome = await self.execute(self, action)
         proved_ns = time.monotonic_ns()
         if outcome.took_effect:
-            self.annotations.tell(
+            self.annotations.send(
                 f"{action_text(action)}: {outcome.seen}",
                 tags=(actions.spec_of(action).verb, f"run:{self.cluster.layout.run}"),
                 begun_ns=wall_ns,

@@ -41,7 +41,7 @@ from laststand.chaos.scenario.conditions import (
 from laststand.emulator.core.errors import suggestion
 from laststand.emulator.core.types import Acks, LeaderRecoveryState, Offset, TopicPartition
 from laststand.emulator.plan.administration_fields import FeatureLevel, level_text, read_level
-from laststand.emulator.plan.fields import Messages, YamlValue, duration_ms, node_value, take_enum, take_error
+from laststand.emulator.plan.fields import Messages, YamlValue, duration_ms, node_value, read_enum, read_error
 from laststand.emulator.plan.names import ALL, Names
 from laststand.emulator.plan.nodes import NodeRef
 from laststand.emulator.plan.yaml_cursor import Cursor, Fields
@@ -132,7 +132,7 @@ def read_condition(fields: Fields, names: Names) -> Condition:
         feature = fields.required("feature").text()
         return FeatureIs(feature=feature, level=read_level(fields.required("level"), feature))
     if "error" in fields.keys:
-        error, count = take_error(fields.required("error")), fields.optional("count")
+        error, count = read_error(fields.required("error")), fields.optional("count")
         return ClientSaw(error=error, count=1 if count is None else count.integer(low=1))
     if "consumed" in fields.keys:
         count, since = fields.required("consumed"), fields.optional("since")
@@ -160,13 +160,13 @@ def _acked(fields: Fields, names: Names) -> Acked:
         count=count,
         acks=None if acks is None else ACKS[acks.choice(ACKS)],
         partitions=names.partitions if partition is None else names.partition_set(partition),
-        per=CountPer.TOTAL if per is None else take_enum(per, CountPer),
+        per=CountPer.TOTAL if per is None else read_enum(per, CountPer),
         since=_since(since),
     )
 
 
 def _since(cursor: Cursor | None) -> Since:
-    return Since.STEP if cursor is None else take_enum(cursor, Since)
+    return Since.STEP if cursor is None else read_enum(cursor, Since)
 
 
 def _partition_is(fields: Fields, names: Names) -> PartitionIs:

@@ -39,7 +39,7 @@ from laststand.emulator.core.promises import OUTCOME_CHECKS
 from laststand.emulator.core.properties import node_properties
 from laststand.emulator.core.zookeeper.inter_broker_protocol import PROPERTY, parse_ibps
 from laststand.emulator.plan import actions
-from laststand.emulator.plan.fields import milliseconds, take_enum
+from laststand.emulator.plan.fields import milliseconds, read_enum
 from laststand.emulator.plan.names import Names
 from laststand.emulator.plan.nodes import check_kafka_clients
 from laststand.emulator.plan.overrides import parse_overrides
@@ -144,7 +144,7 @@ def read_scenario(path: Path, text: str) -> Scenario:
         pick = partial(_chosen_topics, default=first or names.topics, allowed=names.topics)
         end, seed, expect = top.optional("end"), top.optional("seed"), top.optional("expect")
         missed = top.optional("missed_step")
-        missed_step = MissedStep.PROBLEM if missed is None else take_enum(missed, MissedStep)
+        missed_step = MissedStep.PROBLEM if missed is None else read_enum(missed, MissedStep)
         era, switches = top.optional("era"), top.optional("switches")
         requires = top.optional("requires")
         expected, expected_of_changes = ((), ()) if expect is None else _expectations(expect, properties)
@@ -203,7 +203,7 @@ def _rules(era: Cursor, switches: Cursor | None) -> Rules:
     rules = era_rules(era.choice(ALL_ERAS))
     if switches is not None:
         with switches.fields() as fields:
-            for name, value in fields.take_rest():
+            for name, value in fields.pop_rest():
                 try:
                     rules = with_rule(rules, name, value.text())
                 except ConfigError as error:
@@ -228,7 +228,7 @@ def _texts(entries: Iterable[tuple[str, Cursor]]) -> tuple[tuple[str, str], ...]
 
 def _node_properties(cursor: Cursor) -> tuple[tuple[str, str], ...]:
     with cursor.fields() as fields:
-        entries = fields.take_rest()
+        entries = fields.pop_rest()
     for key, value in entries:
         try:
             node_properties({key: value.text()})
@@ -286,7 +286,7 @@ def _producer(cursor: Cursor, *, default_name: str) -> tuple[ProducerPlan, Curso
         rate = fields.required("rate").integer(low=0, high=1_000_000)
         topics = fields.optional("topics")
         size = fields.optional("record.size")
-        entries = fields.take_all(PRODUCER_PROPERTIES)
+        entries = fields.pop_all(PRODUCER_PROPERTIES)
     properties = _texts(entries)
     for key, value in entries:
         try:
@@ -307,7 +307,7 @@ def _producer(cursor: Cursor, *, default_name: str) -> tuple[ProducerPlan, Curso
 def _consumer(cursor: Cursor) -> tuple[ConsumerPlan, Cursor | None]:
     with cursor.fields() as fields:
         topics = fields.optional("topics")
-        entries = fields.take_all(CONSUMER_PROPERTIES)
+        entries = fields.pop_all(CONSUMER_PROPERTIES)
     for key, value in entries:
         try:
             consumer_settings({key: value.text()})
@@ -338,10 +338,10 @@ def _expectations(
 ) -> tuple[tuple[tuple[str, Expectation], ...], tuple[tuple[str, Expectation], ...]]:
     """Reads the expectations of eras as they are, and of eras with changes."""
     with cursor.fields() as fields:
-        eras = tuple((era, _expectation(value)) for era, value in fields.take_all(ALL_ERAS))
+        eras = tuple((era, _expectation(value)) for era, value in fields.pop_all(ALL_ERAS))
         changed = (key for key in fields.keys if _WITH in key)
         return eras, tuple(
-            (_label(value, key, properties), _expectation(value)) for key, value in fields.take_all(changed)
+            (_label(value, key, properties), _expectation(value)) for key, value in fields.pop_all(changed)
         )
 
 

@@ -107,7 +107,7 @@ def _verb(cursor: Cursor, allowed: tuple[str, ...]) -> tuple[str, Cursor]:
     with cursor.fields() as verbs:
         if len(verbs.keys) != 1:
             cursor.fail(f"a step is one of {', '.join(allowed)}, found {', '.join(verbs.keys) or 'nothing'}")
-        ((verb, argument),) = verbs.take_rest()
+        ((verb, argument),) = verbs.pop_rest()
     if verb not in allowed:
         argument.fail(steps.unknown_step(verb, allowed))
     return verb, argument

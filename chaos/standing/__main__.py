@@ -33,7 +33,7 @@ class _Launcher:
     def __init__(self, descriptor: int) -> None:
         self._descriptor: int | None = descriptor
 
-    def tell(self, problem: str) -> None:
+    def report(self, problem: str) -> None:
         """Says why there is no cluster, or nothing if there is one. Only the first call counts."""
         if self._descriptor is None:
             return
@@ -54,7 +54,7 @@ def main() -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            launcher.tell(f"a cluster is up in {directory.parent} already")
+            launcher.report(f"a cluster is up in {directory.parent} already")
             return _EXIT_NOT_STARTED
         return asyncio.run(_run(order, launcher))
 
@@ -70,7 +70,7 @@ async def _run(order: StandingOrder, launcher: _Launcher) -> int:
             loop.add_signal_handler(number, server.ask_for_end, None)
         gc.freeze()
         _log.info("the cluster serves directory=%s", order.directory)
-        launcher.tell("")
+        launcher.report("")
 
     problem = None
     try:
@@ -85,7 +85,7 @@ async def _run(order: StandingOrder, launcher: _Launcher) -> int:
         return 0
     _log.error("%s", problem)
     first, *more = problem.splitlines()
-    launcher.tell(": ".join([first, *(line.strip() for line in more[-1:])]))
+    launcher.report(": ".join([first, *(line.strip() for line in more[-1:])]))
     return _EXIT_NOT_STARTED
 
 

@@ -174,9 +174,7 @@ class StandingCluster:
             )
             await self._changes.wait(self._is_serving, timeout_s=READY_TIMEOUT_S)
             if self._before is not None:
-                self._put_on_record(
-                    PlayedStep(action=Start(nodes=self._layout.node_ids), outcome=effective("all serve"))
-                )
+                self._record_step(PlayedStep(action=Start(nodes=self._layout.node_ids), outcome=effective("all serve")))
             self._is_starting = False
             self._stack = stack.pop_all()
         return self
@@ -214,7 +212,7 @@ class StandingCluster:
             self._log.ended(node_id, incarnation, events.IncarnationEnd.KILLED, exit_code=None, metadata_offset=None)
         dead = tuple(node_id for node_id, _ in self._leftovers.processes)
         if dead:
-            self._put_on_record(PlayedStep(action=Kill(nodes=dead), outcome=effective("died with the supervisor")))
+            self._record_step(PlayedStep(action=Kill(nodes=dead), outcome=effective("died with the supervisor")))
 
     async def __aexit__(self, *_: object) -> None:
         """Kills what still runs and closes the log."""
@@ -313,7 +311,7 @@ class StandingCluster:
             self._remember(step.text)
             try:
                 played = await self._player.play(number, step)
-                self._put_on_record(played)
+                self._record_step(played)
             finally:
                 self._remember()
             return played
@@ -329,7 +327,7 @@ class StandingCluster:
                     continue
                 self._log.cause_id = CauseId(f"step-{self._steps + 1}")
                 placed = await self._with_replicas(action)
-                self._put_on_record(PlayedStep(action=placed, outcome=effective(seen)))
+                self._record_step(PlayedStep(action=placed, outcome=effective(seen)))
 
     async def _with_replicas(self, action: Administration) -> Administration:
         """Returns an action in which a topic that was created has the replicas that the controller gave it."""
@@ -343,7 +341,7 @@ class StandingCluster:
         await self._target.wait(created, timeout_s=_RECORD_TIMEOUT_S)
         return CreateTopic(topic=existing_topic(name, image))
 
-    def _put_on_record(self, played: PlayedStep) -> None:
+    def _record_step(self, played: PlayedStep) -> None:
         self._played.append(played)
         self._steps += 1
         self._log.note(played.reached(self._steps, cause_id=self._log.cause_id))
@@ -422,7 +420,7 @@ class StandingCluster:
             tell("stop the nodes")
             await self._attempt("the orderly stop", lambda: stop_nodes(self._target))
             for nodes in _brokers_then_controller(running, layout.controller_id):
-                self._put_on_record(PlayedStep(action=Stop(nodes=nodes), outcome=effective("in order")))
+                self._record_step(PlayedStep(action=Stop(nodes=nodes), outcome=effective("in order")))
             self._ended = Ended.STOPPED
 
     async def _mend(self) -> None:

@@ -67,7 +67,7 @@ class Server:
     async def dismiss_clients(self) -> None:
         """Asks clients to finish, and waits until they have."""
         for writer in self._clients.values():
-            _tell(writer, messages.ClientDismissed())
+            _write(writer, messages.ClientDismissed())
         try:
             async with asyncio.timeout(CLIENTS_TIMEOUT_S):
                 await self._no_clients.wait()
@@ -77,7 +77,7 @@ class Server:
     def announce(self, answer: messages.DownPhase | messages.TakenDown) -> None:
         """Reports a phase of the end to the command that waits for it."""
         for writer in self._waiting_for_end:
-            _tell(writer, answer)
+            _write(writer, answer)
 
     async def close(self) -> None:
         """Stops listening, once everything that was said has been sent."""
@@ -98,7 +98,7 @@ class Server:
             if line:
                 await self._answer(messages.decode_command(line), reader, writer)
         except (msgspec.DecodeError, ValueError) as error:
-            _tell(writer, messages.Refused(reason=f"this is no command of this version: {error}"))
+            _write(writer, messages.Refused(reason=f"this is no command of this version: {error}"))
         except OSError as error:
             _log.info("a command's connection broke: %s", error)
         finally:
@@ -109,29 +109,29 @@ class Server:
         self, command: messages.Command, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         if self._ending.done() and not isinstance(command, messages.TakeDown | messages.StopCluster):
-            _tell(writer, messages.Refused(reason="the cluster is being taken down"))
+            _write(writer, messages.Refused(reason="the cluster is being taken down"))
             return
         match command:
             case messages.GetStatus():
-                _tell(writer, messages.Status(report=self._cluster.status()))
+                _write(writer, messages.Status(report=self._cluster.status()))
             case messages.PlayStep(step=step):
-                _tell(writer, await self._play(step))
+                _write(writer, await self._play(step))
             case messages.Perform(action=action):
-                _tell(writer, await self._play(action))
+                _write(writer, await self._play(action))
             case messages.AnnounceOrder(given=given):
                 self._cluster.announce(given)
-                _tell(writer, messages.Recorded())
+                _write(writer, messages.Recorded())
             case messages.RecordRequest(actions=actions, seen=seen):
                 await self._cluster.record(actions, seen)
-                _tell(writer, messages.Recorded())
+                _write(writer, messages.Recorded())
             case messages.AskController(api=api, request=request):
-                _tell(writer, await self._ask_controller(api, request))
+                _write(writer, await self._ask_controller(api, request))
             case messages.LookAtReplica(broker_id=broker_id, partition=partition):
-                _tell(writer, await self._look_at(ViewReplica(node_id=broker_id, partition=partition)))
+                _write(writer, await self._look_at(ViewReplica(node_id=broker_id, partition=partition)))
             case messages.OpenClient(verb=verb):
                 await self._host_client(verb, reader, writer)
             case messages.CloseClient():
-                _tell(writer, messages.Refused(reason="no client was opened on this connection"))
+                _write(writer, messages.Refused(reason="no client was opened on this connection"))
             case messages.TakeDown(ending=ending):
                 self._waiting_for_end.append(writer)
                 self.ask_for_end(ending)
@@ -179,7 +179,7 @@ class Server:
         self._clients[name] = writer
         self._no_clients.clear()
         _log.info("client=%s opened verb=%s", name, verb)
-        _tell(
+        _write(
             writer,
             messages.ClientOpened(
                 name=name,
@@ -203,7 +203,7 @@ class Server:
             self._no_clients.set()
 
 
-def _tell(writer: asyncio.StreamWriter, answer: messages.Answer) -> None:
+def _write(writer: asyncio.StreamWriter, answer: messages.Answer) -> None:
     writer.write(messages.encode_line(answer))
 
 

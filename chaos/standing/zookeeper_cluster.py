@@ -44,7 +44,7 @@ class StandingZooKeeperCluster(StandingCluster):
     def _make_cluster(self) -> ProcessCluster:
         self._events = ServerEvents(
             self._layout,
-            keeps_ledger=records_syncs(self._zookeeper),
+            has_sync_ledger=records_syncs(self._zookeeper),
             catch_up=lambda: self._cluster.files.catch_up(),
         )
         self._messages = server_messages((), record=self._events.intercepted)

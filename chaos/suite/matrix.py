@@ -127,14 +127,14 @@ def seeds(report: SuiteReport) -> str | None:
 
 def details(report: SuiteReport) -> list[str]:
     """Returns lines about the cells that did not pass; a line of its own for each, and what belongs to it indented."""
-    return [line for cell in _not_passed(report) for line in _told(cell)]
+    return [line for cell in _not_passed(report) for line in _failure_lines(cell)]
 
 
 def _not_passed(report: SuiteReport) -> list[CellResult]:
     return [cell for cell in report.cells if cell.status in (CellStatus.FAILED, CellStatus.UNKNOWN)]
 
 
-def _told(cell: CellResult) -> list[str]:
+def _failure_lines(cell: CellResult) -> list[str]:
     first, *others = cell.failure_lines()
     return [first, *(f"  {line}" for line in others)]
 
@@ -143,7 +143,7 @@ def _pictured(report: SuiteReport) -> list[str]:
     """The same as ``details``, with the pictures of the first cells: a summary has a limit of a megabyte."""
     lines = []
     for place, cell in enumerate(_not_passed(report)):
-        lines += _told(cell)
+        lines += _failure_lines(cell)
         if place < _PICTURES_MAX and cell.picture:
             lines += ["", *(f"  {line}" for line in cell.picture), ""]
     return lines

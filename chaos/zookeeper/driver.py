@@ -25,7 +25,7 @@ class ZooKeeperDriver(ProcessDriver):
     """``Driver`` of processes around a ZooKeeper server; arguments as of ``ProcessDriver``."""
 
     def __init__(self, order: RunOrder, *, logger: logging.Logger, on_problem: Callable[[str], None]) -> None:
-        self._events = ServerEvents(order.layout, keeps_ledger=records_syncs(order.zookeeper))
+        self._events = ServerEvents(order.layout, has_sync_ledger=records_syncs(order.zookeeper))
         self._messages = server_messages(proxied_links(order.scenario), record=self._events.intercepted)
         super().__init__(order, logger=logger, on_problem=on_problem)
         self._metadata = ZooKeeperMetadata(self._events, on_change=self._changes.change)

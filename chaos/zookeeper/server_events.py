@@ -44,8 +44,8 @@ class ServerEvents:
 
     Args:
         layout: of the cluster.
-        keeps_ledger: whether it is recorded what the server syncs. Then nothing counts that a loss of power could still
-            take, until the server is started again.
+        has_sync_ledger: whether it is recorded what the server syncs. Then nothing counts that a loss of power could
+            still take, until the server is started again.
         catch_up: awaits what the nodes have written until now, where this process has only copies of it.
 
     Attributes:
@@ -53,13 +53,13 @@ class ServerEvents:
     """
 
     def __init__(
-        self, layout: ClusterLayout, *, keeps_ledger: bool, catch_up: Callable[[], None] = lambda: None
+        self, layout: ClusterLayout, *, has_sync_ledger: bool, catch_up: Callable[[], None] = lambda: None
     ) -> None:
         if not isinstance(layout.switches, ZooKeeperSwitches):
             raise InvariantError("a ZooKeeper server in a cluster with other rules")
         self.log = TransactionLogReader(layout.data_directory(layout.controller_id))
         self._layout = layout
-        self._keeps_ledger = keeps_ledger
+        self._has_sync_ledger = has_sync_ledger
         self._catch_up = catch_up
         self._history = ZooKeeperHistory(
             layout.switches.zookeeper,
@@ -137,7 +137,7 @@ class ServerEvents:
 
     def close(self) -> None:
         """Reads all that the last process of the server has left, and ends its file."""
-        self._take_all(self.log.read_new())
+        self._add_all(self.log.read_new())
         if self._file is not None:
             self._file.close()
         self._file = None
@@ -154,7 +154,7 @@ class ServerEvents:
         Raises:
             StorageError: its log is none, or its ledger cannot be read.
         """
-        return self._take_all(self.log.read_new(synced=self._synced if self._keeps_ledger else None))
+        return self._add_all(self.log.read_new(synced=self._synced if self._has_sync_ledger else None))
 
     def read_all(self) -> bool:
         """Takes in what the server has written until now; see ``read``."""
@@ -164,14 +164,14 @@ class ServerEvents:
     def _synced(self) -> Mapping[int, int]:
         return durable_prefixes(str(self._layout.ledger_directory(self._layout.controller_id)))
 
-    def _take_all(self, transactions: Iterator[LoggedTransaction]) -> bool:
+    def _add_all(self, transactions: Iterator[LoggedTransaction]) -> bool:
         has_read = False
         for transaction in transactions:
-            self._take(transaction)
+            self._add(transaction)
             has_read = True
         return has_read
 
-    def _take(self, transaction: LoggedTransaction) -> None:
+    def _add(self, transaction: LoggedTransaction) -> None:
         self._taken_wall_ns = (transaction.wall_ms + 1) * _NS_PER_MS
         time_ns = transaction.wall_ms * _NS_PER_MS - self._wall_ahead_ns
         offset = MetadataOffset(transaction.zxid)

@@ -14,7 +14,7 @@ import msgspec
 
 from laststand.emulator.analysis.catalogue import EVENT_TABLES, FILLED
 from laststand.emulator.analysis.event_rows import encode_event, events_of
-from laststand.emulator.analysis.kept_tables import evidence_key, keep_rows, kept_rows
+from laststand.emulator.analysis.kept_tables import evidence_key, store_rows, stored_rows
 from laststand.emulator.analysis.run_source import BrokenRunError, RunSource, read_source
 from laststand.emulator.analysis.schema import Nanoseconds
 from laststand.emulator.analysis.tables import Identity, Moment
@@ -72,12 +72,12 @@ def fill_from(plans: Sequence[RunPlan], program: bytes | None) -> Iterator[Block
 
 def _blocks_by_key(plan: RunPlan, program: bytes) -> list[Block]:
     key = evidence_key(plan, program)
-    kept = kept_rows(plan.run.path, key)
+    kept = stored_rows(plan.run.path, key)
     if kept is not None:
         return [Block(table=table, number=plan.number, content=content) for table, content in kept]
     blocks = list(_blocks(plan))
     if evidence_key(plan, program) == key:  # nobody altered the evidence meanwhile
-        keep_rows(plan.run.path, key, [(block.table, block.content) for block in blocks])
+        store_rows(plan.run.path, key, [(block.table, block.content) for block in blocks])
     return blocks
 
 

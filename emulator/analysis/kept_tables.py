@@ -87,7 +87,7 @@ def evidence_key(plan: RunPlan, program: bytes) -> bytes:
     return digest.digest()
 
 
-def kept_rows(run: Path, key: bytes) -> tuple[tuple[str, bytes], ...] | None:
+def stored_rows(run: Path, key: bytes) -> tuple[tuple[str, bytes], ...] | None:
     """Returns blocks of rows by table, as they were kept; ``None`` where there are none by this key."""
     try:
         content = read_bytes(run / KEPT_FILE)
@@ -99,7 +99,7 @@ def kept_rows(run: Path, key: bytes) -> tuple[tuple[str, bytes], ...] | None:
     return kept.blocks if kept.key == key else None
 
 
-def keep_rows(run: Path, key: bytes, blocks: Sequence[tuple[str, bytes]]) -> None:
+def store_rows(run: Path, key: bytes, blocks: Sequence[tuple[str, bytes]]) -> None:
     """Keeps the rows of a run, where its directory can be written."""
     content = _ENCODER.encode(_Kept(key, tuple(blocks)))
     unfinished = run / f"{KEPT_FILE}.{secrets.token_hex(4)}{_UNFINISHED}"

@@ -158,7 +158,7 @@ class ConsoleProducer:
             for batch in self._batches_of(chosen):
                 self._offer(partition, batch)
         for batch in self._batches_of(keyless):
-            self._offer(self._take_turn(), batch)
+            self._offer(self._next_in_turn(), batch)
 
     def _batches_of(self, records: Sequence[ConsoleRecord]) -> list[Sequence[ConsoleRecord]]:
         return split_into_batches(records, bytes_max=self._batch_bytes_max, record_overhead=self._record_overhead)
@@ -167,7 +167,7 @@ class ConsoleProducer:
         """Waits for the outcome of what was sent; returns how many records had none in time and were given up."""
         return await self._sending.finish(timeout_ms=timeout_ms)
 
-    def _take_turn(self) -> TopicPartition:
+    def _next_in_turn(self) -> TopicPartition:
         partition = self._partitions[self._next_partition]
         self._next_partition = (self._next_partition + 1) % len(self._partitions)
         return partition

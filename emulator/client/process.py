@@ -65,7 +65,7 @@ class ClientProcess:
         async with asyncio.TaskGroup() as tasks:
             reporter = tasks.create_task(self._report_counts())
             self._harness.write(self._token.line)
-            self._tell(Ready())
+            self._send(Ready())
             while line := await commands.readline():
                 await self._obey(decode_command(line), tasks)
             await self._stop_work(timeout_ms=0)
@@ -81,10 +81,10 @@ class ClientProcess:
                 producer.send(TopicPartition(topic, partition), record_count)
             case StopWork(timeout_ms=timeout_ms):
                 abandoned = await self._stop_work(timeout_ms=timeout_ms)
-                self._tell(self._counters.counts())
-                self._tell(WorkStopped(abandoned=abandoned))
+                self._send(self._counters.counts())
+                self._send(WorkStopped(abandoned=abandoned))
             case ReadAll():
-                self._tell(AllRead(errors=await self._read_all(command, tasks)))
+                self._send(AllRead(errors=await self._read_all(command, tasks)))
             case _:
                 assert_never(command)
 
@@ -146,7 +146,7 @@ class ClientProcess:
         await consumer.read_all(timeout_ms=command.timeout_ms)
         return consumer.errors
 
-    def _tell(self, report: Report) -> None:
+    def _send(self, report: Report) -> None:
         self._harness.write(encode_line(report))
 
     async def _report_counts(self) -> None:
@@ -155,7 +155,7 @@ class ClientProcess:
             await asyncio.sleep(PROGRESS_INTERVAL_S)
             if self._counters.version != told:
                 told = self._counters.version
-                self._tell(self._counters.counts())
+                self._send(self._counters.counts())
 
 
 def run_client(config: ClientConfig, history: History) -> None:

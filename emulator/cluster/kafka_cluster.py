@@ -174,7 +174,7 @@ class KafkaCluster(ProcessCluster):
         self._on_stop(node_id)
         return await super().stop_node(node_id)
 
-    def keeps_ledger(self, _: NodeId) -> bool:
+    def has_sync_ledger(self, _: NodeId) -> bool:
         """Returns whether nodes run under the shim."""
         return self._keeps_ledgers
 

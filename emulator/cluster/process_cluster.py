@@ -311,7 +311,7 @@ class ProcessCluster:
         """Returns a node's process; ``None`` if it is down."""
         return self._host.children.get(str(node_id))
 
-    def keeps_ledger(self, _: NodeId) -> bool:
+    def has_sync_ledger(self, _: NodeId) -> bool:
         """Returns whether it is known what a node has synced, so that it can lose power."""
         return True
 

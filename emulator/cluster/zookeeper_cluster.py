@@ -185,7 +185,7 @@ class ZooKeeperCluster(ProcessCluster):
             self._messages.starting(node_id, ())
         super()._note_running(node_id)
 
-    def keeps_ledger(self, node_id: NodeId) -> bool:
+    def has_sync_ledger(self, node_id: NodeId) -> bool:
         """Returns whether a node keeps one itself, or runs under the shim."""
         return self._is_under_shim or node_id != self.layout.controller_id
 

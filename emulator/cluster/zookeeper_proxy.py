@@ -154,28 +154,28 @@ class _Connection:
     async def run(self, dialler: asyncio.StreamReader, node: asyncio.StreamReader) -> None:
         """Forwards until the server ends its connection, or the broker does and no request of it is held."""
         async with asyncio.TaskGroup() as tasks:
-            requests = tasks.create_task(self._take_requests(dialler))
+            requests = tasks.create_task(self._handle_requests(dialler))
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 answer = await read_frame(node)
                 self._send(self._opening, Way.RESPONSE, self._responses.add(answer))
                 while True:
-                    self._take_response(await read_frame(node))
+                    self._handle_response(await read_frame(node))
                     await drain(self._dialler)
             requests.cancel()
 
-    async def _take_requests(self, dialler: asyncio.StreamReader) -> None:
+    async def _handle_requests(self, dialler: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             greeting = await read_frame(dialler)
             self._opening = ("Connect",) if any(greeting[_SESSION]) else ("OpenSession",)
             self._send(self._opening, Way.REQUEST, self._requests.add(greeting))
             while True:
-                self._take_request(await read_frame(dialler))
+                self._handle_request(await read_frame(dialler))
                 await drain(self._node)
         self._is_given_up = True
         self._dialler.close()
         self._close_if_done()
 
-    def _take_request(self, request: bytes) -> None:
+    def _handle_request(self, request: bytes) -> None:
         xid, operation = (int.from_bytes(request[place], "big", signed=True) for place in (_XID, _OPERATION))
         if xid == _PING_XID:
             self._send((_POLL,), Way.REQUEST, self._requests.pass_by(request))
@@ -186,7 +186,7 @@ class _Connection:
         self._asked[xid] = names
         self._send(names, Way.REQUEST, self._requests.add(request))
 
-    def _take_response(self, response: bytes) -> None:
+    def _handle_response(self, response: bytes) -> None:
         xid = int.from_bytes(response[_XID], "big", signed=True)
         if xid == _PING_XID:
             self._send((_POLL,), Way.RESPONSE, self._responses.pass_by(response))

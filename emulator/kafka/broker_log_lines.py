@@ -97,9 +97,9 @@ class BrokerLogLines:
             elif (loaded := _LOADED.search(line)) is not None:
                 self._log_starts[_name(loaded)] = Offset(int(loaded["start"]))
             else:
-                yield from self._told(line)
+                yield from self._events_of_line(line)
 
-    def _told(self, line: str) -> Iterator[PartitionEvent]:
+    def _events_of_line(self, line: str) -> Iterator[PartitionEvent]:
         told = _LEADER.search(line) or _FOLLOWER.search(line) or _CUT.search(line) or _RAISED.search(line)
         if told is None:
             return

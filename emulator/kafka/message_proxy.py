@@ -104,14 +104,14 @@ class _Connection:
     async def run(self, dialler: asyncio.StreamReader, node: asyncio.StreamReader) -> None:
         """Forwards until the node ends its connection, or the dialler does and nothing is left to do for it."""
         async with asyncio.TaskGroup() as tasks:
-            requests = tasks.create_task(self._take_requests(dialler))
+            requests = tasks.create_task(self._handle_requests(dialler))
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 while True:
-                    self._take_response(await read_frame(node))
+                    self._handle_response(await read_frame(node))
                     await drain(self._dialler)
             requests.cancel()
 
-    async def _take_requests(self, dialler: asyncio.StreamReader) -> None:
+    async def _handle_requests(self, dialler: asyncio.StreamReader) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 request = await read_frame(dialler)
@@ -129,7 +129,7 @@ class _Connection:
         self._asked.append(exchange)
         write_frame(self._node, request)
 
-    def _take_response(self, response: bytes) -> None:
+    def _handle_response(self, response: bytes) -> None:
         correlation_id = response[_RESPONSE_ID].hex()
         while self._asked:
             exchange = self._asked.popleft()

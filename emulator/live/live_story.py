@@ -59,7 +59,7 @@ class LiveStory:
         self._told: list[CollectedEvent[e.AnyEvent]] = []
         self._files: dict[_Process, str] = {}
         self._ended_ns: dict[_Process, int] = {}
-        self._taken: set[_Process] = set()
+        self._seen: set[_Process] = set()
 
     def read(self, *, now_ns: int) -> RunStory:
         """Reads the new events, and returns the story so far.
@@ -67,7 +67,7 @@ class LiveStory:
         Args:
             now_ns: the time of the machine's clock, at which the story ends for now.
         """
-        self._take(list(self._tail.read()))
+        self._add_events(list(self._tail.read()))
         facts = RunFacts()
         for each in self._told:
             facts.add_event(each)
@@ -103,7 +103,7 @@ class LiveStory:
 
     # --- What is new ----------------------------------------------------------------------------------------------
 
-    def _take(self, found: list[NewEvents]) -> None:
+    def _add_events(self, found: list[NewEvents]) -> None:
         losses: defaultdict[_Process, list[_PowerLoss]] = defaultdict(list)
         by_process: defaultdict[_Process, list[NewEvents]] = defaultdict(list)
         for new in found:
@@ -122,25 +122,25 @@ class LiveStory:
                     self._told.append(told)
         for process in sorted(by_process.keys() | losses.keys()):
             for new in by_process.get(process, ()):
-                self._taken.add(process)
-                self._take_logs(new)
-                self._take_answers(new.rows.get(e.ProduceAnswered))
-            self._take_losses(process, losses.get(process, ()))
+                self._seen.add(process)
+                self._add_logs(new)
+                self._add_answers(new.rows.get(e.ProduceAnswered))
+            self._add_losses(process, losses.get(process, ()))
         for told in (told for new in found for told in new.rare):
             if isinstance(told.event, e.IncarnationEnded) and told.event.end is e.IncarnationEnd.STOPPED:
                 for record in self._records.values():
                     record.stop(told.event.ended_node, told.time_ns)
 
-    def _take_losses(self, process: _Process, losses: Iterable["_PowerLoss"]) -> None:
+    def _add_losses(self, process: _Process, losses: Iterable["_PowerLoss"]) -> None:
         """Takes in the losses of a power loss: the harness records it, and it comes after all events of the process."""
         node, incarnation = process
-        if (node, incarnation + 1) in self._taken:
+        if (node, incarnation + 1) in self._seen:
             return  # the next process found less in its log, and has said so
         for lost in losses:
             record = self._records[lost.event.topic, lost.event.partition]
             record.cut(node, self._ended_ns.get(process, lost.time_ns), lost.event, lost.place)
 
-    def _take_logs(self, new: NewEvents) -> None:
+    def _add_logs(self, new: NewEvents) -> None:
         """Takes appends, and what moved the ends of logs between them."""
         appended = new.rows.get(e.BatchAppended)
         sequences = np.empty(0, np.int64) if appended is None else appended.columns["sequence"]
@@ -170,7 +170,7 @@ class LiveStory:
                 node, topic_id, epochs[group], times[group], bases[group], ends[group]
             )
 
-    def _take_answers(self, rows: Columns | None) -> None:
+    def _add_answers(self, rows: Columns | None) -> None:
         if rows is None:
             return
         columns = rows.columns

@@ -58,14 +58,14 @@ class _ClickedAction(msgspec.Struct, frozen=True, kw_only=True):
     step: str
 
 
-class _StageLook(msgspec.Struct, frozen=True, kw_only=True):
+class _StageSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     panel: str
     drawing: str
     moments: list[Moments]
 
 
-class _Look(msgspec.Struct, frozen=True, kw_only=True):
-    stages: list[_StageLook]
+class _Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    stages: list[_StageSnapshot]
 
 
 class LiveView:
@@ -87,7 +87,7 @@ class LiveView:
         self._watched = asyncio.Event()
         self._soon = asyncio.Event()
         self._changed = asyncio.Condition()
-        self._look: bytes | None = None
+        self._latest: bytes | None = None
         self._number = 0
         self._over: str | None = None
 
@@ -122,7 +122,7 @@ class LiveView:
             site = web.TCPSite(runner, _HOST, self._place.port)
             await site.start()
             self._place = msgspec.structs.replace(self._place, port=runner.addresses[0][1])
-            looking = asyncio.create_task(self._keep_looking(), name="live view")
+            looking = asyncio.create_task(self._refresh_while_watched(), name="live view")
             stack.push_async_callback(_cancelled, looking)
             self._stack = stack.pop_all()
         return self
@@ -179,7 +179,7 @@ class LiveView:
         self._watchers += 1
         self._watched.set()
         try:
-            await self._tell(response)
+            await self._send_snapshots(response)
         except ConnectionError:
             _log.debug("a page was closed")
         finally:
@@ -188,16 +188,16 @@ class LiveView:
                 self._watched.clear()
         return response
 
-    async def _tell(self, response: web.StreamResponse) -> None:
+    async def _send_snapshots(self, response: web.StreamResponse) -> None:
         told = 0
 
         def has_news() -> bool:
             return self._number != told or self._over is not None
 
         while self._over is None:
-            if self._look is not None and self._number != told:
+            if self._latest is not None and self._number != told:
                 told = self._number
-                await response.write(b"event: look\ndata: %s\n\n" % self._look)
+                await response.write(b"event: look\ndata: %s\n\n" % self._latest)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_ALIVE_EVERY_S), self._changed:
                     await self._changed.wait_for(has_news)
@@ -223,12 +223,12 @@ class LiveView:
 
     # --- Looks ----------------------------------------------------------------------------------------------------
 
-    async def _keep_looking(self) -> None:
+    async def _refresh_while_watched(self) -> None:
         """Makes looks while somebody watches. If one fails, the view ends; what is watched goes on."""
         try:
             while True:
                 await self._watched.wait()
-                cost_s = await self._make_look()
+                cost_s = await self._refresh()
                 least_s, most_s = _LOOK_EVERY_S
                 self._soon.clear()
                 with contextlib.suppress(TimeoutError):
@@ -238,25 +238,25 @@ class LiveView:
             _log.exception("the live view failed")
             await self.end(f"the view failed: {error}")
 
-    async def _make_look(self) -> float:
+    async def _refresh(self) -> float:
         states = [stage.state() for stage in self._stages]
-        self._look, cost_s = await asyncio.to_thread(self._look_at, states)
+        self._latest, cost_s = await asyncio.to_thread(self._snapshot_of, states)
         async with self._changed:
             self._number += 1
             self._changed.notify_all()
         return cost_s
 
-    def _look_at(self, states: Sequence[StageState]) -> tuple[bytes, float]:
+    def _snapshot_of(self, states: Sequence[StageState]) -> tuple[bytes, float]:
         """Returns a look as one line of JSON, and what it cost."""
         begun_s = time.thread_time()
-        looks = [self._look_at_stage(place, state) for place, state in enumerate(states)]
-        return msgspec.json.encode(_Look(stages=looks)), time.thread_time() - begun_s
+        looks = [self._stage_snapshot(place, state) for place, state in enumerate(states)]
+        return msgspec.json.encode(_Snapshot(stages=looks)), time.thread_time() - begun_s
 
-    def _look_at_stage(self, place: int, state: StageState) -> _StageLook:
+    def _stage_snapshot(self, place: int, state: StageState) -> _StageSnapshot:
         story = self._stories[place].read(now_ns=time.monotonic_ns())
         broken = sum(bool(link.broken) for link in state.links)
         pictures = pictures_of(story, prefix=f"s{place}-")
-        return _StageLook(
+        return _StageSnapshot(
             panel=template("panel.html.j2", package=_PACKAGE).render(state=state, broken=broken),
             drawing=template("drawing.html.j2", package=_PACKAGE).render(pictures=pictures),
             moments=[picture.moments for picture in pictures],

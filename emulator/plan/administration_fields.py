@@ -64,7 +64,7 @@ class ConfigChangeField:
         changes: list[tuple[str, str | None]] = []
         if setting is not None:
             with setting.fields() as entries:
-                for key, cursor in entries.take_rest():
+                for key, cursor in entries.pop_rest():
                     _check(resource, key, cursor)
                     changes.append((key, cursor.text()))
         changes += [(each.text(), None) for each in (() if deleting is None else deleting.items())]
@@ -205,7 +205,7 @@ class Replicas:
         return {"replicas": replicas}
 
     def parse(self, words: Words) -> tuple[BrokerId, ...]:
-        word = words.take_pair("replicas")
+        word = words.pop_pair("replicas")
         if word is None:
             raise ValueError("replicas= is missing")
         return tuple(BrokerId(NodeId(int(each))) for each in word.split(","))

@@ -52,8 +52,8 @@ class Words:
         self._alone = deque(word for word in given if "=" not in word)
         self._pairs = dict(word.split("=", 1) for word in given if "=" in word)
 
-    def take(self) -> str:
-        """Takes the next word that stands alone.
+    def pop(self) -> str:
+        """Returns the next word that stands alone, and removes it.
 
         Raises:
             ValueError: there is none.
@@ -62,8 +62,8 @@ class Words:
             raise ValueError("a word is missing")
         return self._alone.popleft()
 
-    def take_pair(self, key: str) -> str | None:
-        """Takes the value of a key; ``None`` if there is none."""
+    def pop_pair(self, key: str) -> str | None:
+        """Returns the value of a key, and removes it; ``None`` if there is none."""
         return self._pairs.pop(key, None)
 
     def has_pair(self, key: str) -> bool:
@@ -71,7 +71,7 @@ class Words:
         return key in self._pairs
 
     def check_empty(self) -> None:
-        """Checks that every word was taken.
+        """Checks that no word is left.
 
         Raises:
             ValueError: one is left.
@@ -196,15 +196,15 @@ class _Scalar(Generic[ValueT]):
 
     def read(self, fields: Fields, names: Names) -> ValueT:
         if isinstance(self._default, _Required):
-            return self.take(fields.required(self._key), names)
+            return self.value_at(fields.required(self._key), names)
         cursor = fields.optional(self._key)
-        return self._default if cursor is None else self.take(cursor, names)
+        return self._default if cursor is None else self.value_at(cursor, names)
 
     def write(self, value: ValueT) -> dict[str, YamlValue]:
         return {} if value == self._default else {self._key: self.value_of(value)}
 
     def parse(self, words: Words) -> ValueT:
-        word = words.take_pair(self._line)
+        word = words.pop_pair(self._line)
         if word is not None:
             return self.from_word(word)
         if isinstance(self._line_default, _Required):
@@ -217,7 +217,7 @@ class _Scalar(Generic[ValueT]):
     def problems(self, value: ValueT, names: Names) -> Iterator[str]:
         yield from ()
 
-    def take(self, cursor: Cursor, names: Names) -> ValueT:
+    def value_at(self, cursor: Cursor, names: Names) -> ValueT:
         """Returns the value at a place of a step."""
         raise NotImplementedError
 
@@ -257,7 +257,7 @@ class Whole(_Scalar[int]):
     def _what(self) -> str:
         return self._line
 
-    def take(self, cursor: Cursor, names: Names) -> int:
+    def value_at(self, cursor: Cursor, names: Names) -> int:
         return cursor.integer(low=self._low, high=self._high)
 
     def value_of(self, value: int) -> YamlValue:
@@ -281,13 +281,13 @@ class OptionalWhole(_Scalar[int | None]):
         self._low = low
 
     def parse(self, words: Words) -> int | None:
-        word = words.take_pair(self._line)
+        word = words.pop_pair(self._line)
         return None if word is None else int(word)
 
     def format(self, value: int | None) -> list[str]:
         return [] if value is None else [f"{self._line}={value}"]
 
-    def take(self, cursor: Cursor, names: Names) -> int:
+    def value_at(self, cursor: Cursor, names: Names) -> int:
         return cursor.integer(low=self._low)
 
     def value_of(self, value: int | None) -> YamlValue:
@@ -307,7 +307,7 @@ class Number(Whole):
         return "a number"
 
     def parse(self, words: Words) -> int:
-        return int(words.take())
+        return int(words.pop())
 
     def format(self, value: int) -> list[str]:
         return [str(value)]
@@ -316,7 +316,7 @@ class Number(Whole):
 class Duration(Whole):
     """A time, in ms: ``40 ms`` in a step, ``ms=40`` or the like in a line."""
 
-    def take(self, cursor: Cursor, names: Names) -> int:
+    def value_at(self, cursor: Cursor, names: Names) -> int:
         value = duration_ms(cursor)
         for problem in self.problems(value, names):
             cursor.fail(problem)
@@ -337,7 +337,7 @@ class Span(Duration):
         return "a time"
 
     def parse(self, words: Words) -> int:
-        return int(words.take())
+        return int(words.pop())
 
     def format(self, value: int) -> list[str]:
         return [str(value)]
@@ -384,8 +384,8 @@ class Choice(_Scalar[EnumT]):
         self.kind = kind
         self.choices = tuple(str(each.value) for each in kind)
 
-    def take(self, cursor: Cursor, names: Names) -> EnumT:
-        return take_enum(cursor, self.kind)
+    def value_at(self, cursor: Cursor, names: Names) -> EnumT:
+        return read_enum(cursor, self.kind)
 
     def from_word(self, word: str) -> EnumT:
         return self.kind(word)
@@ -394,7 +394,7 @@ class Choice(_Scalar[EnumT]):
         return str(value.value)
 
 
-def take_enum(cursor: Cursor, kind: type[EnumT]) -> EnumT:
+def read_enum(cursor: Cursor, kind: type[EnumT]) -> EnumT:
     """Returns the member of an enum whose value stands at a place of a step."""
     return kind(cursor.choice([str(each.value) for each in kind]))
 
@@ -409,7 +409,7 @@ class ProtocolVersion(_Scalar[str | None]):
     def options(self) -> tuple[Option, ...]:
         return (Option(IBP_PROPERTY.replace(".", "-"), IBP_PROPERTY, self._help),)
 
-    def take(self, cursor: Cursor, names: Names) -> str:
+    def value_at(self, cursor: Cursor, names: Names) -> str:
         version = cursor.text()
         for problem in self.problems(version, names):
             cursor.fail(problem)
@@ -462,7 +462,7 @@ class Nodes:
                 return {"nodes": words}
 
     def parse(self, words: Words) -> tuple[NodeRef, ...]:
-        return tuple(parse_node(each) for each in words.take().split(","))
+        return tuple(parse_node(each) for each in words.pop().split(","))
 
     def format(self, value: Sequence[NodeRef]) -> list[str]:
         return [",".join(map(str, value))]
@@ -508,7 +508,7 @@ class Ends:
         return {"from": node_value(value.source), "to": node_value(value.target)}
 
     def parse(self, words: Words) -> Link[NodeRef]:
-        return _parse_link(words.take())
+        return _parse_link(words.pop())
 
     def format(self, value: Link[NodeRef]) -> list[str]:
         return [f"{value.source}->{value.target}"]
@@ -566,8 +566,8 @@ class Messages:
         return {f"{value.way.value}s": value.api, "from": node_value(value.source), "to": node_value(value.target)}
 
     def parse(self, words: Words) -> Channel[NodeRef]:
-        link = _parse_link(words.take())
-        return Channel(link.source, link.target, words.take(), Way(words.take()))
+        link = _parse_link(words.pop())
+        return Channel(link.source, link.target, words.pop(), Way(words.pop()))
 
     def format(self, value: Channel[NodeRef]) -> list[str]:
         return [f"{value.source}->{value.target}", value.api, value.way.value]
@@ -596,7 +596,7 @@ class PartitionField:
         return {"partition": str(value)}
 
     def parse(self, words: Words) -> TopicPartition:
-        topic, _, index = words.take().rpartition("-")
+        topic, _, index = words.pop().rpartition("-")
         return TopicPartition(topic, int(index))
 
     def format(self, value: TopicPartition) -> list[str]:
@@ -609,7 +609,7 @@ class PartitionField:
 class PartitionOption(_Scalar[TopicPartition]):
     """A partition beside a subject of another kind: ``partition=orders-0`` in a line."""
 
-    def take(self, cursor: Cursor, names: Names) -> TopicPartition:
+    def value_at(self, cursor: Cursor, names: Names) -> TopicPartition:
         return names.partition(cursor)
 
     def from_word(self, word: str) -> TopicPartition:
@@ -634,7 +634,7 @@ class TopicField:
         return {"name": value}
 
     def parse(self, words: Words) -> str:
-        return words.take()
+        return words.pop()
 
     def format(self, value: str) -> list[str]:
         return [value]
@@ -655,7 +655,7 @@ class ProducerField(_Scalar[str]):
     def __init__(self) -> None:
         super().__init__("producer", help="Name of the producer.", line="acks")
 
-    def take(self, cursor: Cursor, names: Names) -> str:
+    def value_at(self, cursor: Cursor, names: Names) -> str:
         return names.producer(cursor)
 
     def value_of(self, value: str) -> YamlValue:
@@ -699,20 +699,20 @@ class LossField:
         keep, seed = fields.optional("keep"), fields.optional("seed")
         kept, truncation, fate = fields.optional("kept"), fields.optional("truncation"), fields.optional("names")
         named = fields.optional("disk")
-        disk = DiskModel.POSIX if named is None else take_enum(named, DiskModel)
+        disk = DiskModel.POSIX if named is None else read_enum(named, DiskModel)
         if fate is not None and disk.has_ordered_journal:
             fate.fail(_ONE_JOURNAL)
         exact = None
         if kept is not None or truncation is not None or fate is not None:
-            cut = TruncationFate.UNDONE if truncation is None else take_enum(truncation, TruncationFate)
+            cut = TruncationFate.UNDONE if truncation is None else read_enum(truncation, TruncationFate)
             names_default = NamesFate(cut.value) if disk.has_ordered_journal else NamesFate.UNDONE
             exact = ExactLoss(
                 kept=0 if kept is None else kept.integer(low=0),
                 truncation=cut,
-                names=names_default if fate is None else take_enum(fate, NamesFate),
+                names=names_default if fate is None else read_enum(fate, NamesFate),
             )
         return DiskLoss(
-            keep=Keep.NONE if keep is None else take_enum(keep, Keep),
+            keep=Keep.NONE if keep is None else read_enum(keep, Keep),
             seed=None if seed is None else seed.integer(low=0),
             exact=exact,
             disk=disk,
@@ -732,10 +732,10 @@ class LossField:
         return written
 
     def parse(self, words: Words) -> DiskLoss:
-        keep, kept, truncation = (words.take_pair(key) for key in ("keep", "kept", "truncation"))
-        names = words.take_pair("names")
-        seed = words.take_pair("seed")
-        disk = DiskModel(words.take_pair("disk") or DiskModel.POSIX)
+        keep, kept, truncation = (words.pop_pair(key) for key in ("keep", "kept", "truncation"))
+        names = words.pop_pair("names")
+        seed = words.pop_pair("seed")
+        disk = DiskModel(words.pop_pair("disk") or DiskModel.POSIX)
         if names is not None and disk.has_ordered_journal:
             raise ValueError(_ONE_JOURNAL)
         if (kept is None) != (truncation is None) or (kept is None and names is not None):
@@ -809,7 +809,7 @@ class Answers:
         cursor = fields.optional("answer")
         if cursor is None:
             return (ErrorCode.NONE,)
-        answers = tuple(take_error(each) for each in cursor.items())
+        answers = tuple(read_error(each) for each in cursor.items())
         if not answers:
             cursor.fail("allowed: a list of error names, NONE among them where it may succeed")
         return answers
@@ -818,7 +818,7 @@ class Answers:
         return {} if value == (ErrorCode.NONE,) else {"answer": [each.name for each in value]}
 
     def parse(self, words: Words) -> tuple[ErrorCode, ...]:
-        word = words.take_pair("answer")
+        word = words.pop_pair("answer")
         return (ErrorCode.NONE,) if word is None else tuple(ErrorCode[each] for each in word.split(","))
 
     def format(self, value: tuple[ErrorCode, ...]) -> list[str]:
@@ -828,6 +828,6 @@ class Answers:
         yield from ()
 
 
-def take_error(cursor: Cursor) -> ErrorCode:
+def read_error(cursor: Cursor) -> ErrorCode:
     """Returns one of Kafka's errors by its name."""
     return ErrorCode[cursor.choice([each.name for each in ErrorCode])]

@@ -92,11 +92,11 @@ def _parse(line: str, names: Names | None) -> actions.ActionTemplate:
     words = Words(rest)
     match verb:
         case "min-isr":
-            action: actions.ActionTemplate = min_isr(words.take(), int(words.take_pair("value") or ""))
+            action: actions.ActionTemplate = min_isr(words.pop(), int(words.pop_pair("value") or ""))
         case "elr-feature":
-            action = elr_feature(int(words.take_pair("level") or ""))
+            action = elr_feature(int(words.pop_pair("level") or ""))
         case "reassign" if "replicas=none" in rest:
-            words.take_pair("replicas")
+            words.pop_pair("replicas")
             action = actions.CancelReassignment(partition=PartitionField().parse(words))
         case _ if verb in _BY_LINE_VERB:
             action = parse_words(_BY_LINE_VERB[verb], words)

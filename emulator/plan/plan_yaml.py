@@ -117,7 +117,7 @@ def _switches(cursor: Cursor | None, era: str) -> tuple[tuple[str, str], ...]:
     if cursor is None:
         return ()
     with cursor.fields() as fields:
-        entries = fields.take_rest()
+        entries = fields.pop_rest()
     for name, rule in entries:
         try:
             with_rule(era_rules(era), name, rule.text())
@@ -130,7 +130,7 @@ def _properties(cursor: Cursor | None) -> tuple[tuple[str, str], ...]:
     if cursor is None:
         return ()
     with cursor.fields() as fields:
-        entries = fields.take_rest()
+        entries = fields.pop_rest()
     for name, value in entries:
         if name == NODE_FLUSH_TIME:
             value.fail(NO_TIMED_FLUSH)
@@ -160,7 +160,7 @@ def _step(cursor: Cursor, names: Names) -> actions.Action:
     with cursor.fields() as verbs:
         if len(verbs.keys) != 1:
             cursor.fail(f"a step is one of {', '.join(VERBS)}, found {', '.join(verbs.keys) or 'nothing'}")
-        ((verb, argument),) = verbs.take_rest()
+        ((verb, argument),) = verbs.pop_rest()
     if verb not in VERBS:
         argument.fail(unknown_step(verb, VERBS))
     action, bind = read_action(verb, argument, names)

@@ -150,7 +150,7 @@ def read_text(text: str, names: Names, *, path: Path) -> actions.ActionTemplate:
     with cursor.fields() as verbs:
         if len(verbs.keys) != 1:
             cursor.fail(f"a step is one of {', '.join(VERBS)}, found {', '.join(verbs.keys) or 'nothing'}")
-        ((verb, argument),) = verbs.take_rest()
+        ((verb, argument),) = verbs.pop_rest()
     if verb not in VERBS:
         argument.fail(unknown_step(verb, VERBS))
     return read_action(verb, argument, names)[0]

@@ -52,7 +52,7 @@ def read_topic(fields: Fields, *, brokers: int) -> PlannedTopic:
     if not is_legal(name.text()):
         name.fail(f"{name.text()!r} is no topic name, allowed: letters, digits, '.', '_' and '-'")
     replicas = _placement(fields, brokers)
-    entries = fields.take_rest()
+    entries = fields.pop_rest()
     for key, value in entries:
         try:
             check_topic_properties({key: value.text()})

@@ -203,13 +203,13 @@ class Fields:
         """Adds keys to the allowed ones, for the error message."""
         self._known.extend(keys)
 
-    def take_all(self, keys: Iterable[str]) -> list[tuple[str, Cursor]]:
+    def pop_all(self, keys: Iterable[str]) -> list[tuple[str, Cursor]]:
         """Takes out every entry whose key is among ``keys``."""
         wanted = frozenset(keys)
         self.allow(sorted(wanted))
         return [(key, self._entries.pop(key)) for key in list(self._entries) if key in wanted]
 
-    def take_rest(self) -> list[tuple[str, Cursor]]:
+    def pop_rest(self) -> list[tuple[str, Cursor]]:
         """Takes out every entry that is left."""
         rest = list(self._entries.items())
         self._entries.clear()

@@ -94,10 +94,10 @@ def edges_of(picture: PartitionPicture, boxes: Mapping[str, Box]) -> list[Edge]:
 def causes_of(picture: PartitionPicture) -> list[tuple[str, int, list[ToldEvent]]]:
     """Returns the causes of a picture: name, how many events are left out, events."""
     names = NodeNames(picture.story)
-    return [(cause.cause_id, cause.left_out, _told(cause, names)) for cause in picture.partition.causes]
+    return [(cause.cause_id, cause.left_out, _events_of_cause(cause, names)) for cause in picture.partition.causes]
 
 
-def _told(cause: Cause, names: NodeNames) -> list[ToldEvent]:
+def _events_of_cause(cause: Cause, names: NodeNames) -> list[ToldEvent]:
     return [ToldEvent(each.time_us, names.name(each.node), each.text, line_of(each.event)) for each in cause.events]
 
 

@@ -61,10 +61,10 @@ def headline(verdict: VerdictReport, partitions: list[PartitionStory], story: Ru
         cause = capitalized(verdict.doubts[0].sentence) + "." if verdict.doubts else ""
     elif not acked:
         figure, rest = "Nothing", "that was committed is lost; no record was acknowledged with acks=all"
-        cause = _why_kept(partitions[0], story) if partitions else ""
+        cause = _reason_kept(partitions[0], story) if partitions else ""
     else:
         figure, rest = f"All {number(acked)}", "records acknowledged with acks=all are still there"
-        cause = _why_kept(partitions[0], story) if partitions else ""
+        cause = _reason_kept(partitions[0], story) if partitions else ""
     return Headline(figure=figure, rest=rest, cause=cause, guarantee=guarantee, reason=reason)
 
 
@@ -171,7 +171,7 @@ def _cause_of_unread(losses: list[Loss], partition: PartitionStory, story: RunSt
     return f"{undone}{leader} {joined} elected leader with {log}"
 
 
-def _why_kept(partition: PartitionStory, story: RunStory) -> str:
+def _reason_kept(partition: PartitionStory, story: RunStory) -> str:
     worst = fewest_copies(partition, story)
     taken = [cut for cut in cuts_of(partition, story) if cut.became in _UNWANTED]
     lost = f"{capitalized(brokers({taken[0].node}))} lost {_lost_words(taken[0])}; " if taken else ""

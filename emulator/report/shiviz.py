@@ -53,7 +53,7 @@ def shiviz_lines(events: Iterable[LoggedEvent]) -> Iterator[str]:
         clock[host] = clocks.get(host, {}).get(host, 0) + 1
         clocks[host] = clock
         first_of_cause.setdefault(each.event.cause_id, clock)
-        metadata_offset = _told_record(each.event)
+        metadata_offset = _recorded_offset(each.event)
         if metadata_offset is not None:
             committed.setdefault(metadata_offset, clock)
         yield f"{host} {json.dumps(clock)}"
@@ -76,6 +76,6 @@ def _causes(
                 yield committed[metadata_offset]
 
 
-def _told_record(event: events.AnyEvent) -> int | None:
+def _recorded_offset(event: events.AnyEvent) -> int | None:
     """The metadata record that a controller records."""
     return getattr(event, "metadata_offset", None) if isinstance(event, COMMITTED) else None

@@ -124,7 +124,7 @@ class _StepTeller:
         first_us = min([cut.time_us for cut in cuts] or [self._story.end_us])
         steps.extend(self._shrinking(until_us=first_us))
         for lacking in elected.values():
-            steps.extend(self._took_over(lacking))
+            steps.extend(self._takeover(lacking))
         gone = all(not loss.holders for loss in losses)
         for place, cut in enumerate(cuts):
             steps.append(self._cut(cut, is_last=gone and place == len(cuts) - 1))
@@ -132,7 +132,7 @@ class _StepTeller:
         without = None if is_told else leader_without(losses, self._partition, self._story)
         return [*steps, *([] if without is None else self._of_leader_without(without))]
 
-    def _took_over(self, lacking: FirstLacking) -> Iterator[StoryStep]:
+    def _takeover(self, lacking: FirstLacking) -> Iterator[StoryStep]:
         """The first leader without the records is elected, or leads again after a restart."""
         if lacking.led_again:
             since_us = [

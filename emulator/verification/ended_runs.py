@@ -30,7 +30,7 @@ class EndedRuns:
         self._seen: dict[Path, _Signature] = {}
         self._told: set[Path] = set()
 
-    def look(self) -> list[Path]:
+    def poll(self) -> list[Path]:
         """Returns the runs that have ended and have not changed since the look before."""
         ended = []
         for run in runs_below(self._directory):

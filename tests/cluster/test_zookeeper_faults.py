@@ -171,7 +171,7 @@ async def test_an_answer_that_is_lost_was_a_write_and_its_session_goes_on(server
 
 
 async def test_a_controller_is_deposed_while_its_session_goes_on(server: ServerAlone) -> None:
-    events = ServerEvents(server.layout, keeps_ledger=False)
+    events = ServerEvents(server.layout, has_sync_ledger=False)
     changes = ChangeSignal()
     metadata = ZooKeeperMetadata(events, on_change=changes.change)
     log = HarnessLog(server.directory, run="test", wall_time_ns=0, driver=DriverName.PROCESS, ending=None)

@@ -1868,7 +1868,7 @@ KIP_REMOVALS: Final = (
         row="kip-497",
         place="core/zookeeper/controller/alter_partition.py::AlterPartition._handle",
         code=(
-            "answer(_answer(judged.results | _taken(request, judged.wanted)))\n            yie"
+            "answer(_answer(judged.results | _accepted(request, judged.wanted)))\n            yie"
             "ld from self._attempt(request, judged)"
         ),
         instead="answer((yield from self._attempt(request, judged)))",

@@ -24,7 +24,7 @@ async def power_loss(target: ProcessTarget, action: actions.PowerLoss[NodeId]) -
     Raises:
         StorageError: a node's files cannot be read or changed.
     """
-    unknown = [node_id for node_id in action.nodes if not target.cluster.keeps_ledger(node_id)]
+    unknown = [node_id for node_id in action.nodes if not target.cluster.has_sync_ledger(node_id)]
     if unknown:
         return actions.no_op(f"it is not recorded what node {unknown[0]} syncs")
     killed = await target.take_down(

@@ -56,7 +56,7 @@ class AttachedHost:
         self._layout: ClusterLayout
         self._project: Project
         self._lock: HarnessLock
-        self._tell_end: Callable[[ProcessEnd], None]
+        self._report_end: Callable[[ProcessEnd], None]
 
     @property
     def children(self) -> Mapping[str, NodeProcess]:
@@ -71,7 +71,7 @@ class AttachedHost:
             StorageError: the volumes cannot be read.
         """
         self._layout = layout
-        self._tell_end = on_end
+        self._report_end = on_end
         client = await asyncio.to_thread(connect)
         self._project = await asyncio.to_thread(Project, client, self._name)
         self.token = await asyncio.to_thread(self._project.token)
@@ -119,7 +119,7 @@ class AttachedHost:
 
         def tell(reason: str) -> None:
             with suppress(RuntimeError):  # the event loop is closed: nobody wants to know
-                loop.call_soon_threadsafe(self._tell_volumes_gone, reason)
+                loop.call_soon_threadsafe(self._report_volumes_gone, reason)
 
         def start() -> VolumeFiles:
             return VolumeFiles(
@@ -141,8 +141,8 @@ class AttachedHost:
                 await asyncio.to_thread((await starting).close, ())
             raise
 
-    def _tell_volumes_gone(self, reason: str) -> None:
-        self._tell_end(
+    def _report_volumes_gone(self, reason: str) -> None:
+        self._report_end(
             ProcessEnd(
                 name="volumes",
                 pid=0,
@@ -163,7 +163,7 @@ class AttachedHost:
             try:
                 await asyncio.to_thread(self._volumes.close, ended)
             except StorageError as error:
-                self._tell_volumes_gone(str(error))
+                self._report_volumes_gone(str(error))
         self._lock.release()
 
     def address(self, node_id: NodeId) -> str:
@@ -228,7 +228,7 @@ class AttachedHost:
             ToxiproxyError: it does not answer.
         """
         container = self._project.members[PROCESS_NAME]
-        process = self._process(PROCESS_NAME, container, on_end=self._tell_end)
+        process = self._process(PROCESS_NAME, container, on_end=self._report_end)
         address = f"{self._network_address(PROCESS_NAME)}:{TOXIPROXY_PORT}"
         server = Toxiproxy(server=process, address=address, token=self.token, probes=server_probes(self._layout))
         await server.await_answer()
@@ -248,7 +248,7 @@ class AttachedHost:
 
     def _ended(self, end: ProcessEnd) -> None:
         self._children.pop(end.name, None)
-        self._tell_end(end)
+        self._report_end(end)
 
     def _reach(self, member: str, service: str, port: int) -> str:
         if self._project.own is not None:

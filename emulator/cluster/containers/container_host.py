@@ -56,7 +56,7 @@ class ContainerHost:
         self._network: ClusterNetwork
         self._lock: labels.HarnessLock
         self._labels: dict[str, str] = {}
-        self._tell_end: Callable[[ProcessEnd], None]
+        self._report_end: Callable[[ProcessEnd], None]
 
     @property
     def children(self) -> Mapping[str, NodeProcess]:
@@ -70,7 +70,7 @@ class ContainerHost:
         """
         self._layout = layout
         self.files = LocalFiles(layout.directory)
-        self._tell_end = on_end
+        self._report_end = on_end
         self._name = f"laststand-{layout.run}-{secrets.token_hex(3)}"
         async with AsyncExitStack() as stack:
             self._client = await asyncio.to_thread(connect)
@@ -247,7 +247,7 @@ class ContainerHost:
 
     def _ended(self, end: ProcessEnd) -> None:
         del self._children[end.name]
-        self._tell_end(end)
+        self._report_end(end)
 
 
 async def _kill(process: ContainerProcess) -> None:

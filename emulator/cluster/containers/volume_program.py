@@ -42,7 +42,7 @@ class VolumeProgram:
         self._run = run
         self._orders = orders
         self._answers = answers
-        self._telling = threading.Lock()
+        self._answering = threading.Lock()
         self._showing = threading.Lock()
         self._shown: dict[str, int] = {}
         self._is_over = threading.Event()
@@ -57,12 +57,12 @@ class VolumeProgram:
         try:
             lock = HarnessLock(events)
         except (BlockingIOError, PermissionError):  # one that is root makes the file its own
-            self._tell(volume_messages.Taken())
+            self._answer(volume_messages.Taken())
             return
         (events / volume_messages.ATTACHED_MARK).touch()
         self._shown.update(begin.sizes)
         self._show_events()
-        self._tell(volume_messages.Begun())
+        self._answer(volume_messages.Begun())
         following = threading.Thread(target=self._follow)
         following.start()
         try:
@@ -79,14 +79,14 @@ class VolumeProgram:
                 raise InvariantError("begun twice")
             case volume_messages.CatchUp(number=number):
                 self._show_events()
-                self._tell(volume_messages.Done(number=number, result=_encoded(None)))
+                self._answer(volume_messages.Done(number=number, result=_encoded(None)))
             case volume_messages.DoWork(number=number, work=work):
                 try:
-                    self._tell(volume_messages.Done(number=number, result=_encoded(work.perform(self._run))))
+                    self._answer(volume_messages.Done(number=number, result=_encoded(work.perform(self._run))))
                 except StorageError as error:
-                    self._tell(volume_messages.Failed(number=number, path=error.path, reason=error.reason))
+                    self._answer(volume_messages.Failed(number=number, path=error.path, reason=error.reason))
                 except OSError as error:
-                    self._tell(
+                    self._answer(
                         volume_messages.Failed(
                             number=number, path=str(error.filename), reason=error.strerror or str(error)
                         )
@@ -96,9 +96,9 @@ class VolumeProgram:
                     for path in sorted(data_directory(self._run, node_id).rglob("*")):
                         if path.is_file():
                             self._show(path, begin=0)
-                    self._tell(volume_messages.Done(number=number, result=_encoded(None)))
+                    self._answer(volume_messages.Done(number=number, result=_encoded(None)))
                 except OSError as error:
-                    self._tell(
+                    self._answer(
                         volume_messages.Failed(
                             number=number, path=str(error.filename), reason=error.strerror or str(error)
                         )
@@ -121,14 +121,14 @@ class VolumeProgram:
         with path.open("rb") as file:
             end = file.seek(begin)
             while (piece := file.read(_PIECE_BYTES)) or end == 0:
-                self._tell(volume_messages.Written(path=name, offset=end, content=piece))
+                self._answer(volume_messages.Written(path=name, offset=end, content=piece))
                 end += len(piece)
                 if not piece:
                     break
         return end
 
-    def _tell(self, answer: volume_messages.Answer) -> None:
-        with self._telling:
+    def _answer(self, answer: volume_messages.Answer) -> None:
+        with self._answering:
             self._answers.write(volume_messages.encode(answer))
             self._answers.flush()
 

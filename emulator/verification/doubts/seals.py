@@ -122,7 +122,7 @@ def _alterations(name: str, found: FileContent | None, vouched: FileContent | No
     elif found is None:
         yield f"{name} is missing, for which the harness vouches"
     elif found != vouched:
-        yield f"{name} is not what the harness found at the end: {_told(vouched, found)}"
+        yield f"{name} is not what the harness found at the end: {_difference(vouched, found)}"
 
 
 def _owner_of(name: str) -> int | None:
@@ -146,10 +146,10 @@ def _event_file_problems(census: FileCensus, evidence: RunEvidence) -> Iterator[
 def _seal_problems(seal: FileSealed | HistorySealed, found: FileContent) -> Iterator[str]:
     sealed = FileContent(seal.lines, seal.digest)
     if found != sealed:
-        yield f"is not what its writer sealed: {_told(sealed, found)}"
+        yield f"is not what its writer sealed: {_difference(sealed, found)}"
 
 
-def _told(told: FileContent, found: FileContent) -> str:
+def _difference(told: FileContent, found: FileContent) -> str:
     if found.lines is None:
         return "its content has another digest"
     if told.lines != found.lines:

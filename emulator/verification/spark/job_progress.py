@@ -12,7 +12,7 @@ _LOOK_INTERVAL_S: Final = 1.0
 
 
 @contextlib.contextmanager
-def told_progress(spark: "SparkTasks", on_progress: Callable[[int, int], None]) -> Iterator[None]:
+def reported_progress(spark: "SparkTasks", on_progress: Callable[[int, int], None]) -> Iterator[None]:
     """Has somebody told, about every second, how many tasks of the stages under way are done, and of how many.
 
     Args:

@@ -62,7 +62,7 @@ def partition_story(facts: PartitionFacts, losses: Sequence[Loss]) -> PartitionS
         final=tuple(final_records(facts)),
         promised=tuple(_promised(acks, origin_ns)),
         acknowledged=tuple(_acknowledged(acks, origin_ns)),
-        told=tuple(_told(facts, losses, origin_ns)),
+        told=tuple(_named_answers(facts, losses, origin_ns)),
         flushed=tuple(flushed_logs(facts, origin_ns)),
         causes=tuple(causes_of(facts, losses, origin_ns)),
     )
@@ -172,7 +172,7 @@ def _rising(times: Ints, values: Ints, origin_ns: int, **more: int) -> tuple[Poi
     return tuple(Point(time_us(time_ns, origin_ns), value) for time_ns, value in pairs)
 
 
-def _told(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[ToldEvent]:
+def _named_answers(facts: PartitionFacts, losses: Sequence[Loss], origin_ns: int) -> Iterator[ToldEvent]:
     """Yields the answers that losses name; all else that they name is told by what it did."""
     processes: Mapping[str, tuple[int, int]] = {
         f"events/{name}": process for process, name in facts.cluster.event_files.items()

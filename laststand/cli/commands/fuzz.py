@@ -119,8 +119,8 @@ def fuzz(
         click.echo(f"seeds from {options.first_seed} on, era {options.era}, {budget} the budget", err=True)
         suite = _suite(cells, plans, overrides, DriverName(driver), store)
         report = play_cells(suite, play_choice, judge=judge, is_reported=False, output=output)
-        _tell_left_out(report)
-        _tell_passed_over(cells)
+        _report_left_out(report)
+        _report_passed_over(cells)
         if is_shrunk:
             _shrink_failures(report, cells, suite, judge, options.budget)
     return outcome_exit_code(report.outcome)
@@ -170,13 +170,13 @@ def _suite(
     )
 
 
-def _tell_left_out(report: "SuiteReport") -> None:
+def _report_left_out(report: "SuiteReport") -> None:
     for cell in report.cells:
         if cell.left_out is not None:
             click.echo(f"{cell.scenario} ended early, {cell.left_out}", err=True)
 
 
-def _tell_passed_over(cells: "DrawnCells") -> None:
+def _report_passed_over(cells: "DrawnCells") -> None:
     for reason, count in cells.not_playable.most_common():
         click.echo(f"passed over: {count}, because {reason}", err=True)
 

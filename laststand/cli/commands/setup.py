@@ -36,8 +36,8 @@ def setup(output: Output) -> int:
     Exit code: 0 everything is there, 254 something is missing.
     """
     found = [
-        _look("toxiproxy-server", "run, up (without --no-proxies), replay --driver process", _toxiproxy),
-        _look("java", "run, verify", _java),
+        _requirement("toxiproxy-server", "run, up (without --no-proxies), replay --driver process", _toxiproxy),
+        _requirement("java", "run, verify", _java),
     ]
     if output is Output.JSON:
         print_json(found)
@@ -49,7 +49,7 @@ def setup(output: Output) -> int:
     return ExitCode.VALID if all(each.problem is None for each in found) else ExitCode.USAGE
 
 
-def _look(program: str, needed_for: str, find: Callable[[], Path]) -> Requirement:
+def _requirement(program: str, needed_for: str, find: Callable[[], Path]) -> Requirement:
     try:
         return Requirement(program=program, needed_for=needed_for, path=str(find()), problem=None)
     except (MissingToolError, BuildError) as error:

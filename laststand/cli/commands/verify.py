@@ -85,21 +85,21 @@ def verify(
     starter.start()
     # While the JVM starts: none of it takes part in the checks above.
     from laststand.cli.output.results import print_verdicts, verdicts_exit_code
-    from laststand.cli.runs.play import told_if_unjudged
+    from laststand.cli.runs.play import reported_if_unjudged
     from laststand.cli.runs.watch import watch
     from laststand.emulator.verification.verify import verify_runs
 
     try:
         if watched is not None:
-            with told_if_unjudged([]), starter.tasks_at_work() as spark:
+            with reported_if_unjudged([]), starter.tasks_at_work() as spark:
                 return verdicts_exit_code(watch(spark, watched, is_reported=is_reported, output=output))
         kept: dict[int, tuple[VerdictReport, bool]] = {}
         left = list(found)
-        with told_if_unjudged(left):
+        with reported_if_unjudged(left):
             with (
                 starter.tasks_at_work() as spark,
                 placed_runs(found, work_directory=work_directory, spark=spark) as places,
-                _told_progress(spark, kept, len(places)),
+                _shown_progress(spark, kept, len(places)),
             ):
 
                 def keep(number: int, report: "VerdictReport") -> None:
@@ -131,13 +131,13 @@ def _check_without_spark(runs: tuple[str, ...], choice: SparkChoice) -> None:
         raise UserError(f"{at_uri}: only Spark reads runs at URIs; expected a directory with --judge here")
 
 
-def _told_progress(spark: "SparkTasks | None", judged: Sized, runs: int) -> AbstractContextManager[None]:
+def _shown_progress(spark: "SparkTasks | None", judged: Sized, runs: int) -> AbstractContextManager[None]:
     """Prints the progress of a verification, as long as Spark is at it."""
     if spark is None:
         return contextlib.nullcontext()
-    from laststand.emulator.verification.spark.job_progress import told_progress
+    from laststand.emulator.verification.spark.job_progress import reported_progress
 
-    return told_progress(spark, _progress(judged, runs))
+    return reported_progress(spark, _progress(judged, runs))
 
 
 def _progress(judged: Sized, runs: int) -> Callable[[int, int], None]:

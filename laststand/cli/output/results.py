@@ -41,7 +41,7 @@ def _print_comparisons(compared: "Sequence[tuple[str, AcksComparison]]") -> None
     print_table(acks_table(compared))
 
 
-def keep_verdict(report: VerdictReport, run: Path) -> bool:
+def store_verdict(report: VerdictReport, run: Path) -> bool:
     """Writes a verdict into its run's directory; says on stderr if that cannot be done, and returns whether it was."""
     try:
         write_verdict(report, run, picture=failure_picture(report, run))

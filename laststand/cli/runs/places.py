@@ -11,7 +11,7 @@ import msgspec
 
 from laststand.cli.options.run_argument import run_named
 from laststand.cli.output.pictures import leave_report
-from laststand.cli.output.results import keep_verdict
+from laststand.cli.output.results import store_verdict
 from laststand.cli.program.user_error import UserError
 from laststand.emulator.core.errors import ConfigError
 from laststand.emulator.verification.reading.run_directory import find_runs, open_run_directory
@@ -43,9 +43,9 @@ class RunPlace:
     def kept(self, report: VerdictReport) -> tuple[VerdictReport, bool]:
         """Writes the verdict beside the run; returns it under the run's own name, and whether it was written."""
         if self._copy is None:
-            return report, keep_verdict(report, self.path)
+            return report, store_verdict(report, self.path)
         report = msgspec.structs.replace(report, run=self.name)
-        if not keep_verdict(report, self.path):
+        if not store_verdict(report, self.path):
             return report, False
         try:
             self._copy.store_results(_RESULTS)

@@ -74,7 +74,7 @@ def play_and_judge(
     from laststand.cli.output.results import print_results
 
     with (
-        told_if_unjudged([order.directory for order in orders]),
+        reported_if_unjudged([order.directory for order in orders]),
         progress(tuple(each.name for each in orders)) as shown,
     ):
         watch = _watch(shown, is_viewed=is_viewed)
@@ -94,13 +94,13 @@ def _watch(shown: "Progress", *, is_viewed: bool) -> "Watch":
             if is_viewed:
                 from laststand.chaos.viewing import view_of
 
-                await stack.enter_async_context(view_of(runs, on_address=_tell_address))
+                await stack.enter_async_context(view_of(runs, on_address=_print_address))
             yield
 
     return watch
 
 
-def _tell_address(address: str) -> None:
+def _print_address(address: str) -> None:
     click.echo(f"live view: {address}", err=True)
 
 
@@ -117,7 +117,7 @@ def play_only(
     from laststand.cli.output.tables import print_json
 
     with (
-        told_if_unjudged([order.directory for order in orders]),
+        reported_if_unjudged([order.directory for order in orders]),
         progress(tuple(each.name for each in orders)) as shown,
     ):
         problems = play_runs(orders, on_status=shown.status, watch=_watch(shown, is_viewed=is_viewed))
@@ -136,7 +136,7 @@ def play_only(
 
 
 @contextlib.contextmanager
-def told_if_unjudged(runs: Sequence[Path | str]) -> Iterator[None]:
+def reported_if_unjudged(runs: Sequence[Path | str]) -> Iterator[None]:
     """Says which runs were not judged, where that is interrupted or fails for a reason outside of this program.
 
     Args:
@@ -148,17 +148,17 @@ def told_if_unjudged(runs: Sequence[Path | str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _tell_unjudged(runs)
+        _report_unjudged(runs)
         raise
     except (EmulatorError, OSError, ExceptionGroup) as error:
         cause = causes_of(error)[0]
         if not isinstance(cause, EmulatorError | OSError):
             raise
         if not isinstance(cause.__cause__, ExecutorsError):  # a setting that is wrong for all of them
-            _tell_unjudged(runs)
+            _report_unjudged(runs)
         raise CommandFailedError(f"unknown: {cause}", exit_code=ExitCode.UNKNOWN) from None
 
 
-def _tell_unjudged(runs: Sequence[Path | str]) -> None:
+def _report_unjudged(runs: Sequence[Path | str]) -> None:
     for run in runs:
         click.echo(f"not judged: {run}; what was written is kept, judge it with: laststand verify {run}", err=True)

@@ -12,7 +12,7 @@ import msgspec
 
 from laststand.cli.output.output import Output
 from laststand.cli.output.pictures import leave_report
-from laststand.cli.output.results import keep_verdict, print_verdicts
+from laststand.cli.output.results import print_verdicts, store_verdict
 from laststand.emulator.verification.ended_runs import EndedRuns
 from laststand.emulator.verification.verdict.report import VerdictReport
 from laststand.emulator.verification.verify import verify_runs
@@ -34,13 +34,13 @@ def watch(spark: "SparkTasks | None", directory: Path, *, is_reported: bool, out
     reports: list[VerdictReport] = []
 
     def take(runs: Sequence[Path], number: int, report: VerdictReport) -> None:
-        page = leave_report(runs[number]) if keep_verdict(report, runs[number]) and is_reported else None
+        page = leave_report(runs[number]) if store_verdict(report, runs[number]) and is_reported else None
         _print(report, page, output)
         reports.append(report)
 
     click.echo(f"watching {directory}", err=True)
     while os.getppid() == owner:
-        runs = ended.look()
+        runs = ended.poll()
         if not runs:
             time.sleep(_LOOK_INTERVAL_S)
             continue

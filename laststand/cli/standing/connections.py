@@ -109,12 +109,12 @@ def ask(directory: Path, command: "messages.Command") -> "Iterator[messages.Answ
     """
     from laststand.chaos.standing import link
 
-    with _told():
+    with _translated_errors():
         yield from link.ask(directory, command)
 
 
 @contextlib.contextmanager
-def _told() -> "Iterator[None]":
+def _translated_errors() -> "Iterator[None]":
     """Turns errors of the connection to a supervisor into those of a command."""
     from laststand.chaos.standing import link
 
@@ -135,7 +135,7 @@ def status_of(directory: Path) -> "StatusReport":
     """
     from laststand.chaos.standing import link
 
-    with _told():
+    with _translated_errors():
         return link.status_of(directory)
 
 

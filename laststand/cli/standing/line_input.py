@@ -54,11 +54,11 @@ class LineInput:
         rest = b""
         while block := os.read(self._descriptor, _BLOCK_BYTES):
             whole, end, rest = self._cut(rest, block)
-            if end and not self._put(whole.split(b"\n")):
+            if end and not self._enqueue(whole.split(b"\n")):
                 return
         if rest:
-            self._put([rest])
-        self._put([])
+            self._enqueue([rest])
+        self._enqueue([])
 
     @staticmethod
     def _cut(rest: bytes, block: bytes) -> tuple[bytes, bytes, bytes]:
@@ -68,7 +68,7 @@ class LineInput:
             return b"", b"", rest + block
         return rest + block[:end], block[end : end + 1], block[end + 1 :]
 
-    def _put(self, lines: list[bytes]) -> bool:
+    def _enqueue(self, lines: list[bytes]) -> bool:
         if any(line.endswith(b"\r") for line in lines):
             lines = [line.removesuffix(b"\r") for line in lines]
         self._room.acquire()

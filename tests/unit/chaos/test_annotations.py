@@ -20,7 +20,7 @@ def grafana() -> Iterator[FakeGrafana]:
 
 def tell(annotations: Annotations, *texts: str) -> None:
     for text in texts:
-        annotations.tell(text, tags=("kill",), begun_ns=5 * SECOND_NS, ended_ns=6 * SECOND_NS)
+        annotations.send(text, tags=("kill",), begun_ns=5 * SECOND_NS, ended_ns=6 * SECOND_NS)
     annotations.close()
 
 

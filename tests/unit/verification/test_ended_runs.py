@@ -25,13 +25,13 @@ def end(run: Path) -> None:
 def test_a_run_is_told_of_once_when_it_has_ended_and_is_quiet(tmp_path: Path) -> None:
     ended = EndedRuns(tmp_path)
     run = begun(tmp_path / "era/scenario/1")
-    assert ended.look() == ended.look() == []
+    assert ended.poll() == ended.poll() == []
     end(run)
-    assert ended.look() == []
+    assert ended.poll() == []
     write(run, b'{"type":"NodeStopped"}\n')
-    assert ended.look() == []
-    assert ended.look() == [run]
-    assert ended.look() == []
+    assert ended.poll() == []
+    assert ended.poll() == [run]
+    assert ended.poll() == []
 
 
 def test_a_run_that_was_judged_or_lies_in_another_is_none(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_run_that_was_judged_or_lies_in_another_is_none(tmp_path: Path) -> Non
     inner = begun(begun(tmp_path / "2") / "nodes/0/run")
     end(inner)
     ended = EndedRuns(tmp_path)
-    assert ended.look() == ended.look() == []
+    assert ended.poll() == ended.poll() == []
 
 
 def test_the_end_is_looked_for_at_the_end(tmp_path: Path) -> None:
@@ -49,12 +49,12 @@ def test_the_end_is_looked_for_at_the_end(tmp_path: Path) -> None:
     end(run)
     write(run, b" " * (1 << 17))
     ended = EndedRuns(tmp_path)
-    assert ended.look() == ended.look() == []
+    assert ended.poll() == ended.poll() == []
 
 
 def test_a_directory_that_goes_away_is_no_error(tmp_path: Path) -> None:
     run = begun(tmp_path / "1")
     ended = EndedRuns(tmp_path)
-    assert ended.look() == []
+    assert ended.poll() == []
     (run / "events/2000-0.jsonl").unlink()
-    assert ended.look() == ended.look() == []
+    assert ended.poll() == ended.poll() == []

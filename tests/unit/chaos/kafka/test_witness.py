@@ -70,10 +70,10 @@ def test_what_a_broker_prints_is_told_of_its_process_alone(layout: ClusterLayout
     printed.write_text(LINES)
     witness = NodeWitness(layout)
     witness.started(BROKER, 0)
-    witness.look()
+    witness.poll()
     with printed.open("a") as file:
         file.write(LINES)
-    witness.look()
+    witness.poll()
     witness.ended(BROKER, 0, EndCause.KILLED)
     assert told_of(layout, BROKER) == ["NodeStarted", "BecameLeader", "FileSealed"]
 

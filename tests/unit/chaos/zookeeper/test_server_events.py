@@ -79,7 +79,7 @@ def written(layout: ClusterLayout) -> list[dict[str, Any]]:
 def test_a_registration_belongs_to_the_last_process_that_had_started_by_then(tmp_path: Path) -> None:
     layout = layout_in(tmp_path)
     start_broker(layout, 0, at_ms=0)
-    events = ServerEvents(layout, keeps_ledger=False)
+    events = ServerEvents(layout, has_sync_ledger=False)
     start_broker(layout, 1, at_ms=10_000)
     closed = struct.pack(">i", 1) + blob(PATH)
     write_log(
@@ -97,7 +97,7 @@ def test_what_was_written_before_anybody_looked_has_the_time_at_which_it_was(tmp
     layout = layout_in(tmp_path)
     start_broker(layout, 0, at_ms=0)
     write_log(layout, (7, 1000, CREATE, registration()), (8, 3000, CREATE, blob(b"/a") + blob(b"") + bytes(9)))
-    events = ServerEvents(layout, keeps_ledger=False)
+    events = ServerEvents(layout, has_sync_ledger=False)
     events.found()
     events.close()
     begun, *told = [each for each in written(layout) if each["type"] != "FileSealed"]
@@ -114,7 +114,7 @@ def test_a_harness_that_has_copies_asks_for_what_it_lacks(tmp_path: Path) -> Non
         if not layout.event_file(BROKER, 0).exists():
             start_broker(layout, 0, at_ms=0)
 
-    events = ServerEvents(layout, keeps_ledger=False, catch_up=copy)
+    events = ServerEvents(layout, has_sync_ledger=False, catch_up=copy)
     write_log(layout, (7, 1000, CREATE, registration()))
     assert events.read(), "of the log it has as much as it needs; of the broker's events nothing yet"
     assert BROKER in events.image.brokers
