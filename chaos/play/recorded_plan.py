@@ -44,7 +44,7 @@ class PlayedStep:
         return cast(actions.Action, self.action)
 
     def reached(self, step: int, *, cause_id: CauseId) -> events.StepReached:
-        """Returns the event that the step, of this position in the plan, is done."""
+        """Returns the event which says that this step, the one at ``step`` in the plan, is done."""
         elections = self.action.unclean_elections if isinstance(self.action, actions.ElectLeaders) else ()
         return events.StepReached(
             cause_id=cause_id,

@@ -33,7 +33,7 @@ class Fault(NamedTuple):
 
     @property
     def links(self) -> tuple[events.FaultLink, ...]:
-        """The link that it is done to, or to whose messages."""
+        """The link that the fault acts on, or whose messages it acts on."""
         return (events.FaultLink(self.on.source, self.on.target),) if isinstance(self.on, Link | Channel) else ()
 
 

@@ -70,7 +70,7 @@ class ClusterNetwork:
         return True
 
     def connect(self, container: Container, member: str) -> bool:
-        """Puts it back with the address that it had; returns whether it was off."""
+        """Connects a container again, under the address that it had; returns whether it was disconnected."""
         if self._is_connected(container):
             return False
         self.network.connect(container, ipv4_address=self.addresses[member])

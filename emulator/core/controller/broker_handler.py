@@ -182,7 +182,7 @@ class BrokerHandler:
         topic = data.topic if data.topic_id is None else self._view.image.topic_names.get(data.topic_id, data.topic)
         topic_id = self._view.image.topics.get(topic) if data.topic_id is None else data.topic_id
         if topic_id is None:
-            return  # A partition event names a topic incarnation, and a name alone that nobody bears names none.
+            return  # A partition event names a topic incarnation, and no topic has this name.
         turn.events.append(
             events.AlterPartitionDecided(
                 cause_id=turn.cause_id,

@@ -180,7 +180,7 @@ class ClientChecks:
             self._alarm_log.report("D16", name, f"{sentence}; {known}")
 
     def finished(self, client: str, record: FinalReadRecorded) -> None:
-        """A reader of everything is through with a partition: C2."""
+        """The final consumer has read a partition to its end: C2."""
         if record.start_offset is None or record.end_offset is None:
             return
         name = record.partition

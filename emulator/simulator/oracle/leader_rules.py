@@ -8,7 +8,7 @@ from typing import Final
 
 from laststand.emulator.core import events, messages
 from laststand.emulator.core.broker.replicas.invariants import check_hosted_partition, check_progress, partition_mark
-from laststand.emulator.core.broker.replicas.isr import Committed, proposed_isr
+from laststand.emulator.core.broker.replicas.isr import Committed, PendingExpand
 from laststand.emulator.core.broker.replicas.partition import Partition
 from laststand.emulator.core.errors import ErrorCode, InvariantError
 from laststand.emulator.core.types import (
@@ -179,7 +179,7 @@ class LeaderRules:
         node.marks[partition.name] = partition_mark(partition)
         state = partition.isr_state
         if not isinstance(state, Committed):
-            both = {*state.committed, *proposed_isr(state)}
+            both = {*state.committed, *((state.joining,) if isinstance(state, PendingExpand) else ())}
             if set(partition.maximal_isr) != both:
                 sentence = f"{partition.name}: leader {node.node_id} reckons with {partition.maximal_isr}"
                 self._alarm_log.report("H5", partition.name, f"{sentence} while {state} is under way")

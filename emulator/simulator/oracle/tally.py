@@ -73,7 +73,7 @@ class Tally:
                 pass
 
     def superseded(self, broker_id: BrokerId, broker: HostingBroker | None) -> None:
-        """A registration is over; who leads by what it knows, and yet has no log, waits for one of its own (S36)."""
+        """A registration ended. A broker that leads by it, and has no log yet, waits for its own registration (S36)."""
         if broker is not None and not broker.partitions and _leads(broker.image, broker_id):
             self.mark("roles:held_back")
 

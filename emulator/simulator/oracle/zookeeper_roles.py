@@ -61,7 +61,7 @@ class RoleChecks:
                     self._replicas[node.node_id, wanted.name, wanted.leader_epoch] = wanted.replicas
 
     def answered(self, node: BrokerNode, answer: effects.SendResponse) -> None:
-        """A broker answers a request; it knows the controller epoch of one that it has taken."""
+        """A broker answers a request. Once it has accepted one, it knows the controller epoch of that request."""
         request, response = self._asked.get(answer.request_id), cast(object, answer.response)
         if request is None or not isinstance(response, _ANSWERS):
             return

@@ -132,7 +132,7 @@ class ZooKeeperCluster(SimulatedCluster):
         return False
 
     def lacks_metadata(self, node: BrokerNode) -> str | None:
-        """Returns why a broker may lack metadata, in words: nobody tells it any."""
+        """Returns why brokers may lack metadata: no controller sends it. ``None`` while one is at work."""
         return None if self.term is not None else f"{self.elected_controller} is not at work as the controller"
 
     @property

@@ -68,7 +68,7 @@ class ZooKeeperBrokerNode(BrokerNode):
         self.broker = self.process_core.process.broker
 
     def metadata_end(self, name: TopicPartition) -> MetadataOffset:
-        """Returns the zxid after the decision that made the role that it has; earlier than all, if it has none."""
+        """Returns the zxid after the decision that gave the broker its role; 0 if it has no role."""
         partition = None if self.broker is None else self.broker.partition(name)
         if partition is None:
             return MetadataOffset(0)

@@ -96,7 +96,7 @@ class ZooKeeperStore:
         )
 
     def disconnect_all(self) -> None:
-        """Forgets who waits: the process that they asked is gone."""
+        """Forgets the requests that clients wait for: the server's process is gone."""
         for client in self.clients.values():
             client.polls.clear()
 

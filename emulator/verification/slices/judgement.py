@@ -84,7 +84,7 @@ class PartitionOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merge_slices(run: RunDirectory, summaries: Iterable[SliceSummary]) -> MergedSlices:
-    """Returns the facts of a run beside which all partitions are judged.
+    """Returns the rare facts of a run, which every partition is judged with.
 
     Raises:
         UnfitError: the slices of a file do not go on where those before end.
