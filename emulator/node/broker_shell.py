@@ -413,7 +413,7 @@ class BrokerShell:
         read = inputs.RecordsRead(
             cause_id=cause_id, partition=effect.partition, leader_epoch=effect.leader_epoch, records=records
         )
-        self._put(read)
+        self._enqueue(read)
 
     async def _scan(self, effect: effects.RecoverLog, scan: LogScan, cause_id: CauseId) -> None:
         try:
